@@ -1,0 +1,81 @@
+"""Copy a classifier you can only query, and prove how alike the copy decides.
+
+Everything public is listed here; what needs JAX, scikit-learn or pydantic is imported when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from understudy._version import __version__
+
+# Not deferred: the function shares its module's name, and must be bound after the import system binds the module.
+from understudy.sequential import Step, sequential
+
+if TYPE_CHECKING:
+    from understudy import errors, memory, metrics, selection, toys, training
+    from understudy.certificate import Certificate, certify
+    from understudy.copying import copy_classifier, copy_steps
+    from understudy.estimators import OnlineCopy, SequentialCopy, SinglePassCopy
+    from understudy.original import Original, open_original
+    from understudy.result import Record, Result, load
+    from understudy.settings import Settings
+    from understudy.space import Space
+
+_HOME = {
+    "Certificate": "certificate",
+    "OnlineCopy": "estimators",
+    "Original": "original",
+    "Record": "result",
+    "Result": "result",
+    "SequentialCopy": "estimators",
+    "Settings": "settings",
+    "SinglePassCopy": "estimators",
+    "Space": "space",
+    "certify": "certificate",
+    "copy_classifier": "copying",
+    "copy_steps": "copying",
+    "load": "result",
+    "open_original": "original",
+}
+_MODULES = ("errors", "memory", "metrics", "selection", "toys", "training")
+
+__all__ = [
+    "Certificate",
+    "OnlineCopy",
+    "Original",
+    "Record",
+    "Result",
+    "SequentialCopy",
+    "Settings",
+    "SinglePassCopy",
+    "Space",
+    "Step",
+    "__version__",
+    "certify",
+    "copy_classifier",
+    "copy_steps",
+    "errors",
+    "load",
+    "memory",
+    "metrics",
+    "open_original",
+    "selection",
+    "sequential",
+    "toys",
+    "training",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"understudy.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"understudy.{name}")
+    else:
+        raise AttributeError(f"module 'understudy' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

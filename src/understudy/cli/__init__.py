@@ -1,0 +1,63 @@
+"""The command `understudy`: one short file per command, imported only when that command is asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from understudy._version import __version__
+
+# The command's name: its module here, and one line of help that must not cost an import.
+COMMANDS = {
+    "demo": ("demo", "Copy a built-in original, certify the copy and show both side by side."),
+    "copy": ("copy", "Copy an original into a directory."),
+    "report": ("report", "Write one self-contained HTML page about a finished copy."),
+}
+
+
+class Deferred(click.Group):
+    """A group that imports a command's module only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command itself, or nothing if there is none by that name."""
+        if name not in COMMANDS:
+            return None
+        return import_module(f"understudy.cli.{COMMANDS[name][0]}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Deferred, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="understudy")
+def understudy() -> None:
+    """Copy a classifier you can only query, and prove how alike the copy decides.
+
+    For models you are entitled to copy.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; errors become a line on stderr and an exit code."""
+    from understudy.errors import UnderstudyError
+
+    try:
+        code = understudy.main(args=arguments, prog_name="understudy", standalone_mode=False)
+    except UnderstudyError as error:
+        click.echo(f"understudy: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("understudy: interrupted", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

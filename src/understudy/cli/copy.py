@@ -1,0 +1,59 @@
+"""`understudy copy`: copy an original into a directory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from understudy.settings import FAMILIES, METHODS
+
+
+@click.command("copy")
+@click.argument("original")
+@click.option("--space", "space_text", required=True, help="A space.json, normal:D, or uniform:LOW:HIGH:D.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
+@click.option("--to", type=click.Choice(FAMILIES), default="mlp", show_default=True, help="The family of the copy.")
+@click.option("--method", type=click.Choice(METHODS), default="sequential", show_default=True)
+@click.option("--budget", type=int, help="The most training queries.  [default: 3000]")
+@click.option("--batch", type=int, default=100, show_default=True, help="Queries per iteration.")
+@click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
+@click.option("--certificate-n", type=int, default=2000, show_default=True, help="Held-out queries, on top.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="Drop points with rho below this.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def command(original: str, space_text: str, out: Path, as_json: bool, **options: object) -> None:
+    """Copy ORIGINAL, a fitted classifier or function named as package.module:name, and certify the copy.
+
+    Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed.
+    """
+    from understudy.cli.progress import follow
+    from understudy.cli.table import comparison
+    from understudy.copying import copy_steps
+    from understudy.original import open_original
+    from understudy.report import write_report
+    from understudy.settings import Settings
+    from understudy.space import open_space
+
+    settings = Settings(**options)  # type: ignore[arg-type]
+    checked = settings.checked()
+    sys.path.insert(0, str(Path.cwd()))  # a module beside the caller is importable, as with `python -m`
+    opened, space = open_original(original), open_space(space_text)
+    total = checked.queries + checked.certificate_n
+    click.echo(
+        f"{opened.name} will be asked at most {checked.queries} queries for training and {checked.certificate_n} for "
+        f"the certificate, {total} in all",
+        err=True,
+    )
+    result = follow(checked.method, copy_steps(opened, space, settings, out=out), checked.iterations or 1)
+    report = write_report(out / "report.html", {checked.method: result}, title=f"A copy of {opened.name}")
+    if as_json:
+        click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))
+    else:
+        comparison({checked.method: result})
+        click.echo(f"\nThe copy is in {out}; its report is {report}.")
+    if checked.target is not None and result.stopped != "target":
+        click.echo(f"understudy: the target {checked.target} was not reached", err=True)
+        sys.exit(1)

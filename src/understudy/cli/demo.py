@@ -1,0 +1,73 @@
+"""`understudy demo`: the main job on a built-in original."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command("demo")
+@click.option("--problem", type=click.Choice(["spirals", "moons", "yin-yang"]), default="spirals", show_default=True)
+@click.option("--budget", type=int, default=3000, show_default=True, help="Training queries, for each method.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("understudy-demo"),
+    show_default=True,
+    help="Directory for the copy and its report.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> None:
+    """Train an RBF-SVM on a toy problem, copy it from its answers alone, certify the copy, and report.
+
+    The table compares the sequential approach with one-shot and online single-pass copies at the same number of
+    queries. Everything is written to the directory given by --out; open its report.html.
+    """
+    from sklearn.svm import SVC
+
+    from understudy.cli.progress import follow
+    from understudy.copying import copy_steps
+    from understudy.report import write_report
+    from understudy.result import refuse_other
+    from understudy.settings import Settings
+    from understudy.space import Space
+    from understudy.toys import TOYS
+
+    X, y = TOYS[problem]()
+    split = len(X) * 8 // 10
+    original = SVC(C=1000, gamma=1).fit(X[:split], y[:split])
+    test = (X[split:], y[split:])
+    space = Space.normal(2)
+    asked = Settings(budget=budget, seed=seed)
+    total = 3 * (budget // asked.batch * asked.batch) + 3 * asked.certificate_n
+    click.echo(
+        f"original: {type(original).__name__} on {problem}, accuracy {original.score(*test):.4f}; "
+        f"three methods will ask it {total} queries in all",
+        err=True,
+    )
+    results = {}
+    for method in ("sequential", "one-shot", "online"):
+        settings = Settings(method=method, budget=budget, seed=seed)
+        run = copy_steps(original, space, settings, test=test)
+        results[method] = follow(method, run, settings.checked().iterations or 1)
+    result = results["sequential"]
+    refuse_other(out, result.settings)
+    result.save(out)
+    report = write_report(out / "report.html", results, original=original, title=f"A copy of an RBF-SVM on {problem}")
+    if as_json:
+        document = {
+            **result.summary(),
+            "out": str(out),
+            "report": str(report),
+            "accuracy": result.history[-1].accuracy,
+            "methods": {name: {**r.summary(), "accuracy": r.history[-1].accuracy} for name, r in results.items()},
+        }
+        click.echo(json.dumps(document))
+        return
+    from understudy.cli.table import comparison
+
+    comparison(results)
+    click.echo(f"\nThe copy is in {out}; open {report} to see both side by side.")

@@ -1,0 +1,32 @@
+"""Results as a small table for people."""
+
+from __future__ import annotations
+
+from understudy.result import Result
+
+
+def comparison(results: dict[str, Result]) -> None:
+    """Print methods side by side."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=None, header_style="bold")
+    table.add_column("method")
+    for heading in ("queries", "points kept", "accuracy", "fidelity", "95 % lower bound", "seconds"):
+        table.add_column(heading, justify="right")
+    for name, result in results.items():
+        table.add_row(name, *cells(result))
+    Console().print(table)
+
+
+def cells(result: Result) -> list[str]:
+    """A result as the cells of a row: queries, points kept, accuracy, fidelity, its bound, seconds."""
+    accuracy, proof = result.history[-1].accuracy, result.certificate
+    return [
+        f"{result.queries['training']}",
+        f"{result.kept}",
+        "-" if accuracy is None else f"{accuracy:.4f}",
+        "-" if proof is None else f"{proof.estimate:.4f}",
+        "-" if proof is None else f"{proof.lower:.4f}",
+        f"{result.seconds:.1f}",
+    ]

@@ -1,0 +1,49 @@
+"""Everything that can go wrong, said the same way: where, what was expected, what was found, what to do."""
+
+from __future__ import annotations
+
+
+class UnderstudyError(Exception):
+    """Base of every error raised on purpose.
+
+    >>> raise SettingError("batch", "a whole number above zero", 0, "leave it out to use 100")
+    Traceback (most recent call last):
+        ...
+    understudy.errors.SettingError: batch: expected a whole number above zero, found 0; leave it out to use 100
+    """
+
+    exit_code = 2
+
+    def __init__(self, where: str, expected: str, found: object, hint: str = ""):
+        self.where, self.expected, self.found, self.hint = where, expected, found, hint
+        message = f"{where}: expected {expected}, found {found}"
+        super().__init__(f"{message}; {hint}" if hint else message)
+
+    def __reduce__(self) -> tuple[type[UnderstudyError], tuple[str, str, object, str]]:
+        return type(self), (self.where, self.expected, self.found, self.hint)
+
+
+class SettingError(UnderstudyError, ValueError):
+    """An argument or option that cannot be used."""
+
+
+class SpaceError(UnderstudyError, ValueError):
+    """A description of the inputs, or rows of inputs, that cannot be used."""
+
+
+class DirectoryError(UnderstudyError):
+    """A run's directory that is missing, damaged, or holds something else."""
+
+
+class OriginalError(UnderstudyError):
+    """The original failed, or answered something that is not a label."""
+
+    exit_code = 3
+
+
+class BudgetError(UnderstudyError):
+    """A query was about to exceed the budget; it was not sent."""
+
+
+class UnderstudyWarning(UserWarning):
+    """Something a user should know before trusting a copy."""

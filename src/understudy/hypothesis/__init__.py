@@ -1,0 +1,1 @@
+"""The families a copy may belong to."""

@@ -1,0 +1,80 @@
+"""The multi-layer perceptron, its parameters one flat vector.
+
+One vector makes Adam and the memory term single fused operations, and a copy one array in a file. The functions take
+NumPy and JAX arrays alike: JAX while training, NumPy everywhere else, so that a finished copy needs no JAX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from understudy.uncertainty import softmax
+
+PAPER_LAYERS = (64, 32, 10)
+# Rows per pass outside of training: bounds the memory of a forward pass over any number of rows.
+CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class MLP:
+    """d inputs, ReLU layers of the given sizes, n_c softmax outputs.
+
+    >>> MLP(2, (64, 32, 10), 2).size
+    2624
+    """
+
+    d: int
+    hidden: tuple[int, ...]
+    n_c: int
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Inputs and outputs of every layer."""
+        widths = (self.d, *self.hidden, self.n_c)
+        return tuple(pairwise(widths))
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return sum(a * b + b for a, b in self.shapes)
+
+    def initial(self, rng: np.random.Generator) -> np.ndarray:
+        """Random parameters: normal weights scaled for ReLU, small random biases.
+
+        Biases are not zero: with few inputs, units whose hinges all pass through the centre leave the copy with regions
+        that it gets confidently wrong, where the gradient of rho^2 vanishes.
+        """
+        parts = []
+        for a, b in self.shapes:
+            parts += [rng.normal(scale=np.sqrt(2 / a), size=a * b), rng.uniform(-1, 1, b) / np.sqrt(a)]
+        return np.concatenate(parts).astype(np.float32)
+
+    def layers(self, theta: Any) -> list[tuple[Any, Any]]:
+        """Weights and biases of every layer, as parts of the flat vector."""
+        layers, at = [], 0
+        for a, b in self.shapes:
+            layers.append((theta[at : at + a * b].reshape(a, b), theta[at + a * b : at + a * b + b]))
+            at += a * b + b
+        return layers
+
+    def probabilities(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """f_C(z, theta) for every row, in NumPy, a chunk of rows at a time."""
+        layers = self.layers(theta)
+        p = np.empty((len(X), self.n_c), np.float32)
+        for at in range(0, len(X), CHUNK):
+            p[at : at + CHUNK] = forward(layers, X[at : at + CHUNK])
+        return p
+
+
+def forward(layers: list[tuple[Any, Any]], x: Any) -> Any:
+    """Class probabilities of rows x under these layers."""
+    xp = x.__array_namespace__()
+    for weights, biases in layers[:-1]:
+        x = xp.maximum(x @ weights + biases, 0.0)
+    weights, biases = layers[-1]
+    return softmax(x @ weights + biases)

@@ -1,0 +1,69 @@
+"""The memory term lambda * penalty(theta - theta'), which keeps what was dropped from being forgotten.
+
+A weight policy has the `initial` lambda and maps (lambda, |S_t|, |S_{t-1}|) to the next one. A penalty maps the
+difference to the previous parameters to a number that is 0 at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Penalty = Callable[[Any], Any]
+
+
+class Memory(Protocol):
+    """A policy for the weight of the memory term."""
+
+    @property
+    def initial(self) -> float:
+        """The weight before the first update."""
+
+    def __call__(self, lam: float, kept: int, kept_before: int) -> float:
+        """The weight for a round whose sample set went from kept_before to kept points."""
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """The paper's rule: halve lambda while the sample set does not shrink, else raise it by half.
+
+    >>> Automatic()(0.5, kept=200, kept_before=100), Automatic()(0.5, kept=90, kept_before=100)
+    (0.25, 0.75)
+    """
+
+    initial: float = 0.5
+
+    def __call__(self, lam: float, kept: int, kept_before: int) -> float:
+        """The next lambda."""
+        return lam / 2 if kept >= kept_before else 1.5 * lam
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same lambda in every round; 0 is no memory at all."""
+
+    initial: float
+
+    def __call__(self, lam: float, kept: int, kept_before: int) -> float:
+        """The next lambda."""
+        return self.initial
+
+
+def norm(difference: Any) -> Any:
+    """The penalty as printed in the paper: ||theta - theta'||."""
+    import jax.numpy as jnp
+
+    squares = jnp.sum(difference**2)
+    # The gradient of a norm is undefined at 0, where the penalty should not pull at all.
+    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+
+
+def bounded(difference: Any) -> Any:
+    """tanh of the mean square: its pull grows with the distance, then lets go, whatever the number of parameters."""
+    import jax.numpy as jnp
+
+    return jnp.tanh(jnp.mean(difference**2))
+
+
+PENALTIES: dict[str, Penalty] = {"bounded": bounded, "norm": norm}

@@ -1,0 +1,56 @@
+"""Originals that are Python objects: a fitted estimator, or a function from rows to labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import SettingError
+from understudy.original.base import Original
+
+
+def as_original(model: Any, classes: Iterable[Any] | None = None) -> Original:
+    """Wrap a fitted estimator or a function rows -> labels; what is an `Original` already passes through.
+
+    >>> as_original(lambda rows: ["a"] * len(rows), classes=["a", "b"]).labels.classes
+    array(['a', 'b'], dtype='<U1')
+    """
+    if isinstance(model, Original):
+        return model
+    if hasattr(model, "predict"):
+        declared = getattr(model, "classes_", None) if classes is None else classes
+        if isinstance(declared, list) and any(np.ndim(part) for part in declared):
+            raise SettingError(
+                "original", "one label per row", "a classifier of several outputs at once", "copy each output by itself"
+            )
+        return Original(
+            model.predict,
+            declared,
+            d=getattr(model, "n_features_in_", None),
+            names=getattr(model, "feature_names_in_", None),
+            name=type(model).__name__,
+        )
+    if callable(model):
+        return Original(model, classes, name=getattr(model, "__name__", type(model).__name__))
+    raise SettingError("original", "a fitted estimator or a function rows -> labels", repr(model)[:80])
+
+
+def open_original(spec: str, classes: Iterable[Any] | None = None) -> Original:
+    """The fitted classifier or function that `package.module:name` names.
+
+    >>> open_original("understudy.toys:spirals").name
+    'spirals'
+    """
+    module, colon, name = spec.partition(":")
+    if not (colon and name and all(part.isidentifier() for part in module.split("."))):
+        raise SettingError("original", "package.module:name", repr(spec))
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        raise SettingError("original", f"a module {module} that can be imported", str(error)) from error
+    if not hasattr(found, name):
+        raise SettingError("original", f"something called {name} in {module}", "nothing")
+    return as_original(getattr(found, name), classes)

@@ -1,0 +1,36 @@
+"""Step 1 of the paper: which labelled points to train on next.
+
+A selection policy takes the previous parameters, the sample set S_{t-1} and the fresh points, and gives S_t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from understudy.hypothesis.mlp import MLP
+from understudy.samples import Samples
+from understudy.uncertainty import rho
+
+Select = Callable[[np.ndarray, Samples, Samples], Samples]
+
+
+def keep_all(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
+    """Algorithm 1: the sample set only grows."""
+    return S | fresh
+
+
+def keep_fresh(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
+    """Online single-pass: every batch is used once and thrown away."""
+    return fresh
+
+
+def drop_compressed(network: MLP, delta: float) -> Select:
+    """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta."""
+
+    def select(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
+        pool = S | fresh
+        return pool.where(rho(network.probabilities(theta, pool.X), pool.y) >= delta)
+
+    return select
