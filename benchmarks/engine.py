@@ -3,6 +3,7 @@
 The step is the paper's: layers 64-32-10 with ReLU, softmax over two classes, batches of 32, Adam at 5e-4, the mean of
 rho^2 as loss; for 2, 30 and 166 inputs. Ours includes the memory term and the risk before and after the round.
 scikit-learn has no squared loss for classifiers: it takes its log loss, over the single output it has for two classes.
+PyTorch takes its default Adam, which is not its fused one.
 Every engine gets one thread, on one core. Engines take turns, round by round, and a figure is the median of its rounds.
 GFLOP/s counts the matrix products of a step, forward and backward; the limit is what one core reaches in sgemm.
 
@@ -22,9 +23,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
+from itertools import pairwise, product
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # libraries size their thread pools when they load, so none may load before the process is pinned
     import numpy as np
@@ -34,17 +37,14 @@ HIDDEN = (64, 32, 10)
 N_C = 2
 BATCH = 32
 RATE = 5e-4
-POINTS = 3200  # full batches only, and about as many points as the paper's sample sets
+STEPS = 100  # per epoch
+POINTS = STEPS * BATCH  # about as many as in the paper's sample sets, and full batches only
 SGEMM = 1024
 
+say = partial(print, file=sys.stderr, flush=True)
+
 Run = Callable[[], object]
-Times = dict[tuple[int, str], list[float]]
-
-
-class Engine(NamedTuple):
-    build: Callable[[np.ndarray, np.ndarray, int], Run]
-    epochs: int  # per measurement: the faster the engine, the more it takes to rise above the clock and the call
-    package: str
+Turn = Callable[..., float]
 
 
 def understudy(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
@@ -81,16 +81,14 @@ def torch(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
     from torch import nn
 
     torch.set_num_threads(1)
-    layers: list[Any] = [nn.Linear(X.shape[1], HIDDEN[0])]
-    for a, b in zip(HIDDEN, (*HIDDEN[1:], N_C), strict=True):
-        layers += [nn.ReLU(), nn.Linear(a, b)]
-    model = nn.Sequential(*layers, nn.Softmax(dim=1))
+    layers = [layer for a, b in pairwise((X.shape[1], *HIDDEN, N_C)) for layer in (nn.Linear(a, b), nn.ReLU())]
+    model = nn.Sequential(*layers[:-1], nn.Softmax(dim=1))
     adam = torch.optim.Adam(model.parameters(), lr=RATE)
     loss = nn.MSELoss()
     inputs, targets = torch.from_numpy(X), torch.from_numpy(one_hot(y))
 
     def run() -> None:
-        for _ in range(steps(epochs)):
+        for _ in range(epochs * STEPS):
             rows = torch.randint(POINTS, (BATCH,))
             adam.zero_grad()
             loss(model(inputs[rows]), targets[rows]).backward()
@@ -102,9 +100,8 @@ def torch(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
 def keras(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
     os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3")
     threading = import_module("tensorflow").config.threading
-    if threading.get_intra_op_parallelism_threads() != 1:  # fixed once the first model is built
-        threading.set_intra_op_parallelism_threads(1)
-        threading.set_inter_op_parallelism_threads(1)
+    threading.set_intra_op_parallelism_threads(1)
+    threading.set_inter_op_parallelism_threads(1)
     import keras
 
     dense = [keras.layers.Dense(width, activation="relu") for width in HIDDEN]
@@ -115,35 +112,29 @@ def keras(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
     return lambda: model.fit(X, targets, batch_size=BATCH, epochs=epochs, verbose=0)
 
 
+# How to build it, its epochs per turn (more for a faster engine, lest the call outweigh the steps), and its packages.
 ENGINES = {
-    "understudy": Engine(understudy, 60, "understudy"),
-    "sklearn": Engine(sklearn, 6, "scikit-learn"),
-    "torch": Engine(torch, 6, "torch"),
-    "keras": Engine(keras, 6, "keras tensorflow-cpu"),
+    "understudy": (understudy, 60, "understudy"),
+    "sklearn": (sklearn, 6, "scikit-learn"),
+    "torch": (torch, 6, "torch"),
+    "keras": (keras, 6, "keras tensorflow-cpu"),
 }
 
 
 def problem(d: int) -> tuple[np.ndarray, np.ndarray]:
     import numpy as np
 
-    rng = np.random.default_rng(d)
-    X = rng.normal(size=(POINTS, d)).astype(np.float32)
+    X = np.random.default_rng(d).normal(size=(POINTS, d)).astype(np.float32)
     return X, (X.sum(axis=1) > 0).astype(np.int32)
 
 
 def one_hot(y: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    return np.eye(N_C, dtype=np.float32)[y]
-
-
-def steps(epochs: int) -> int:
-    return epochs * -(-POINTS // BATCH)
+    return (y[:, None] == range(N_C)).astype("float32")
 
 
 def flops(d: int) -> int:
     """Forward and backward, two operations per product; the first layer needs no gradient of its input."""
-    others = sum(a * b for a, b in zip(HIDDEN, (*HIDDEN[1:], N_C), strict=True))
+    others = sum(a * b for a, b in pairwise((*HIDDEN, N_C)))
     return 2 * BATCH * (2 * d * HIDDEN[0] + 3 * others)
 
 
@@ -153,23 +144,18 @@ def seconds(run: Run) -> float:
     return time.perf_counter() - start
 
 
-def sgemm() -> Run:
-    import numpy as np
+def pin() -> None:
+    """Keep to one core, where moving would disturb some engines more than others: to the one others use least."""
 
-    a, b = np.random.default_rng(0).normal(size=(2, SGEMM, SGEMM)).astype(np.float32)
-    return lambda: a @ b
+    def free(core: int) -> float:
+        os.sched_setaffinity(0, {core})
+        cpu, end = time.process_time(), time.perf_counter() + 0.1
+        while time.perf_counter() < end:
+            pass
+        return time.process_time() - cpu
 
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def isolate(cache: str) -> None:
-    """One core and an empty compilation cache, for whatever is imported from here on."""
-    if hasattr(os, "sched_setaffinity"):  # one core for all: moves between cores would disturb each engine differently
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    os.environ["NPROC"] = "1"  # where there is no affinity, this is what limits the threads of JAX
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = cache
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(sorted(os.sched_getaffinity(0)), key=free)})
 
 
 @contextmanager
@@ -186,59 +172,57 @@ def quiet() -> Iterator[None]:
         os.close(stdout)
 
 
-def prepare(engines: list[str], shrink: int) -> tuple[dict[tuple[int, str], tuple[Run, int]], float | None]:
-    """Every installed engine, built and warmed up for every width; and what our first compilation took."""
-    runs, compile_s = {}, None
-    for name in engines:
-        engine = ENGINES[name]
-        epochs = max(1, engine.epochs // shrink)
-        for d in WIDTHS:
-            try:
-                run = engine.build(*problem(d), epochs)
-            except ModuleNotFoundError:
-                say(f"{name} is not installed")
-                break
-            if name == "understudy":
-                import_module("jax").devices()  # starting JAX is not compiling
-            first = seconds(run)
-            say(f"warmed up {name}, d = {d}")
-            if name == "understudy" and compile_s is None:
-                compile_s = first - seconds(run)
-            runs[d, name] = run, steps(epochs)
-    return runs, compile_s
+def compile_seconds() -> float:
+    run = understudy(*problem(WIDTHS[0]), epochs=1)
+    import_module("jax").devices()  # starting JAX is not compiling
+    return seconds(run) - seconds(run)
 
 
-def take_turns(runs: dict[tuple[int, str], tuple[Run, int]], rounds: int) -> tuple[Times, float]:
-    """Microseconds per step of every engine in every round, and the best rate of sgemm among them."""
+def prepare(engines: list[str], shrink: int) -> dict[tuple[int, str], Turn]:
+    """Every installed engine, built and warmed up for every width."""
+    turns: dict[tuple[int, str], Turn] = {}
+    for d, name in product(WIDTHS, engines):
+        build, epochs, _ = ENGINES[name]
+        epochs //= shrink
+        try:
+            run = build(*problem(d), epochs)
+        except ModuleNotFoundError:
+            say(f"d = {d}: {name} is not installed")
+            continue
+        say(f"d = {d}: warming up {name}")
+        run()
+        turns[d, name] = lambda run=run, epochs=epochs: 1e6 * seconds(run) / (epochs * STEPS)
+    return turns
+
+
+def take_turns(turns: dict[tuple[int, str], Turn], rounds: int) -> tuple[dict[tuple[int, str], float], float]:
+    """Microseconds per step, and the best GFLOP/s of sgemm in between."""
+    import numpy as np
     from threadpoolctl import threadpool_limits
 
-    times: Times = {key: [] for key in runs}
-    product, fastest = sgemm(), float("inf")
+    a, b = np.random.default_rng(0).normal(size=(2, SGEMM, SGEMM)).astype(np.float32)
+    times: dict[tuple[int, str], list[float]] = {key: [] for key in turns}
+    fastest = float("inf")
     with threadpool_limits(1):
         for i in range(rounds):
             say(f"round {i + 1} of {rounds}")
-            fastest = min(fastest, *(seconds(product) for _ in range(5)))
-            for d, name in sorted(runs, key=lambda key: key[0]):
-                run, count = runs[d, name]
-                times[d, name].append(1e6 * seconds(run) / count)
-    return times, 2e-9 * SGEMM**3 / fastest
+            fastest = min(fastest, *(seconds(lambda: a @ b) for _ in range(5)))
+            for key, turn in turns.items():
+                times[key].append(turn())
+    return {key: median(values) for key, values in times.items()}, 2e-9 * SGEMM**3 / fastest
 
 
 def measure(engines: list[str], rounds: int, shrink: int) -> dict[str, Any]:
-    runs, compile_s = prepare(engines, shrink)
-    times, rate = take_turns(runs, rounds)
-    return {
-        "steps": [row(d, name, times.get((d, name))) for d in WIDTHS for name in engines],
-        "compile_s": None if compile_s is None else round(compile_s, 3),
-        "sgemm_gflops": round(rate, 2),
-    }
+    compile_s = round(compile_seconds(), 3) if "understudy" in engines else None
+    us, rate = take_turns(prepare(engines, shrink), rounds)
+    rows = [row(d, name, us.get((d, name))) for d, name in product(WIDTHS, engines)]
+    return {"steps": rows, "compile_s": compile_s, "sgemm_gflops": round(rate, 2)}
 
 
-def row(d: int, name: str, times: list[float] | None) -> dict[str, Any]:
-    if times is None:
-        note = f"not installed: pip install {ENGINES[name].package}"
+def row(d: int, name: str, us: float | None) -> dict[str, Any]:
+    if us is None:
+        note = f"not installed: pip install {ENGINES[name][2]}"
         return {"d": d, "engine": name, "us": None, "gflops": None, "note": note}
-    us = median(times)
     return {"d": d, "engine": name, "us": round(us, 2), "gflops": round(flops(d) / us / 1e3, 4)}
 
 
@@ -253,9 +237,8 @@ def table(result: dict[str, Any]) -> str:
         share = row["gflops"] / result["sgemm_gflops"]
         times = f"{row['us'] / ours[row['d']]:.1f}" if ours else "-"
         lines.append(head + f"{row['us']:>9.1f}  {row['gflops']:>8.2f}  {share:>8.1%}  {times:>10}")
-    if ours:
-        lines.append(f"\nour first compilation   {result['compile_s']:.2f} s")
-    return "\n".join([*lines, f"sgemm, one core   {result['sgemm_gflops']:.1f} GFLOP/s"])
+    compiled = [f"our first compilation  {result['compile_s']:.2f} s"] if ours else []
+    return "\n".join([*lines, "", *compiled, f"sgemm on one core      {result['sgemm_gflops']:.1f} GFLOP/s"])
 
 
 def chosen(text: str) -> list[str]:
@@ -269,13 +252,17 @@ def chosen(text: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure one training step in our engine and in others.")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
-    parser.add_argument("--quick", action="store_true", help="a rough figure: fewer steps, 3 rounds unless given")
-    parser.add_argument("--rounds", type=int, help="turns of every engine (default 7)")
+    parser.add_argument("--quick", action="store_true", help="a rough figure: fewer steps and rounds")
+    parser.add_argument("--rounds", type=int, help="turns of every engine (default 7, quick 3)")
     parser.add_argument("--engines", type=chosen, default=list(ENGINES), help="some of " + ",".join(ENGINES))
     options = parser.parse_args()
+    if options.rounds is not None and options.rounds < 1:
+        parser.error("--rounds must be at least 1")
     rounds = options.rounds or (3 if options.quick else 7)
+    pin()
+    os.environ["NPROC"] = "1"  # limits the threads of JAX where a process cannot be pinned
     with tempfile.TemporaryDirectory() as cache, quiet():
-        isolate(cache)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = cache
         result = measure(options.engines, rounds, 6 if options.quick else 1)
     print(json.dumps(result) if options.json else table(result))
 

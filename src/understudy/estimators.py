@@ -74,7 +74,8 @@ class _Copy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """The copy's labels."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]
 
 
 # Parameters that are the estimators' own; every other one goes to `copy_classifier` under its own name.

@@ -234,7 +234,8 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def _save_arrays(arrays: dict[str, np.ndarray]) -> bytes:
     from safetensors.numpy import save
 
-    return save(arrays)
+    # safetensors writes the memory behind an array, whatever its strides: a view would be saved as other numbers.
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
 
 def _load_arrays(data: bytes) -> dict[str, np.ndarray]:

@@ -165,20 +165,20 @@ class Space(_Part):
     @classmethod
     def normal(cls, d: int) -> Self:
         """Independent standard normal columns: the paper's choice for standardised data."""
-        return _checked(cls, columns=_named([Normal()] * _width(d)))
+        return _checked(cls, {"columns": _named([Normal()] * _width(d))})
 
     @classmethod
     def uniform(cls, low: float | Sequence[float], high: float | Sequence[float], d: int | None = None) -> Self:
         """Independent uniform columns between low and high, given per column or once with d."""
-        lows, highs = np.broadcast_arrays(np.atleast_1d(low).astype(float), np.atleast_1d(high).astype(float))
-        if d is not None:
-            lows, highs = np.broadcast_to(lows, _width(d)), np.broadcast_to(highs, d)
-        return _checked(
-            cls,
-            columns=_named(
-                [{"kind": "uniform", "low": a, "high": b} for a, b in zip(lows.tolist(), highs.tolist(), strict=True)]
-            ),
-        )
+        try:
+            shape = np.broadcast_shapes(np.shape(low), np.shape(high), (1,) if d is None else (_width(d),))
+            lows, highs = (np.broadcast_to(np.asarray(bound, float), shape).tolist() for bound in (low, high))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, SpaceError):
+                raise
+            raise SpaceError("Space.uniform", "a low and a high bound per column", f"{low!r} and {high!r}") from error
+        bounds = zip(lows, highs, strict=True)
+        return _checked(cls, {"columns": _named([{"kind": "uniform", "low": a, "high": b} for a, b in bounds])})
 
     @classmethod
     def from_data(cls, rows: Any, columns: Sequence[str] | None = None) -> Self:
@@ -189,12 +189,9 @@ class Space(_Part):
         table, names = as_matrix(rows, "Space.from_data", columns)
         if len(table) < 2:
             raise SpaceError("Space.from_data", "at least 2 rows", f"{len(table)}", "give more unlabelled rows")
-        return _checked(
-            cls,
-            columns=[Column(name=name or f"x{j}", marginal=_marginal(table[:, j])) for j, name in enumerate(names)],
-            correlation=_copula(table),
-            frame=names[0] is not None,
-        )
+        described = [Column(name=name or f"x{j}", marginal=_marginal(table[:, j])) for j, name in enumerate(names)]
+        content = {"columns": described, "correlation": _copula(table), "frame": names[0] is not None}
+        return _checked(cls, content)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -217,7 +214,7 @@ class Space(_Part):
             raise SpaceError("space", "a JSON document", str(error)) from error
         if not isinstance(content, dict):
             raise SpaceError("space", "a JSON object", type(content).__name__)
-        return _checked(cls, **content)
+        return _checked(cls, content)
 
     def to_json(self) -> str:
         """The JSON form: statistics of the columns, no row of anybody's data."""
@@ -278,7 +275,7 @@ class Space(_Part):
 def as_matrix(rows: Any, where: str, columns: Sequence[str] | None = None) -> tuple[np.ndarray, list[str | None]]:
     """A finite float64 matrix, and the column names where there are any; with `columns`, those and in that order."""
     names: list[str | None]
-    if hasattr(rows, "columns") and hasattr(rows, "to_numpy"):
+    if hasattr(rows, "iloc") and hasattr(rows, "columns"):
         names = [str(name) for name in rows.columns]
         if columns is not None:
             unknown = [name for name in columns if name not in names]
@@ -288,7 +285,7 @@ def as_matrix(rows: Any, where: str, columns: Sequence[str] | None = None) -> tu
         text = [str(n) for n, kind in zip(rows.columns, rows.dtypes, strict=True) if kind.kind not in "biuf"]
         if text:
             raise SpaceError(where, "numeric columns", f"{text} with other contents", "encode or leave them out")
-        table = rows.to_numpy(dtype=np.float64)
+        table = rows.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         try:
             table = np.asarray(rows, dtype=np.float64)
@@ -324,9 +321,9 @@ def _named(marginals: Sequence[Any]) -> list[Any]:
     return [{"name": f"x{j}", "marginal": marginal} for j, marginal in enumerate(marginals)]
 
 
-def _checked(cls: type[S], **content: Any) -> S:
+def _checked(cls: type[S], content: dict[str, Any]) -> S:
     try:
-        return cls(**content)
+        return cls.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "space"

@@ -6,9 +6,11 @@ NumPy and JAX arrays alike: JAX while training, NumPy everywhere else, so that a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import matmul
 from typing import Any
 
 import numpy as np
@@ -71,10 +73,10 @@ class MLP:
         return p
 
 
-def forward(layers: list[tuple[Any, Any]], x: Any) -> Any:
-    """Class probabilities of rows x under these layers."""
+def forward(layers: list[tuple[Any, Any]], x: Any, product: Callable[[Any, Any], Any] = matmul) -> Any:
+    """Class probabilities of rows x under these layers; `product` multiplies rows by weights."""
     xp = x.__array_namespace__()
     for weights, biases in layers[:-1]:
-        x = xp.maximum(x @ weights + biases, 0.0)
+        x = xp.maximum(product(x, weights) + biases, 0.0)
     weights, biases = layers[-1]
-    return softmax(x @ weights + biases)
+    return softmax(product(x, weights) + biases)

@@ -1,0 +1,32 @@
+"""What tests share."""
+
+from __future__ import annotations
+
+import os
+
+# Before SciPy is imported: without it one of scikit-learn's estimator checks is skipped.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
+import pytest
+
+from understudy.hypothesis.mlp import MLP
+from understudy.samples import Samples
+
+
+def disc(rows):
+    """An original anyone can check by hand: inside or outside the unit circle."""
+    return (np.asarray(rows) ** 2).sum(axis=1) < 1
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def small(rng):
+    """A small network, its parameters and a labelled sample set in the plane."""
+    network = MLP(2, (8, 5), 3)
+    X = rng.normal(size=(60, 2)).astype(np.float32)
+    return network, network.initial(rng), Samples(X, rng.integers(0, 3, 60).astype(np.int32))

@@ -1,0 +1,213 @@
+"""The command as people call it: in a process of its own, by its exit codes and what it prints."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+import understudy as us
+
+COMMAND = [sys.executable, "-m", "understudy"]
+ORIGINALS = """
+import time
+import numpy as np
+
+def disc(rows):
+    return np.where((rows**2).sum(axis=1) < 1, "in", "out")
+
+def broken(rows):
+    raise RuntimeError("out of order")
+
+def slow(rows):
+    time.sleep(0.2)
+    return disc(rows)
+"""
+
+
+def call(*arguments, cwd=None, **options):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, **options)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mine.py").write_text(ORIGINALS)
+    return tmp_path
+
+
+def test_help_and_version_answer_at_once_and_import_nothing_heavy():
+    code = (
+        "import sys, understudy.cli\n"
+        "try: understudy.cli.main(['--help'])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'jax', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    seconds = []
+    for _ in range(5):
+        clock = time.perf_counter()
+        out = call("--help")
+        seconds.append(time.perf_counter() - clock)
+    assert "Copy a classifier you can only query" in out.stdout
+    assert "entitled to copy" in out.stdout
+    assert min(seconds) < 0.5
+    assert call("--version").stdout == f"understudy, version {us.__version__}\n"
+
+
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.outside, self.tags = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.outside += [v for k, v in attributes if k in ("src", "href", "xlink:href") and v and v[0] != "#"]
+
+
+def test_the_demo_end_to_end(tmp_path):
+    """The main job at full size, held to what it must reach."""
+    clock = time.perf_counter()
+    out = call("demo", "--json", cwd=tmp_path)
+    seconds = time.perf_counter() - clock
+    assert out.returncode == 0, out.stderr
+    document = json.loads(out.stdout)
+    assert document["queries"] == {"training": 3000, "certificate": 2000}
+    assert document["certificate"]["lower"] >= 0.97
+    assert document["certificate"]["confidence"] == 0.95
+    assert document["accuracy"] >= 0.99
+    assert document["kept"] <= 0.2 * 3000
+    assert document["peak_mb"] > 0
+    assert set(document["methods"]) == {"sequential", "one-shot", "online"}
+    assert seconds < 60
+    assert "iteration 30/30" in out.stderr
+    page = (tmp_path / document["report"]).read_text()
+    links = Links()
+    links.feed(page)
+    assert "script" not in links.tags
+    assert all(link.startswith("data:image/png;base64") for link in links.outside)
+    assert "Content-Security-Policy" in page
+    for words in (
+        "accuracy on test data",
+        "fidelity on held-out rows",
+        "mean rho",
+        "points kept",
+        "lambda",
+        "original",
+    ):
+        assert words in page
+    assert len(page) < 1_000_000
+    assert us.load(tmp_path / document["out"]).certificate.lower == document["certificate"]["lower"]
+
+
+def test_copy_writes_a_run_that_report_and_load_read(folder):
+    arguments = ("copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", 500, "--json")
+    out = call(*arguments, cwd=folder)
+    assert out.returncode == 0, out.stderr
+    document = json.loads(out.stdout)
+    assert set(document) >= {"queries", "kept", "certificate", "out", "seconds", "peak_mb", "stopped"}
+    assert "at most 500 queries for training and 2000 for the certificate, 2500 in all" in out.stderr
+    names = {"run.json", "space.json", "history.jsonl", "copy.json", "copy.safetensors", "report.html"}
+    assert set(os.listdir(folder / "run")) == names
+    copy = us.load(folder / "run").copy
+    assert copy.predict([[0.0, 0.0], [4.0, 4.0]]).tolist() == ["in", "out"]
+    again = json.loads(call(*arguments, cwd=folder).stdout)
+    assert again["certificate"] == document["certificate"]
+    report = json.loads(call("report", "run", "--json", cwd=folder).stdout)
+    assert report["report"] == "run/report.html"
+
+
+def test_people_get_a_table(folder):
+    out = call("copy", "mine:disc", "--space", "uniform:-2:2:2", "--out", "run", "--budget", 100, "--method",
+               "one-shot", cwd=folder)  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    assert re.search(r"one-shot\W+100\W+100", out.stdout)
+    assert "its report is run/report.html" in out.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (
+            ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "50"],
+            2,
+            "at least one batch of 100",
+        ),
+        (["copy", "mine:disc", "--space", "normal:0", "--out", "run"], 2, "columns above zero"),
+        (["copy", "mine:disc", "--space", "none.json", "--out", "run"], 2, "a readable space.json"),
+        (["copy", "mine:absent", "--space", "normal:2", "--out", "run"], 2, "something called absent in mine"),
+        (["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--to", "svm"], 2, "'svm' is not"),
+        (["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--method", "magic"], 2, "'magic' is not"),
+        (["copy", "mine:broken", "--space", "normal:2", "--out", "run"], 3, "RuntimeError: out of order"),
+        (["report", "nowhere"], 2, "expected a file of a finished run, found nothing"),
+        (["demo", "--budget", "-1"], 2, "at least 1"),
+        (["dance"], 2, "No such command"),
+    ],
+)
+def test_exit_codes_and_messages(folder, arguments, code, message):
+    out = call(*arguments, cwd=folder)
+    assert out.returncode == code
+    assert message in out.stderr
+    assert "Traceback" not in out.stderr
+    assert out.stdout == ""
+    assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
+
+
+def test_a_target_that_is_missed_is_exit_code_1(folder):
+    out = call("copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", 100, "--target", 0.9999,
+               "--json", cwd=folder)  # fmt: skip
+    assert out.returncode == 1
+    assert json.loads(out.stdout)["stopped"] == "budget"
+    assert "the target 0.9999 was not reached" in out.stderr
+
+
+def test_a_directory_with_another_run_is_refused(folder):
+    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "100", "--certificate-n", "50"]
+    assert call(*arguments, cwd=folder).returncode == 0
+    out = call(*arguments, "--seed", 4, cwd=folder)
+    assert out.returncode == 2
+    assert "found a run with seed 0 (now 4)" in out.stderr
+
+
+def test_ctrl_c_is_exit_code_130_and_leaves_nothing_half_written(folder):
+    arguments = ["copy", "mine:slow", "--space", "normal:2", "--out", "run", "--certificate-n", "0"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    first = process.stderr.readline()  # printed before anything is asked
+    assert "will be asked" in first
+    assert "iteration" in process.stderr.readline()  # under way
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in rest
+    assert not (folder / "run").exists()
+
+
+def test_a_terminal_gets_a_progress_bar(folder):
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "300"],
+        cwd=folder, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    )  # fmt: skip
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:  # the other side closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(master)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert b"3/3" in shown
+    assert "━".encode() in shown

@@ -1,0 +1,275 @@
+"""copy_classifier from outside: what it does, and what it says when it cannot."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+import understudy as us
+from conftest import disc
+from understudy.errors import (
+    DirectoryError,
+    OriginalError,
+    SettingError,
+    SpaceError,
+    UnderstudyError,
+    UnderstudyWarning,
+)
+
+QUICK = {"budget": 300, "schedule": 40, "certificate_n": 400}
+PLANE = us.Space.normal(2)
+
+
+@pytest.mark.parametrize("method", ["sequential", "pure", "one-shot", "online"])
+def test_every_method_copies(method):
+    result = us.copy_classifier(disc, PLANE, method=method, budget=1000, schedule=200, certificate_n=1000)
+    assert result.certificate.estimate > 0.9
+    assert result.queries == {"training": 1000, "certificate": 1000}
+    history = result.history
+    assert [record.queries for record in history] == ([1000] if method == "one-shot" else list(range(100, 1001, 100)))
+    assert history[-1].fidelity == result.certificate.estimate
+    expected = {"pure": history[-1].queries, "one-shot": 1000, "online": 100}
+    assert result.kept == expected.get(method, result.kept)
+    assert result.stopped == "budget"
+
+
+def test_dropping_pays_and_memory_is_automatic():
+    result = us.copy_classifier(disc, PLANE, iterations=12, schedule=300, delta=1e-2, certificate_n=1000)
+    kept = [record.kept for record in result.history]
+    assert kept[-1] < 0.5 * 1200
+    assert sum(record.dropped for record in result.history) + kept[-1] == 1200
+    lam = [record.lam for record in result.history]
+    for t in range(2, 12):
+        assert lam[t] == pytest.approx(lam[t - 1] / 2 if kept[t] >= kept[t - 1] else 1.5 * lam[t - 1])
+    assert result.stopped == "iterations"
+
+
+def test_labels_come_back_in_their_own_type(rng):
+    X = rng.normal(size=(300, 2))
+    for labels in (np.array(["low", "high"]), np.array([-1, 1]), np.array([False, True])):
+        model = SVC().fit(X, labels[(X[:, 0] > 0).astype(int)])
+        copy = us.copy_classifier(model, PLANE, **QUICK).copy
+        answers = copy.predict(X)
+        assert answers.dtype.kind == labels.dtype.kind
+        assert set(answers) <= set(labels.tolist())
+        assert copy.classes_.tolist() == sorted(labels.tolist())
+        assert np.mean(answers == model.predict(X)) > 0.9
+        assert copy.predict_proba(X).shape == (300, 2)
+
+
+def test_a_table_of_real_columns_is_copied_in_its_own_units(rng):
+    frame = pd.DataFrame({"income": rng.lognormal(10, 1, 500), "age": rng.integers(18, 90, 500)})
+    model = LogisticRegression(max_iter=1000).fit(frame / [1e5, 100], frame["income"] > 20000 + 100 * frame["age"])
+    original = us.Original(lambda rows: model.predict(rows / [1e5, 100]), classes=[False, True])
+    result = us.copy_classifier(original, us.Space.from_data(frame), budget=1000, schedule=200)
+    assert result.certificate.estimate > 0.93
+    shuffled = frame[["age", "income"]]
+    np.testing.assert_array_equal(result.copy.predict(frame), result.copy.predict(shuffled))
+    assert result.copy.predict(frame.assign(extra=1)).shape == (500,)
+    with pytest.raises(SpaceError, match="columns among \\['age'\\], found \\['income'\\]"):
+        result.copy.predict(frame[["age"]])
+
+
+def test_an_original_fitted_on_a_frame_is_asked_with_frames(rng):
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    model = LogisticRegression().fit(frame, frame["a"] > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns when names are missing
+        us.copy_classifier(model, us.Space.from_data(frame), **QUICK)
+    with pytest.raises(SpaceError, match="the columns \\['a', 'b'\\] that LogisticRegression takes"):
+        us.copy_classifier(model, us.Space.from_data(frame.rename(columns={"b": "c"})), **QUICK)
+
+
+def test_the_target_stops_the_run():
+    result = us.copy_classifier(disc, PLANE, budget=3000, schedule=200, target=0.9)
+    assert result.stopped == "target"
+    assert result.queries["training"] < 3000
+    assert result.certificate.lower >= 0.9
+    unreachable = us.copy_classifier(disc, PLANE, **QUICK, target=0.9999)
+    assert unreachable.stopped == "budget"
+
+
+def test_the_budget_pays_for_whole_batches_only():
+    asked = []
+    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows))
+    result = us.copy_classifier(original, PLANE, budget=350, schedule=5, certificate_n=0)
+    assert result.queries == {"training": 300, "certificate": 0}
+    assert sum(asked) == 300
+    assert result.certificate is None
+    assert result.history[-1].fidelity is None
+
+
+def test_training_never_sees_the_certificates_rows():
+    asked = []
+    original = us.Original(lambda rows: asked.append(rows) or disc(rows))
+    us.copy_classifier(original, PLANE, **QUICK)
+    rows = {tuple(row) for chunk in asked for row in chunk}
+    assert len(rows) == 700
+
+
+def test_accuracy_is_recorded_where_test_data_is_given(rng):
+    X = rng.normal(size=(200, 2))
+    result = us.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X)))
+    assert result.history[-1].accuracy == us.metrics.accuracy(disc(X), result.copy.predict(X))
+
+
+def test_one_class_is_copied_with_a_warning():
+    with pytest.warns(UnderstudyWarning, match="answered 'yes' to every one of the first 500 queries"):
+        result = us.copy_classifier(lambda rows: ["yes"] * len(rows), PLANE, **QUICK)
+    assert result.certificate.estimate == 1
+    assert set(result.copy.predict([[0.0, 0.0], [9.0, 9.0]])) == {"yes"}
+
+
+def test_one_class_of_two_declared_is_copied_with_a_warning():
+    original = us.Original(lambda rows: ["yes"] * len(rows), classes=["no", "yes"])
+    with pytest.warns(UnderstudyWarning, match="check that the space covers"):
+        result = us.copy_classifier(original, PLANE, **QUICK)
+    assert result.certificate.estimate == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "magic"}, "method: expected one of 'sequential', 'pure', 'one-shot', 'online', found 'magic'"),
+        ({"to": "svm"}, "to: expected one of 'mlp', found 'svm'"),
+        ({"penalty": "l3"}, "penalty: expected one of 'bounded', 'norm', found 'l3'"),
+        ({"budget": 0}, "budget: expected a whole number of at least 1, found 0"),
+        ({"budget": -5}, "budget: expected a whole number of at least 1, found -5"),
+        ({"budget": 99}, "budget: expected at least one batch of 100 queries, found 99; raise the budget"),
+        ({"batch": 0}, "batch: expected a whole number of at least 1, found 0"),
+        ({"batch": 2.5}, "batch: expected a whole number of at least 1, found 2.5"),
+        ({"iterations": 0}, "iterations: expected a whole number of at least 1, found 0"),
+        ({"iterations": True}, "iterations: expected a whole number"),
+        ({"certificate_n": -1}, "certificate_n: expected a whole number of at least 0, found -1"),
+        ({"confidence": 95}, "confidence: expected a number between 0 and 1, found 95"),
+        ({"target": 1.5}, "target: expected a number between 0 and 1, found 1.5"),
+        ({"target": 0.9, "certificate_n": 0}, "held-out rows to measure the target with, found 0"),
+        ({"delta": -1e-3}, "delta: expected a number from 0 to below 1, found -0.001"),
+        ({"memory": "some"}, "memory: expected 'automatic', 'none' or a number not below zero, found 'some'"),
+        ({"memory": -1.0}, "memory: expected 'automatic'"),
+        ({"layers": (64, 0)}, "layers: expected a whole number of at least 1, found 0"),
+        ({"schedule": 0}, "schedule: expected a whole number of at least 1, found 0"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, found -1"),
+        ({"test": ([[1.0, 2.0, 3.0]], [1])}, "test: expected rows of 2 columns"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_asked(options, message, tmp_path):
+    asked = []
+    original = us.Original(lambda rows: asked.append(1) or disc(rows))
+    with pytest.raises(SettingError) as caught:
+        us.copy_classifier(original, PLANE, out=tmp_path / "run", **options)
+    assert message in str(caught.value)
+    assert not asked
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (lambda rows: [np.nan] * len(rows), "NaN in row 0"),
+        (lambda rows: [1] * (len(rows) - 1), "one label per row"),
+        (lambda rows: np.full(len(rows), 0.3), "scores or probabilities"),
+        (lambda rows: np.full((len(rows), 2), 0.5), "scores or one-hot rows"),
+        (lambda rows: 1 / 0, "ZeroDivisionError"),
+    ],
+)
+def test_a_bad_original_leaves_nothing_half_written(answers, message, tmp_path):
+    with pytest.raises(OriginalError, match=message):
+        us.copy_classifier(answers, PLANE, out=tmp_path / "run", **QUICK)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_undeclared_label_late_in_the_run_leaves_nothing_half_written(tmp_path):
+    asked = []
+
+    def drifting(rows):
+        asked.append(len(rows))
+        return np.full(len(rows), 2) if len(asked) > 3 else disc(rows).astype(int)
+
+    with pytest.raises(OriginalError, match=r"a label among \[0, 1\], found 2; declare every class"):
+        us.copy_classifier(us.Original(drifting, classes=[0, 1]), PLANE, out=tmp_path / "run", **QUICK)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_space_of_another_width_than_the_original_takes(rng):
+    model = SVC().fit(rng.normal(size=(30, 3)), [0, 1, 1] * 10)
+    with pytest.raises(SpaceError, match="the 3 columns that SVC takes, found 2"):
+        us.copy_classifier(model, PLANE, **QUICK)
+    with pytest.raises(SpaceError, match="expected a Space, found int"):
+        us.copy_classifier(model, 3, **QUICK)
+
+    def picky(rows):
+        if rows.shape[1] != 3:
+            raise ValueError("I take 3 columns")
+        return rows[:, 0] > 0
+
+    with pytest.raises(OriginalError, match=r"100 rows of 2 columns, found ValueError: I take 3.*check that the space"):
+        us.copy_classifier(picky, PLANE, budget=100, certificate_n=0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[np.nan, 0.0]], "finite numbers, found nan in row 0"),
+        ([[1.0, np.inf]], "finite numbers, found inf in row 0"),
+        ([[1.0, 2.0, 3.0]], "rows of 2 columns, found 3"),
+        ([1.0, 2.0], "a table of rows and columns"),
+        ([["a", "b"]], "a table of numbers"),
+    ],
+)
+def test_a_copy_refuses_rows_it_cannot_read(rows, message):
+    copy = us.copy_classifier(disc, PLANE, budget=100, schedule=2, certificate_n=0).copy
+    with pytest.raises(SpaceError, match=message):
+        copy.predict(rows)
+
+
+def test_the_same_run_in_the_same_directory_is_loaded_and_another_refused(tmp_path):
+    asked = []
+    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows), name="disc")
+    first = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
+    paid = sum(asked)
+    again = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
+    assert sum(asked) == paid == 700
+    np.testing.assert_array_equal(first.copy.theta, again.copy.theta)
+    assert again.history == first.history
+    with pytest.raises(DirectoryError, match="found a run with seed 0 \\(now 1\\); choose another directory"):
+        us.copy_classifier(original, PLANE, out=tmp_path / "run", seed=1, **QUICK)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    with pytest.raises(DirectoryError, match="found other files; choose another directory"):
+        us.copy_classifier(original, PLANE, out=tmp_path / "other", **QUICK)
+    assert sum(asked) == paid
+    assert (tmp_path / "other" / "thesis.tex").read_text() == "mine"
+
+
+def test_every_error_is_an_understudy_error():
+    for name in ("SettingError", "SpaceError", "OriginalError", "DirectoryError", "BudgetError"):
+        assert issubclass(getattr(us.errors, name), UnderstudyError)
+
+
+def test_steps_can_be_followed_and_the_result_is_the_same():
+    run, records = us.copy_steps(disc, PLANE, us.Settings(budget=200, schedule=10, certificate_n=0)), []
+    while True:
+        try:
+            records.append(next(run))
+        except StopIteration as end:
+            result = end.value
+            break
+    assert records == result.history
+    assert (
+        result.copy.theta.tobytes()
+        == us.copy_classifier(disc, PLANE, budget=200, schedule=10, certificate_n=0).copy.theta.tobytes()
+    )
+
+
+def test_many_features_and_classes_in_one_shot():
+    """Small enough for every test run; benchmarks/scale.py does the full size."""
+    original = us.Original(lambda rows: np.abs(rows[:, :20]).argmax(axis=1), classes=range(20))
+    result = us.copy_classifier(original, us.Space.normal(200), method="one-shot", budget=5000, schedule=2,
+                                certificate_n=500)  # fmt: skip
+    assert result.kept == 5000
+    assert result.copy.predict(np.zeros((1, 200))).dtype.kind == "i"
+    assert result.peak_mb > 50

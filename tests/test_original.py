@@ -1,0 +1,140 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from understudy.errors import BudgetError, OriginalError, SettingError
+from understudy.original import Labels, Original, as_original, open_original
+from understudy.queries import CHUNK, Queries
+from understudy.space import Space
+
+ROWS = np.arange(10.0).reshape(5, 2)
+
+
+def original(answers, **options):
+    return Original(lambda rows: answers, name="box", **options)
+
+
+@pytest.mark.parametrize(
+    ("answers", "classes"),
+    [
+        ([0, 1, 1, 0, 2], [0, 1, 2]),
+        (["no", "yes", "yes", "no", "maybe"], ["maybe", "no", "yes"]),
+        ([True, False, True, True, False], [False, True]),
+        ([1.0, 2.0, 1.0, 1.0, 3.0], [1.0, 2.0, 3.0]),
+        (np.array(["a", "b", "a", "a", "b"], dtype=object), ["a", "b"]),
+        (pd.Series(["x", "y", "x", "x", "y"]), ["x", "y"]),
+        ((-5, 7, -5, 7, 7), [-5, 7]),
+    ],
+)
+def test_labels_of_any_type_are_mapped_and_mapped_back(answers, classes):
+    box = original(answers)
+    codes = box.label(ROWS)
+    assert codes.dtype == np.int32
+    back = box.labels.decode(codes)
+    assert back.tolist() == list(answers)
+    assert box.labels.classes.tolist() == classes
+    assert type(back.tolist()[0]) is type(classes[0])
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([0, 1, float("nan"), 0, 1], "expected labels, found NaN in row 2"),
+        ([0, 1, None, 0, 1], "expected labels, found None in row 2"),
+        ([0, 1, 1], "expected one label per row, 5 in all, found answers of shape (3,)"),
+        (1, "expected one label per row, 5 in all, found answers of shape ()"),
+        ([[0.1, 0.9]] * 5, "found a table of shape (5, 2): scores or one-hot rows; wrap it"),
+        ([0.1, 0.9, 0.3, 0.2, 0.7], "found fractions such as 0.1: scores or probabilities"),
+        ([1j] * 5, "labels that are numbers, strings or booleans"),
+    ],
+)
+def test_answers_that_are_not_labels_are_refused(answers, message):
+    with pytest.raises(OriginalError) as caught:
+        original(answers).label(ROWS)
+    assert message in str(caught.value)
+    assert "box's answers" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [([0, 1, 9, 0, 1], "found 9"), ([0, 1, -1, 0, 1], "found -1"), (["0", "1", "2", "0", "1"], "found '0'")],
+)
+def test_a_label_never_declared_is_refused(answers, found):
+    with pytest.raises(OriginalError) as caught:
+        original(answers, classes=[0, 1]).label(ROWS)
+    assert "a label among [0, 1]" in str(caught.value)
+    assert found in str(caught.value)
+    assert "declare every class" in str(caught.value)
+
+
+def test_without_a_declaration_the_first_batch_declares():
+    answers = iter([["a", "b"], ["a", "c"]])
+    box = Original(lambda rows: next(answers))
+    box.label(ROWS[:2])
+    with pytest.raises(OriginalError, match=r"row 1.*'a', 'b'.*found 'c'"):
+        box.label(ROWS[:2])
+
+
+def test_an_original_that_raises_says_what_it_was_given():
+    def broken(rows):
+        raise RuntimeError("boom")
+
+    with pytest.raises(
+        OriginalError, match="broken: expected labels for 5 rows of 2 columns, found RuntimeError: boom"
+    ):
+        as_original(broken).label(ROWS)
+
+
+def test_estimators_declare_their_classes_and_width(rng):
+    model = LogisticRegression().fit(rng.normal(size=(30, 2)), ["a", "b"] * 15)
+    box = as_original(model)
+    assert box.labels.classes.tolist() == ["a", "b"]
+    assert (box.d, box.name) == (2, "LogisticRegression")
+    assert as_original(box) is box
+
+
+@pytest.mark.parametrize("model", [3, "model", None])
+def test_what_cannot_be_an_original_is_refused(model):
+    with pytest.raises(SettingError, match="a fitted estimator or a function"):
+        as_original(model)
+
+
+def test_several_outputs_at_once_are_refused(rng):
+    model = DecisionTreeClassifier().fit(rng.normal(size=(20, 2)), rng.integers(0, 2, (20, 2)))
+    with pytest.raises(SettingError, match="copy each output by itself"):
+        as_original(model)
+
+
+def test_classes_of_mixed_types_are_refused():
+    with pytest.raises(SettingError, match="labels of one type"):
+        Labels([1, "a", 2.5, object()])
+    with pytest.raises(SettingError, match="at least one label"):
+        Labels([])
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("nocolon", "package.module:name"),
+        ("a b:c", "package.module:name"),
+        ("understudy.nowhere:x", "No module named"),
+        ("understudy.toys:nothing", "something called nothing in understudy.toys"),
+    ],
+)
+def test_a_spec_that_names_nothing(spec, message):
+    with pytest.raises(SettingError, match=message):
+        open_original(spec)
+
+
+def test_the_budget_is_hard_and_counted_by_row():
+    asked = []
+    box = Original(lambda rows: asked.append(len(rows)) or np.zeros(len(rows), int))
+    queries = Queries(box, Space.normal(2), budget=CHUNK + 100)
+    rng = np.random.default_rng(0)
+    assert sum(len(codes) for _, codes in queries.fresh(CHUNK + 50, rng)) == CHUNK + 50
+    assert asked == [CHUNK, 50]
+    with pytest.raises(BudgetError, match=f"at most {CHUNK + 100} queries, found {CHUNK + 50} made and 51 more"):
+        next(queries.fresh(51, rng))
+    assert (queries.made, sum(asked)) == (CHUNK + 50, CHUNK + 50)  # refused before anything was sent

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from understudy.samples import Samples
+from understudy.selection import drop_compressed, keep_all, keep_fresh
+from understudy.uncertainty import rho
+
+
+@pytest.fixture
+def halves(small):
+    _, _, S = small
+    return Samples(S.X[:40], S.y[:40]), Samples(S.X[40:], S.y[40:])
+
+
+@pytest.mark.parametrize("quantile", [0.0, 0.3, 0.9, 1.0])
+def test_dropping_keeps_exactly_rho_at_least_delta_under_the_previous_parameters(small, halves, quantile):
+    network, theta, S = small
+    values = rho(network.probabilities(theta, S.X), S.y)
+    delta = float(np.sort(values)[int(quantile * (len(values) - 1))])  # a value that occurs: >= must keep it
+    kept = drop_compressed(network, delta)(theta, *halves)
+    expected = values >= delta
+    np.testing.assert_array_equal(kept.X, S.X[expected])
+    np.testing.assert_array_equal(kept.y, S.y[expected])
+    assert (rho(network.probabilities(theta, kept.X), kept.y) >= delta).all()
+
+
+def test_dropping_can_leave_nothing(small, halves):
+    network, theta, _ = small
+    assert len(drop_compressed(network, 0.999)(theta, *halves)) == 0
+
+
+def test_pure_sequential_keeps_all_and_online_keeps_only_the_fresh(small, halves):
+    _, theta, S = small
+    np.testing.assert_array_equal(keep_all(theta, *halves).X, S.X)
+    assert keep_fresh(theta, *halves) is halves[1]

@@ -1,0 +1,171 @@
+"""The compiled engine: Algorithms 3 and 4."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from understudy.hypothesis.mlp import MLP, forward
+from understudy.memory import bounded, norm
+from understudy.samples import Samples
+from understudy.training import (
+    Groups,
+    Trainer,
+    _compiled,
+    annealed,
+    bucket,
+    draw_rows,
+    evaluate,
+    gradient,
+    plain,
+    staged,
+)
+from understudy.uncertainty import empirical_risk, rho
+
+
+@pytest.mark.parametrize(("penalty", "name"), [(bounded, "bounded"), (norm, "norm")])
+@pytest.mark.parametrize("lam", [0.0, 0.7])
+def test_the_gradient_agrees_with_finite_differences(small, rng, penalty, name, lam):
+    network, theta, S = small
+    previous = theta + rng.normal(scale=0.1, size=theta.shape).astype(np.float32)
+    by_engine = np.asarray(gradient(network, penalty, *map(jnp.asarray, (theta, previous, lam, S.X, S.y))))
+
+    def objective(theta):  # in float64, from the definitions
+        difference = theta - previous
+        memory = np.tanh(np.mean(difference**2)) if name == "bounded" else np.linalg.norm(difference)
+        return empirical_risk(forward(network.layers(theta), S.X.astype(np.float64)), S.y) + lam * memory
+
+    theta, h = theta.astype(np.float64), 1e-6
+    steps = h * np.eye(len(theta))
+    by_differences = np.array([(objective(theta + step) - objective(theta - step)) / (2 * h) for step in steps])
+    np.testing.assert_allclose(by_engine, by_differences, atol=2e-6, rtol=1e-3)
+
+
+def test_the_gradient_is_not_lost_where_rho_is_tiny():
+    network = MLP(1, (), 2)
+    for gap in (10.0, 20.0):
+        theta = jnp.array([0, 0, gap, 0])
+        found = gradient(network, bounded, theta, theta, 0.0, jnp.zeros((1, 1)), jnp.zeros(1, int))
+        q = 1 / (1 + np.exp(gap))
+        np.testing.assert_allclose(found[2:], [-2 * q * q * (1 - q), 2 * q * q * (1 - q)], rtol=1e-4)
+
+
+def test_evaluation_ignores_the_padding(small):
+    network, theta, S = small
+    X, y = np.zeros((512, 2), np.float32), np.zeros(512, np.int32)
+    X[: len(S)], y[: len(S)] = S.X, S.y
+    risk, mean_rho = evaluate(network, *map(jnp.asarray, (theta, X, y, len(S))))
+    values = rho(network.probabilities(theta, S.X), S.y)
+    assert float(risk) == pytest.approx(np.mean(values**2), rel=1e-5)
+    assert float(mean_rho) == pytest.approx(np.mean(values), rel=1e-5)
+
+
+def test_balanced_batches_draw_every_class_present_equally_often():
+    counts = np.array([1, 0, 300, 30])  # class 1 is absent
+    rows = np.asarray(draw_rows(jax.random.key(0), Groups.of(counts, 4), (3000, 32))).ravel()
+    y = np.repeat(np.arange(4), counts)
+    share = np.bincount(y[rows], minlength=4) / len(rows)
+    np.testing.assert_allclose(share, [1 / 3, 0, 1 / 3, 1 / 3], atol=0.01)
+    within = np.bincount(rows, minlength=len(y))[y == 2]
+    assert within.min() > 0.6 * within.mean()  # every row of a class has its turn
+    assert rows.max() < len(y)
+
+
+def test_plain_runs_every_epoch_and_staged_stops_early(small):
+    network, theta, S = small
+    easy = Samples(S.X, (S.X[:, 0] > 0).astype(np.int32))
+    assert Trainer(network, schedule=plain(37))(theta, easy, 0.0, 0).epochs == 37
+    loose = Trainer(network, schedule=staged(1e-2, epochs=3000))(theta, easy, 0.0, 0)
+    tight = Trainer(network, schedule=staged(1e-3, epochs=3000))(theta, easy, 0.0, 0)
+    assert loose.risk < 1e-2
+    assert tight.risk < 1e-3
+    assert loose.epochs < tight.epochs < 3000
+    assert loose.stages <= tight.stages
+
+
+def test_stages_halve_the_bound_and_double_the_capacity(small):
+    network, theta, S = small
+    # Labels at random: the risk never falls below a bound, so every stage uses up its capacity.
+    stuck = Trainer(network, schedule=staged(1e-9, bound=1e-6, epochs=7 * 8, capacity=8, look_every=8))
+    out = stuck(theta, S, 0.0, 0)
+    assert (out.epochs, out.stages) == (56, 3)  # capacities 8 + 16 + 32
+    # A bound above any risk is met at every look: the bound halves once a look until it is epsilon.
+    met = Trainer(network, schedule=staged(1.0, bound=16.0, epochs=1000, capacity=100, look_every=1))
+    assert met(theta, S, 0.0, 0).epochs == 0  # the risk is below epsilon from the start: nothing to do
+    falling = Trainer(network, schedule=staged(1e-9, bound=16.0, epochs=10, capacity=100, look_every=1))
+    assert falling(theta, S, 0.0, 0).stages >= 5  # 16, 8, 4, 2, 1 are above any risk
+
+
+def test_a_stage_never_exceeds_the_epochs_of_the_round(small):
+    network, theta, S = small
+    assert Trainer(network, schedule=staged(1e-9, epochs=13, capacity=8, look_every=5))(theta, S, 0.0, 0).epochs == 13
+
+
+@pytest.mark.parametrize("penalty", [bounded, norm])
+def test_the_memory_term_holds_the_parameters_back(small, penalty):
+    network, theta, S = small
+
+    def moved(lam):
+        out = Trainer(network, schedule=plain(200), penalty=penalty)(theta, S, lam, 0)
+        return np.linalg.norm(out.theta - theta)
+
+    free, held, tied = moved(0.0), moved(1.0), moved(100.0)
+    assert held < 0.5 * free
+    assert tied < 0.5 * free
+
+
+def test_an_empty_sample_set_changes_nothing(small):
+    network, theta, S = small
+    out = Trainer(network)(theta, S.where(np.zeros(len(S), bool)), 0.5, 3)
+    assert out.theta is theta
+    assert (out.risk, out.epochs) == (0.0, 0)
+
+
+def test_same_seed_same_bits_and_another_seed_another_copy(small):
+    network, theta, S = small
+
+    def run(seed, t=0):
+        return Trainer(network, schedule=annealed(20), seed=seed)(theta, S, 0.1, t).theta
+
+    assert run(1).tobytes() == run(1).tobytes()
+    assert run(1).tobytes() != run(2).tobytes()
+    assert run(1).tobytes() != run(1, t=1).tobytes()
+
+
+def test_same_seed_same_bits_in_another_process():
+    code = (
+        "import hashlib, numpy as np, understudy as us;"
+        "disc = lambda rows: (rows**2).sum(axis=1) < 1;"
+        "r = us.copy_classifier(disc, us.Space.normal(2), budget=300, schedule=30, certificate_n=0, seed=5);"
+        "print(hashlib.sha256(r.copy.theta.tobytes()).hexdigest())"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout
+    assert len(runs[0].stdout) == 65
+
+
+def test_a_growing_sample_set_compiles_a_handful_of_programs(rng):
+    network = MLP(3, (11, 7), 2)
+    theta, trainer = network.initial(rng), Trainer(network, schedule=plain(1))
+    before = _compiled()._cache_size()
+    for t in range(30):  # pure sequential at the paper's sizes
+        X = rng.normal(size=(100 * (t + 1), 3)).astype(np.float32)
+        trainer(theta, Samples(X, (X[:, 0] > 0).astype(np.int32)), 0.1 * t, t)
+    assert _compiled()._cache_size() - before == 4
+    assert sorted({bucket(100 * t) for t in range(1, 31)}) == [512, 1024, 2048, 4096]
+
+
+def test_unbalanced_batches_follow_the_sample_set(rng):
+    network = MLP(2, (4,), 2)
+    X = rng.normal(size=(200, 2)).astype(np.float32)
+    S = Samples(X, (np.arange(200) < 190).astype(np.int32))  # labels that say nothing about the rows
+    theta = network.initial(rng)
+    share = {}
+    for balanced in (True, False):
+        out = Trainer(network, schedule=plain(300), balanced=balanced)(theta, S, 0.0, 0)
+        share[balanced] = network.probabilities(out.theta, X)[:, 1].mean()
+    assert share[False] > 0.85
+    assert share[True] < 0.75
