@@ -133,7 +133,7 @@ def copy_steps(
     original = as_original(original, classes)
     _check_fit(original, space)
     checked_test = None if test is None else _check_test(test, space)
-    about = {**settings.as_json(), "original": original.name, "space": sha256(space.to_json().encode()).hexdigest()}
+    about = describe(original, space, settings)
     if out is not None:
         refuse_other(Path(out), about)
         if (Path(out) / "run.json").is_file():
@@ -191,6 +191,11 @@ def copy_steps(
     if out is not None:
         result.save(out)
     return result
+
+
+def describe(original: Original, space: Space, settings: Settings) -> dict[str, Any]:
+    """What makes a run this run and no other, as JSON values; a run's directory is recognised by it."""
+    return {**settings.as_json(), "original": original.name, "space": sha256(space.to_json().encode()).hexdigest()}
 
 
 def peak_mb() -> float:

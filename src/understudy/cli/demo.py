@@ -29,7 +29,8 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     from sklearn.svm import SVC
 
     from understudy.cli.progress import follow
-    from understudy.copying import copy_steps
+    from understudy.copying import copy_steps, describe
+    from understudy.original import Original
     from understudy.report import write_report
     from understudy.result import refuse_other
     from understudy.settings import Settings
@@ -38,25 +39,24 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
 
     X, y = TOYS[problem]()
     split = len(X) * 8 // 10
-    original = SVC(C=1000, gamma=1).fit(X[:split], y[:split])
+    methods = {name: Settings(method=name, budget=budget, seed=seed) for name in ("sequential", "one-shot", "online")}
+    sizes = {name: settings.checked() for name, settings in methods.items()}
+    svm = SVC(C=1000, gamma=1).fit(X[:split], y[:split])
     test = (X[split:], y[split:])
+    original = Original(svm.predict, svm.classes_, d=2, name=f"an RBF-SVM on {problem}")
     space = Space.normal(2)
-    asked = Settings(budget=budget, seed=seed)
-    total = 3 * (budget // asked.batch * asked.batch) + 3 * asked.certificate_n
+    refuse_other(out, describe(original, space, sizes["sequential"]))  # before the work, not after
+    total = sum(size.queries + size.certificate_n for size in sizes.values())
     click.echo(
-        f"original: {type(original).__name__} on {problem}, accuracy {original.score(*test):.4f}; "
-        f"three methods will ask it {total} queries in all",
-        err=True,
+        f"{original.name}, accuracy {svm.score(*test):.4f}; three methods will ask it {total} queries in all", err=True
     )
-    results = {}
-    for method in ("sequential", "one-shot", "online"):
-        settings = Settings(method=method, budget=budget, seed=seed)
-        run = copy_steps(original, space, settings, test=test)
-        results[method] = follow(method, run, settings.checked().iterations or 1)
+    results = {
+        name: follow(name, copy_steps(original, space, settings, test=test), sizes[name].iterations or 1)
+        for name, settings in methods.items()
+    }
     result = results["sequential"]
-    refuse_other(out, result.settings)
     result.save(out)
-    report = write_report(out / "report.html", results, original=original, title=f"A copy of an RBF-SVM on {problem}")
+    report = write_report(out / "report.html", results, original=original, title=f"A copy of {original.name}")
     if as_json:
         document = {
             **result.summary(),

@@ -7,16 +7,23 @@ from understudy.result import Result
 
 def comparison(results: dict[str, Result]) -> None:
     """Print methods side by side."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=None, header_style="bold")
-    table.add_column("method")
-    for heading in ("queries", "points kept", "accuracy", "fidelity", "95 % lower bound", "seconds"):
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table.add_column("method", no_wrap=True)
+    for heading in ("queries", "kept", "accuracy", "fidelity", "at least", "seconds"):
         table.add_column(heading, justify="right")
     for name, result in results.items():
         table.add_row(name, *cells(result))
     Console().print(table)
+    proof = next(iter(results.values())).certificate
+    if proof is not None:
+        print(
+            f"fidelity: share of {proof.n} fresh inputs with the original's label; "
+            f"at least: with {proof.confidence:.0%} confidence"
+        )
 
 
 def cells(result: Result) -> list[str]:

@@ -49,9 +49,8 @@ def curves(results: Mapping[str, Result]) -> str:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
     if len(results) > 1:
-        figure.legend(
-            list(handles.values()), list(handles), loc="upper right", ncols=len(handles), fontsize=9, frameon=False
-        )
+        where = "lower right" if len(shown) % 2 else "upper right"  # an odd number of panels leaves a corner free
+        figure.legend(list(handles.values()), list(handles), loc=where, fontsize=10, frameon=False)
     return _svg(figure)
 
 

@@ -1,0 +1,36 @@
+"""Benchmarks run, at their smallest, and print what they promise."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+def run(name, *arguments):
+    out = subprocess.run([sys.executable, BENCHMARKS / name, *arguments], capture_output=True, text=True, check=True)
+    return out.stdout
+
+
+def test_engine():
+    document = json.loads(run("engine.py", "--quick", "--json"))
+    assert set(document) == {"steps", "compile_s", "sgemm_gflops"}
+    rows = {(row["d"], row["engine"]): row for row in document["steps"]}
+    assert set(rows) == {(d, name) for d in (2, 30, 166) for name in ("understudy", "sklearn", "torch", "keras")}
+    for row in rows.values():
+        assert row["us"] or row["note"].startswith("not installed")
+    for d in (2, 30, 166):  # the bar is 8; this is a smoke test on a machine that is busy testing
+        assert rows[d, "sklearn"]["us"] > 4 * rows[d, "understudy"]["us"]
+    assert document["compile_s"] > 0
+
+
+def test_spirals():
+    (row,) = json.loads(run("spirals.py", "--json", "--seeds", "1", "--variants", "online"))
+    assert row["kept"] == 100
+    assert 0.8 < row["fidelity"] < 0.98
+
+
+def test_scale():
+    small, large = json.loads(run("scale.py", "--quick", "--json"))
+    assert (small["kept"], large["kept"]) == (1000, 2000)
