@@ -78,7 +78,7 @@ def test_the_demo_end_to_end(tmp_path):
     seconds = time.perf_counter() - clock
     assert out.returncode == 0, out.stderr
     document = json.loads(out.stdout)
-    assert document["queries"] == {"training": 3000, "certificate": 2000}
+    assert document["queries"] == {"training": 3000, "certificate": 5000}
     assert document["certificate"]["lower"] >= 0.97
     assert document["certificate"]["confidence"] == 0.95
     assert document["accuracy"] >= 0.99

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from understudy.errors import SettingError
 from understudy.hypothesis.mlp import MLP, forward
 from understudy.memory import Penalty, bounded
 from understudy.samples import Samples
@@ -104,6 +105,9 @@ class Trainer:
         """Fit the copy to S, from theta."""
         if len(S) == 0:  # everything is compressed: nothing to learn
             return Trained(theta, 0.0, 0.0, 0, 0)
+        if self.schedule.epochs * -(-len(S) // self.batch) >= 2**31:
+            found = f"{self.schedule.epochs} epochs of {len(S)} points"
+            raise SettingError("schedule", "fewer than 2**31 steps a round", found, "train for fewer epochs")
         order = np.argsort(S.y, kind="stable")
         X, y = np.zeros((bucket(len(S)), S.X.shape[1]), np.float32), np.zeros(bucket(len(S)), np.int32)
         np.take(S.X, order, axis=0, out=X[: len(S)])
@@ -203,9 +207,8 @@ class _Stage(NamedTuple):
     """Where a round stands between two looks at the risk."""
 
     theta: Any
-    m: Any  # Adam's moments and step count, afresh in every stage
+    m: Any  # Adam's moments, afresh in every stage
     v: Any
-    steps: Any
     k: Any
     bound: Any
     capacity: Any
@@ -251,17 +254,21 @@ def _round(
     key = jax.random.wrap_key_data(key_data)
     steps_per_epoch = (n + batch - 1) // batch
 
-    def step(rows: Any, before: Any, i: Any, state: Any) -> Any:
-        """One step of Adam, i steps after the `before` earlier ones of the round."""
-        theta, m, v, steps = state
+    def step_sizes(in_stage: Any, in_round: Any) -> Any:
+        """Adam's corrected step sizes for a block, after so many steps in the stage and in the round."""
+        i = jnp.arange(BLOCK)
+        k = (in_stage + i + 1).astype(jnp.float32)
+        progress = (in_round + i) / (schedule.epochs * steps_per_epoch)
+        annealed = 1 - schedule.anneal * (0.5 - 0.5 * jnp.cos(jnp.pi * progress))
+        return annealed * rate * jnp.sqrt(1 - 0.999**k) / (1 - 0.9**k)
+
+    def step(rows: Any, sizes: Any, i: Any, state: Any) -> Any:
+        """One step of Adam."""
+        theta, m, v = state
         g = gradient(network, penalty, theta, previous, lam, X[rows[i]], y[rows[i]])
-        steps = steps + 1
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g * g
-        progress = (before + i) / (schedule.epochs * steps_per_epoch)
-        annealed = 1 - schedule.anneal * (0.5 - 0.5 * jnp.cos(jnp.pi * progress))
-        size = annealed * rate * jnp.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
-        return theta - size * m / (jnp.sqrt(v) + adam_epsilon), m, v, steps
+        return theta - sizes[i] * m / (jnp.sqrt(v) + adam_epsilon), m, v
 
     def look(stage: _Stage) -> _Stage:
         """Train for a few epochs, see what the risk is, and move on to the next stage if this one is done."""
@@ -272,11 +279,11 @@ def _round(
 
         def run_block(b: Any, state: Any) -> Any:
             rows = draw_rows(jax.random.fold_in(look_key, b), groups, (BLOCK, batch))
-            before = stage.epochs * steps_per_epoch + b * BLOCK
-            return lax.fori_loop(0, jnp.minimum(BLOCK, steps - b * BLOCK), partial(step, rows, before), state)
+            sizes = step_sizes(*(done * steps_per_epoch + b * BLOCK for done in (stage.used, stage.epochs)))
+            return lax.fori_loop(0, jnp.minimum(BLOCK, steps - b * BLOCK), partial(step, rows, sizes), state)
 
-        state = (stage.theta, stage.m, stage.v, stage.steps)
-        theta, m, v, count = lax.fori_loop(0, (steps + BLOCK - 1) // BLOCK, run_block, state)
+        blocks = (steps + BLOCK - 1) // BLOCK
+        theta, m, v = lax.fori_loop(0, blocks, run_block, (stage.theta, stage.m, stage.v))
         risk, mean_rho = evaluate(network, theta, X, y, n)
         used = stage.used + epochs
         done = (risk < stage.bound) | (used >= stage.capacity)
@@ -284,10 +291,9 @@ def _round(
             theta=theta,
             m=jnp.where(done, 0.0, m),
             v=jnp.where(done, 0.0, v),
-            steps=jnp.where(done, 0.0, count),
             k=stage.k + done,
             bound=jnp.where(done, jnp.maximum(stage.bound / 2, schedule.epsilon), stage.bound),
-            capacity=jnp.where(done, 2 * stage.capacity, stage.capacity),
+            capacity=jnp.where(done, 2 * jnp.minimum(stage.capacity, 2**29), stage.capacity),
             used=jnp.where(done, 0, used),
             epochs=stage.epochs + epochs,
             looks=stage.looks + 1,
@@ -300,7 +306,5 @@ def _round(
 
     none, zero = jnp.zeros_like(theta), jnp.int32(0)
     risk, mean_rho = evaluate(network, theta, X, y, n)
-    start = _Stage(
-        theta, none, none, jnp.float32(0), zero, schedule.bound, schedule.capacity, zero, zero, zero, risk, mean_rho
-    )
+    start = _Stage(theta, none, none, zero, schedule.bound, schedule.capacity, zero, zero, zero, risk, mean_rho)
     return lax.while_loop(unfinished, look, start)
