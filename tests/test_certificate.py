@@ -31,15 +31,18 @@ def test_looking_often_spends_no_more_than_was_allowed():
 
 def test_stopping_at_a_target_does_not_break_the_confidence(rng):
     """Copies that never deserve the target, looked at 30 times each, on one held-out set per run."""
-    labels, truth, target, broken = Labels([0, 1]), 0.95, 0.95, 0
-    for _ in range(400):
-        held_out = HeldOut(np.zeros((300, 1)), np.zeros(300, int), labels)
+    labels, truth, target, broken, broken_class, runs = Labels([0, 1]), 0.9, 0.9, 0, 0, 400
+    for _ in range(runs):
+        codes = rng.integers(0, 2, 300)
+        held_out = HeldOut(np.zeros((300, 1)), codes, labels)
         for look in range(1, 31):
-            predicted = (rng.uniform(size=300) > truth).astype(int)
-            if held_out.certify(predicted, 0.95, look).lower > target:
-                broken += 1
+            proof = held_out.certify(np.where(rng.uniform(size=300) > truth, 1 - codes, codes), 0.95, look)
+            if proof.lower > target or look == 30:
+                broken += proof.lower > truth
+                broken_class += proof.per_class[0].lower > truth
                 break
-    assert broken / 400 <= 0.05
+    assert broken / runs <= 0.05
+    assert broken_class / runs <= 0.05
 
 
 def test_per_class_by_the_originals_answer():
@@ -64,14 +67,36 @@ def test_any_copy_against_any_original_on_fresh_rows(rng):
     )
 
 
+def test_a_label_only_the_copy_knows_is_a_disagreement():
+    proof = certify(lambda rows: np.where(rows[:, 0] > 2, "rare", "a"), lambda rows: ["a"] * len(rows), Space.normal(1))
+    assert 0.95 < proof.estimate < 1
+    assert certify(lambda rows: [1] * len(rows), lambda rows: ["a"] * len(rows), Space.normal(1)).estimate == 0
+
+
+def test_an_original_that_changes_its_rows_fools_nobody():
+    def shifting(rows):
+        rows -= 3.0
+        return rows[:, 0] > 0
+
+    copy = lambda rows: rows[:, 0] > 3  # noqa: E731
+    assert certify(copy, shifting, Space.uniform(0, 6, 2), n=500).estimate == 1
+
+
 def test_json_round_trip_keeps_the_type_of_labels():
     proof = Certificate(0.9, 0.8, 0.95, 10, {1: Bound(1.0, 0.5, 4), 2: Bound(0.8, 0.3, 6)})
     assert Certificate.from_json(proof.as_json()) == proof
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"n": 0}, "at least one fresh row"), ({"confidence": 1.0}, "between 0 and 1")]
+    ("options", "message"),
+    [
+        ({"n": 0}, "n: expected a whole number of at least 1, found 0"),
+        ({"n": 2.5}, "n: expected a whole number"),
+        ({"confidence": 1.0}, "between 0 and 1"),
+        ({"confidence": "x"}, "between 0 and 1"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0"),
+    ],
 )
 def test_bad_options(options, message):
     with pytest.raises(SettingError, match=message):
-        certify(None, None, Space.normal(1), **options)
+        certify(len, len, Space.normal(1), **options)

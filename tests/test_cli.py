@@ -25,6 +25,10 @@ def disc(rows):
 def broken(rows):
     raise RuntimeError("out of order")
 
+def chatty(rows):
+    print("asked", len(rows))
+    return disc(rows)
+
 def slow(rows):
     time.sleep(0.2)
     return disc(rows)
@@ -157,6 +161,20 @@ def test_exit_codes_and_messages(folder, arguments, code, message):
     assert "Traceback" not in out.stderr
     assert out.stdout == ""
     assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
+
+
+def test_what_the_original_prints_is_not_on_stdout(folder):
+    out = call("copy", "mine:chatty", "--space", "normal:2", "--out", "run", "--budget", 100, "--classes", "in,out",
+               "--json", cwd=folder)  # fmt: skip
+    assert json.loads(out.stdout)["out"] == "run"
+    assert "asked 100" in out.stderr
+
+
+def test_a_module_that_cannot_be_imported(folder):
+    (folder / "bad.py").write_text("raise RuntimeError('model file missing')")
+    out = call("copy", "bad:model", "--space", "normal:2", "--out", "run", cwd=folder)
+    assert out.returncode == 2
+    assert "RuntimeError: model file missing" in out.stderr
 
 
 def test_a_target_that_is_missed_is_exit_code_1(folder):

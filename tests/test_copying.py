@@ -148,10 +148,23 @@ def test_one_class_of_two_declared_is_copied_with_a_warning():
         ({"target": 1.5}, "target: expected a number between 0 and 1, found 1.5"),
         ({"target": 0.9, "certificate_n": 0}, "held-out rows to measure the target with, found 0"),
         ({"delta": -1e-3}, "delta: expected a number from 0 to below 1, found -0.001"),
-        ({"memory": "some"}, "memory: expected 'automatic', 'none' or a number not below zero, found 'some'"),
+        ({"memory": "some"}, "memory: expected 'automatic', 'none' or a number from 0 to below 1e+06, found 'some'"),
         ({"memory": -1.0}, "memory: expected 'automatic'"),
+        ({"memory": 1e39}, "memory: expected 'automatic'"),
+        ({"memory": np.array([1, 2])}, "memory: expected 'automatic'"),
+        ({"method": np.array(["pure"])}, "method: expected one of"),
+        ({"delta": 10**400}, "delta: expected a number from 0 to below 1"),
+        ({"layers": 5}, "layers: expected the sizes of the hidden layers, such as (64, 32, 10), found 5"),
+        ({"layers": "abc"}, "layers: expected the sizes"),
+        ({"schedule": us.training.staged(look_every=0)}, "schedule.look_every: expected a whole number of at least 1"),
+        ({"schedule": us.training.staged(capacity=0)}, "schedule.capacity: expected a whole number of at least 1"),
+        ({"schedule": us.training.plain(-5)}, "schedule.epochs: expected a whole number of at least 1"),
+        ({"schedule": us.training.staged(float("nan"))}, "schedule.epsilon: expected a number"),
+        ({"schedule": 3_000_000_000}, "schedule: expected a whole number of at least 1 and at most"),
+        ({"test": 5}, "test: expected a pair of rows and labels, found 5"),
+        ({"test": ([[1.0, 2.0]], [None])}, "test: expected one label per row, found None in row 0"),
         ({"layers": (64, 0)}, "layers: expected a whole number of at least 1, found 0"),
-        ({"schedule": 0}, "schedule: expected a whole number of at least 1, found 0"),
+        ({"schedule": 0}, "schedule: expected a whole number of at least 1 and at most"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, found -1"),
         ({"test": ([[1.0, 2.0, 3.0]], [1])}, "test: expected rows of 2 columns"),
     ],
@@ -182,6 +195,27 @@ def test_a_bad_original_leaves_nothing_half_written(answers, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_original_that_changes_its_rows_is_copied_all_the_same():
+    def shifting(rows):
+        rows -= 3.0
+        return rows[:, 0] > 0
+
+    result = us.copy_classifier(shifting, us.Space.uniform(0, 6, 2), budget=1000, schedule=100)
+    rows = us.Space.uniform(0, 6, 2).sample(2000, np.random.default_rng(5))
+    assert us.metrics.fidelity(rows[:, 0] > 3, result.copy.predict(rows)) > 0.9
+
+
+def test_classes_are_those_of_all_first_answers_and_stay_with_the_run():
+    bands = us.Original(lambda rows: np.digitize(rows[:, 0], [-1.5, -0.5, 0.5, 1.5]))
+    quick = {"budget": 200, "schedule": 20, "certificate_n": 10}
+    result = us.copy_classifier(bands, us.Space.normal(1), **quick)
+    assert result.copy.classes_.tolist() == [0, 1, 2, 3, 4]
+    narrow = us.copy_classifier(bands, us.Space.uniform(-0.4, 1, 1), **quick)
+    assert narrow.copy.classes_.tolist() == [2, 3]
+    declared = us.copy_classifier(bands, us.Space.uniform(-0.4, 1, 1), classes=range(5), **quick)
+    assert declared.copy.classes_.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_an_undeclared_label_late_in_the_run_leaves_nothing_half_written(tmp_path):
     asked = []
 
@@ -206,7 +240,9 @@ def test_a_space_of_another_width_than_the_original_takes(rng):
             raise ValueError("I take 3 columns")
         return rows[:, 0] > 0
 
-    with pytest.raises(OriginalError, match=r"100 rows of 2 columns, found ValueError: I take 3.*check that the space"):
+    with pytest.raises(
+        OriginalError, match=r"100 rows of 2 columns, found ValueError: I take 3.*that the space has the columns"
+    ):
         us.copy_classifier(picky, PLANE, budget=100, certificate_n=0)
 
 
@@ -230,9 +266,13 @@ def test_the_same_run_in_the_same_directory_is_loaded_and_another_refused(tmp_pa
     asked = []
     original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows), name="disc")
     first = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
-    paid = sum(asked)
+    assert sum(asked) == 700
     again = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
-    assert sum(asked) == paid == 700
+    paid = sum(asked)
+    assert paid == 725  # a few rows, to see that it is the same original
+    other = us.Original(lambda rows: ~disc(rows), name="disc")
+    with pytest.raises(DirectoryError, match="the original that this run has copied, found one that answers"):
+        us.copy_classifier(other, PLANE, out=tmp_path / "run", **QUICK)
     np.testing.assert_array_equal(first.copy.theta, again.copy.theta)
     assert again.history == first.history
     with pytest.raises(DirectoryError, match="found a run with seed 0 \\(now 1\\); choose another directory"):
@@ -243,6 +283,58 @@ def test_the_same_run_in_the_same_directory_is_loaded_and_another_refused(tmp_pa
         us.copy_classifier(original, PLANE, out=tmp_path / "other", **QUICK)
     assert sum(asked) == paid
     assert (tmp_path / "other" / "thesis.tex").read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_anything_is_asked(tmp_path):
+    asked = []
+    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows))
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file" / "run", tmp_path / ("n" * 300), "/proc/run", "nul\0", 5):
+        with pytest.raises(DirectoryError):
+            us.copy_classifier(original, PLANE, out=out, **QUICK)
+    assert not asked
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("options", "stopped", "queries"),
+    [
+        ({"budget": 3000, "iterations": 2}, "iterations", 200),
+        ({"budget": 250, "iterations": 20}, "budget", 200),
+        ({"budget": 250, "method": "one-shot"}, "budget", 250),
+        ({"budget": 50, "method": "one-shot"}, "budget", 50),
+        ({"iterations": 2, "method": "one-shot"}, "iterations", 200),
+    ],
+)
+def test_what_stopped_the_run_and_what_it_asked(options, stopped, queries):
+    result = us.copy_classifier(disc, PLANE, schedule=2, certificate_n=0, **options)
+    assert (result.stopped, result.queries["training"]) == (stopped, queries)
+
+
+def test_numpy_numbers_and_small_label_types_can_be_saved(tmp_path):
+    original = us.Original(lambda rows: disc(rows).astype(np.uint8))
+    result = us.copy_classifier(original, PLANE, budget=np.int64(200), delta=np.float32(1e-3), memory=np.float32(0.1),
+                                schedule=us.training.Schedule(np.int64(5)), certificate_n=np.int32(50),
+                                out=tmp_path / "run")  # fmt: skip
+    assert us.load(tmp_path / "run").copy.predict([[0.0, 0.0]]).dtype == result.copy.predict([[0.0, 0.0]]).dtype
+
+
+def test_frames_whose_columns_have_no_names_are_arrays(rng):
+    frame = pd.DataFrame(rng.normal(size=(100, 2)))
+    result = us.copy_classifier(disc, us.Space.from_data(frame), budget=100, schedule=5, certificate_n=0,
+                                test=(frame, disc(frame)))  # fmt: skip
+    assert result.copy.predict(frame).shape == (100,)
+
+
+def test_values_far_out_give_an_answer():
+    copy = us.copy_classifier(disc, PLANE, **QUICK).copy
+    assert np.isfinite(copy.predict_proba([[1e39, 0.0], [-1e300, 1e300]])).all()
+
+
+def test_test_labels_of_another_type_are_refused(rng):
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(SettingError, match=r"test: expected labels among \[False, True\], found labels such as 'True'"):
+        us.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X).astype(str)))
 
 
 def test_every_error_is_an_understudy_error():

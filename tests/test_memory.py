@@ -15,8 +15,15 @@ def test_automatic_lambda_follows_its_rule_on_a_scripted_sequence_of_set_sizes()
         lam = rule(lam, now, before)
         seen.append(lam)
     # grows, stays, shrinks, shrinks, grows, empties, stays empty
-    expected = [0.25, 0.125, 0.1875, 0.28125, 0.140625, 0.2109375, 0.10546875]
+    expected = [0.25, 0.125, 0.1875, 0.28125, 0.140625, 0.2109375, 0.31640625]
     assert seen == expected
+
+
+def test_lambda_stops_growing_before_it_overflows():
+    lam = 0.5
+    for _ in range(1000):
+        lam = Automatic()(lam, 0, 0)
+    assert lam == 1e6
 
 
 def test_fixed_lambda_stays():

@@ -1,6 +1,7 @@
 import pytest
 
 from understudy import metrics
+from understudy.errors import SettingError
 
 
 def test_conv_on_a_hand_computed_history():
@@ -17,6 +18,14 @@ def test_eff_on_a_hand_computed_history():
 def test_eff_is_zero_for_pure_sequential_and_near_one_for_an_empty_set():
     assert metrics.efficiency([100, 200, 300, 400], n=100) == 0
     assert metrics.efficiency([100] + [0] * 29, n=100) == pytest.approx(1 - 100 / (100 * 30 * 31 / 2))
+
+
+def test_shapes_that_do_not_match_are_refused():
+    for a, b in (([0, 1, 1], [1]), ([[0], [1]], [0, 1]), ([], [])):
+        with pytest.raises(SettingError, match="two lists of the same length"):
+            metrics.accuracy(a, b)
+    with pytest.raises(SettingError, match="one number per iteration"):
+        metrics.convergence([])
 
 
 def test_fidelity_compares_labels_of_any_type():

@@ -1,3 +1,5 @@
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,15 +28,18 @@ def original(answers, **options):
         (np.array(["a", "b", "a", "a", "b"], dtype=object), ["a", "b"]),
         (pd.Series(["x", "y", "x", "x", "y"]), ["x", "y"]),
         ((-5, 7, -5, 7, 7), [-5, 7]),
+        ([1, 2.0, 1, 1, 3], [1.0, 2.0, 3.0]),
+        ([np.str_("a"), "b", "a", "a", "b"], ["a", "b"]),
     ],
 )
 def test_labels_of_any_type_are_mapped_and_mapped_back(answers, classes):
-    box = original(answers)
-    codes = box.label(ROWS)
+    found = original(answers).answer(ROWS)
+    labels = Labels(found)
+    codes = labels.encode(found)
     assert codes.dtype == np.int32
-    back = box.labels.decode(codes)
+    back = labels.decode(codes)
     assert back.tolist() == list(answers)
-    assert box.labels.classes.tolist() == classes
+    assert labels.classes.tolist() == classes
     assert type(back.tolist()[0]) is type(classes[0])
 
 
@@ -42,17 +47,25 @@ def test_labels_of_any_type_are_mapped_and_mapped_back(answers, classes):
     ("answers", "message"),
     [
         ([0, 1, float("nan"), 0, 1], "expected labels, found NaN in row 2"),
+        (np.array([0, 1, np.nan, 0, 1]), "expected labels, found NaN in row 2"),
+        (pd.Series(["a", "b", pd.NA, "a", "b"], dtype=object), "expected labels, found <NA> in row 2"),
+        (np.ma.array([0, 1, 2, 3, 4], mask=[0, 0, 0, 1, 0]), "found a masked value in row 3"),
+        ([1, "a", 1, "a", 1], "values of type int and str, where labels are all booleans, all numbers or all strings"),
+        ([True, 1, False, 0, 1], "values of type bool and int"),
+        ([b"a"] * 5, "values of type bytes"),
+        ([date(2020, 1, 1)] * 5, "values of type date"),
+        ([[1], [1, 2], [1], [1], [1]], "found rows of different lengths"),
         ([0, 1, None, 0, 1], "expected labels, found None in row 2"),
         ([0, 1, 1], "expected one label per row, 5 in all, found answers of shape (3,)"),
         (1, "expected one label per row, 5 in all, found answers of shape ()"),
         ([[0.1, 0.9]] * 5, "found a table of shape (5, 2): scores or one-hot rows; wrap it"),
         ([0.1, 0.9, 0.3, 0.2, 0.7], "found fractions such as 0.1: scores or probabilities"),
-        ([1j] * 5, "labels that are numbers, strings or booleans"),
+        ([1j] * 5, "values of type complex"),
     ],
 )
 def test_answers_that_are_not_labels_are_refused(answers, message):
     with pytest.raises(OriginalError) as caught:
-        original(answers).label(ROWS)
+        original(answers).answer(ROWS)
     assert message in str(caught.value)
     assert "box's answers" in str(caught.value)
 
@@ -62,19 +75,22 @@ def test_answers_that_are_not_labels_are_refused(answers, message):
     [([0, 1, 9, 0, 1], "found 9"), ([0, 1, -1, 0, 1], "found -1"), (["0", "1", "2", "0", "1"], "found '0'")],
 )
 def test_a_label_never_declared_is_refused(answers, found):
+    box = original(answers, classes=[0, 1])
     with pytest.raises(OriginalError) as caught:
-        original(answers, classes=[0, 1]).label(ROWS)
+        box.declared.encode(box.answer(ROWS))
     assert "a label among [0, 1]" in str(caught.value)
     assert found in str(caught.value)
     assert "declare every class" in str(caught.value)
 
 
-def test_without_a_declaration_the_first_batch_declares():
-    answers = iter([["a", "b"], ["a", "c"]])
-    box = Original(lambda rows: next(answers))
-    box.label(ROWS[:2])
-    with pytest.raises(OriginalError, match=r"row 1.*'a', 'b'.*found 'c'"):
-        box.label(ROWS[:2])
+def test_a_column_of_labels_is_a_list_of_labels():
+    assert original(np.array([["a"], ["b"], ["a"], ["a"], ["b"]])).answer(ROWS).tolist() == list("abaab")
+
+
+def test_an_original_keeps_nothing_of_what_it_answered():
+    box = original([1, 2, 3, 1, 2])
+    box.answer(ROWS)
+    assert box.declared is None
 
 
 def test_an_original_that_raises_says_what_it_was_given():
@@ -84,18 +100,19 @@ def test_an_original_that_raises_says_what_it_was_given():
     with pytest.raises(
         OriginalError, match="broken: expected labels for 5 rows of 2 columns, found RuntimeError: boom"
     ):
-        as_original(broken).label(ROWS)
+        as_original(broken).answer(ROWS)
 
 
 def test_estimators_declare_their_classes_and_width(rng):
     model = LogisticRegression().fit(rng.normal(size=(30, 2)), ["a", "b"] * 15)
     box = as_original(model)
-    assert box.labels.classes.tolist() == ["a", "b"]
+    assert box.declared.classes.tolist() == ["a", "b"]
     assert (box.d, box.name) == (2, "LogisticRegression")
     assert as_original(box) is box
+    assert as_original(box, classes=["a", "b", "c"]).declared.classes.tolist() == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("model", [3, "model", None])
+@pytest.mark.parametrize("model", [3, "model", None, LogisticRegression])
 def test_what_cannot_be_an_original_is_refused(model):
     with pytest.raises(SettingError, match="a fitted estimator or a function"):
         as_original(model)
@@ -107,11 +124,10 @@ def test_several_outputs_at_once_are_refused(rng):
         as_original(model)
 
 
-def test_classes_of_mixed_types_are_refused():
-    with pytest.raises(SettingError, match="labels of one type"):
-        Labels([1, "a", 2.5, object()])
-    with pytest.raises(SettingError, match="at least one label"):
-        Labels([])
+@pytest.mark.parametrize("classes", [[1, "a"], [None, 1], [object()], 5, [], [[1, 2], [3, 4]], [b"x"]])
+def test_classes_that_cannot_be_labels_are_refused(classes):
+    with pytest.raises(SettingError, match="classes: expected"):
+        Labels(classes)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +137,7 @@ def test_classes_of_mixed_types_are_refused():
         ("a b:c", "package.module:name"),
         ("understudy.nowhere:x", "No module named"),
         ("understudy.toys:nothing", "something called nothing in understudy.toys"),
+        (5, "package.module:name"),
     ],
 )
 def test_a_spec_that_names_nothing(spec, message):

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 import understudy as us
@@ -38,6 +39,15 @@ def test_the_original_is_asked_only_if_given(result, tmp_path):
         in write_report(tmp_path / "2.html", {"a": result}, original=original, title="t").read_text()
     )
     assert sum(asked) == 240 * 240
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=["cost_$_in_$", "价格"])
+    original = us.Original(lambda rows: rows.iloc[:, 0] > 0)
+    result = us.copy_classifier(original, us.Space.from_data(table), budget=100, schedule=2, certificate_n=0)
+    page = write_report(tmp_path / "page.html", {"sequential": result}, title="t").read_text()
+    assert "cost_$_in_$" in page
+    assert "价格" in page
 
 
 @pytest.mark.parametrize("d", [1, 5])

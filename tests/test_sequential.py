@@ -76,7 +76,7 @@ def test_an_empty_sample_set_keeps_the_parameters_and_raises_lambda():
     theta = network.initial(np.random.default_rng(0))
     steps = run(sequential(drawn(40), theta, select=nothing, memory=Automatic(), train=train), 3)
     assert [len(step.S) for step in steps] == [40, 0, 0]
-    assert steps[1].lam == 0.75
+    assert (steps[1].lam, steps[2].lam) == (0.75, 1.125)
     assert steps[1].moved == steps[2].moved == 0
     np.testing.assert_array_equal(steps[2].theta, steps[0].theta)
 

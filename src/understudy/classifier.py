@@ -73,5 +73,8 @@ class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def encode(rows: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Raw rows as standardised float32, which is what networks train well on."""
-    return ((rows - center) / scale).astype(np.float32)
+    """Raw rows as standardised float32, which is what networks train well on.
+
+    Clipped a million deviations out, where the network is linear anyway: float32 would overflow further out.
+    """
+    return np.clip((rows - center) / scale, -1e6, 1e6).astype(np.float32)

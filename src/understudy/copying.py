@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -16,13 +16,13 @@ import numpy as np
 
 from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier, encode
-from understudy.errors import SettingError, SpaceError, UnderstudyWarning
+from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
 from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
 from understudy.memory import PENALTIES, Automatic, Fixed, Memory
 from understudy.metrics import accuracy
-from understudy.original import Original, as_original
-from understudy.queries import Queries
-from understudy.result import Record, Result, load, refuse_other
+from understudy.original import Labels, Original, as_original, label_array
+from understudy.queries import CHUNK, Queries
+from understudy.result import Record, Result, claim, load
 from understudy.samples import Samples
 from understudy.selection import drop_compressed, keep_all, keep_fresh
 from understudy.sequential import Step, sequential
@@ -32,6 +32,8 @@ from understudy.training import Schedule, Trainer
 
 # One stream of random numbers each, so that none depends on how much of another was used.
 _INITIAL, _DRAW, _HELD_OUT = 1, 2, 3
+# How many of a finished run's rows are asked again before its directory is taken for this original's.
+RECOGNISED = 25
 
 
 def copy_classifier(
@@ -77,7 +79,8 @@ def copy_classifier(
     schedule : epochs per iteration, or a `training.Schedule` such as `training.staged()`.
     seed : same seed, same machine, same copy.
     classes : the labels the original may answer, where it does not say so itself.
-    out : a directory for the finished run; if it holds the same run already, that is loaded and nothing is asked.
+    out : a directory for the finished run; if it holds the same run already, that is loaded, and the original is only
+        asked about 25 of its rows again, to see that it is the same.
     test : rows and true labels, to record accuracy by iteration.
 
     Examples
@@ -108,13 +111,14 @@ def copy_classifier(
     return finish(copy_steps(original, space, settings, classes=classes, out=out, test=test))
 
 
-def finish(run: Generator[Record, None, Result]) -> Result:
-    """Consume a run for its result alone."""
+def finish(run: Generator[Record, None, Result], show: Callable[[Record], object] = lambda record: None) -> Result:
+    """Consume a run for its result, showing each record on the way."""
     while True:
         try:
-            next(run)
+            record = next(run)
         except StopIteration as end:
             return end.value
+        show(record)
 
 
 def copy_steps(
@@ -128,55 +132,56 @@ def copy_steps(
 ) -> Generator[Record, None, Result]:
     """`copy_classifier` as a generator: yields a record per iteration, returns the result."""
     clock = perf_counter()
-    asked = settings or Settings()
+    asked = Settings() if settings is None else settings
+    if not isinstance(asked, Settings):
+        raise SettingError("settings", "a Settings", type(asked).__name__)
     settings = asked.checked()
     original = as_original(original, classes)
-    _check_fit(original, space)
-    checked_test = None if test is None else _check_test(test, space)
-    about = describe(original, space, settings)
-    if out is not None:
-        refuse_other(Path(out), about)
-        if (Path(out) / "run.json").is_file():
-            result = load(out)
-            yield from result.history
-            return result
-
     training = Queries(original, space, settings.queries)
     measuring = Queries(original, space, settings.certificate_n)
-    held_out = None
-    if settings.certificate_n:
-        rng = np.random.default_rng([settings.seed, _HELD_OUT])
-        held_out = HeldOut.draw(measuring, settings.certificate_n, rng)
+    truth = None if test is None else _check_test(test, space)
+    about = describe(original, space, settings, 0 if truth is None else len(truth[1]))
+    if out is not None and (claim(out, about) / "run.json").is_file():
+        result = load(out)
+        _recognise(original, result, Path(out))
+        yield from result.history
+        return result
+
+    def stream(purpose: int, t: int = 0) -> np.random.Generator:
+        return np.random.default_rng([settings.seed, purpose, t])
+
+    # The first answers come before the network, because they may be what tells the classes.
+    measured = _together(measuring.fresh(settings.certificate_n, stream(_HELD_OUT))) if settings.certificate_n else None
+    first = _together(training.fresh(settings.batch, stream(_DRAW)))
+    answers = first[1] if measured is None else np.concatenate([measured[1], first[1]])
+    labels = original.declared or Labels(answers)
+    _warn_if_alone(answers)
+    if truth is not None and (labels.find(truth[1]) < 0).all():
+        raise SettingError("test", f"labels among {labels}", f"labels such as {truth[1][0].item()!r}")
+    held_out = None if measured is None else HeldOut(measured[0], labels.encode(measured[1]), labels)
     center, scale = space.moments
 
     def draw(t: int) -> Samples:
-        rng = np.random.default_rng([settings.seed, _DRAW, t])
-        chunks = [(encode(rows, center, scale), codes) for rows, codes in training.fresh(settings.batch, rng)]
-        return Samples(*(np.concatenate(part) for part in zip(*chunks, strict=True)))
+        chunks = training.fresh(settings.batch, stream(_DRAW, t)) if t else iter([first])
+        return Samples(*_together((encode(rows, center, scale), labels.encode(found)) for rows, found in chunks))
 
-    first = draw(0)  # before the network: it may take answers to know the classes
-    known = original.labels.classes
-    _warn_if_alone(known, first.y if held_out is None else np.concatenate([first.y, held_out.answers]))
-    network = MLP(space.d, tuple(settings.layers), len(known))
-    steps = sequential(
-        lambda t: draw(t) if t else first,
-        network.initial(np.random.default_rng([settings.seed, _INITIAL])),
-        **_policies(settings, network),
-    )
+    network = MLP(space.d, tuple(settings.layers), len(labels))
+    steps = sequential(draw, network.initial(stream(_INITIAL)), **_policies(settings, network))
+    names = space.names if space.frame else None
     history: list[Record] = []
     for step in islice(steps, settings.iterations):
-        copy = CopyClassifier(network, step.theta, known, center, scale, space.names if space.frame else None)
+        copy = CopyClassifier(network, step.theta, labels.classes, center, scale, names)
         proof = None
         if held_out is not None:
             look = step.t + 1 if settings.target else None
             proof = held_out.certify(copy.predict_codes(held_out.rows), settings.confidence, look)
-        history.append(_record(step, training.made, copy, proof, checked_test))
+        history.append(_record(step, training.made, copy, proof, truth))
         yield history[-1]
         if settings.target and proof and proof.lower >= settings.target:
             stopped = "target"
             break
     else:
-        stopped = "iterations" if asked.budget is None else "budget"
+        stopped = "iterations" if asked.budget is None or asked.iterations == settings.iterations else "budget"
     result = Result(
         copy=copy,
         certificate=proof,
@@ -187,15 +192,37 @@ def copy_steps(
         stopped=stopped,
         seconds=perf_counter() - clock,
         peak_mb=peak_mb(),
+        first_answers=answers[:RECOGNISED].tolist(),
     )
     if out is not None:
         result.save(out)
     return result
 
 
-def describe(original: Original, space: Space, settings: Settings) -> dict[str, Any]:
+def describe(original: Original, space: Space, settings: Settings, test: int = 0) -> dict[str, Any]:
     """What makes a run this run and no other, as JSON values; a run's directory is recognised by it."""
-    return {**settings.as_json(), "original": original.name, "space": sha256(space.to_json().encode()).hexdigest()}
+    classes = None if original.declared is None else original.declared.classes.tolist()
+    digest = sha256(space.to_json().encode()).hexdigest()
+    return {**settings.as_json(), "original": original.name, "classes": classes, "space": digest, "test": test}
+
+
+def _recognise(original: Original, result: Result, path: Path) -> None:
+    """Ask about a few rows of a finished run again: names do not tell two originals apart, answers do."""
+    purpose = _HELD_OUT if result.queries["certificate"] else _DRAW
+    n = min(result.queries["certificate"] or result.settings["batch"], CHUNK)
+    rows = result.space.sample(n, np.random.default_rng([result.settings["seed"], purpose, 0]))[:RECOGNISED]
+    answers = original.answer(result.space.present(rows)).tolist()
+    differ = sum(now != then for now, then in zip(answers, result.first_answers, strict=False))
+    if differ:
+        found = f"one that answers {differ} of its first {len(answers)} rows differently"
+        hint = "choose another directory, or remove this one"
+        raise DirectoryError(str(path), "the original that this run has copied", found, hint)
+
+
+def _together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Chunks of rows and answers as one array of each."""
+    rows, answers = zip(*chunks, strict=True)
+    return np.concatenate(rows), np.concatenate(answers)
 
 
 def peak_mb() -> float:
@@ -233,33 +260,25 @@ def _record(
     )
 
 
-def _check_fit(original: Original, space: Any) -> None:
-    if not isinstance(space, Space):
-        raise SpaceError("space", "a Space", type(space).__name__, "e.g. Space.normal(d) or Space.from_data(rows)")
-    if original.d is not None and original.d != space.d:
-        raise SpaceError("space", f"the {original.d} columns that {original.name} takes", f"{space.d}")
-    if original.names is not None and space.frame and original.names != space.names:
-        raise SpaceError("space", f"the columns {list(original.names)} that {original.name} takes", list(space.names))
-
-
-def _check_test(test: tuple[Any, Any], space: Space) -> tuple[np.ndarray, np.ndarray]:
+def _check_test(test: Any, space: Space) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(test, (tuple, list)) or len(test) != 2:
+        raise SettingError("test", "a pair of rows and labels", repr(test)[:80])
     rows, _ = as_matrix(test[0], "test", space.names if space.frame and hasattr(test[0], "columns") else None)
-    labels = np.asarray(test[1])
-    if rows.shape[1] != space.d or labels.shape != (len(rows),):
-        raise SettingError(
-            "test",
-            f"rows of {space.d} columns, and one label per row",
-            f"rows of shape {rows.shape}, labels of shape {labels.shape}",
-        )
+    try:
+        labels = label_array(test[1])
+    except (TypeError, ValueError) as error:
+        raise SettingError("test", "one label per row", str(error)) from error
+    if rows.shape[1] != space.d or labels.shape != (len(rows),) or len(rows) == 0:
+        found = f"rows of shape {rows.shape}, labels of shape {labels.shape}"
+        raise SettingError("test", f"rows of {space.d} columns, and one label per row", found)
     return rows, labels
 
 
-def _warn_if_alone(classes: np.ndarray, codes: np.ndarray) -> None:
-    seen = np.unique(codes)
-    if len(seen) == 1:
+def _warn_if_alone(answers: np.ndarray) -> None:
+    if (answers == answers[0]).all():
         warnings.warn(
-            f"the original answered {classes[seen[0]].item()!r} to every one of the first {len(codes)} queries; a copy "
+            f"the original answered {answers[0].item()!r} to every one of the first {len(answers)} queries; a copy "
             "that always says so is faithful here, but check that the space covers the inputs it was made for",
             UnderstudyWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

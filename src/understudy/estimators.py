@@ -21,7 +21,8 @@ from understudy.space import Space
 class _Copy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Fit an original (or take a frozen one), learn the space from X, and copy it.
 
-    original : an unfitted classifier (a random forest if none is given), a `FrozenEstimator` or an `Original`.
+    original : an unfitted classifier (a random forest if none is given), a `FrozenEstimator`, an `Original`, or a
+        function rows -> labels.
     space : where to draw queries from; learned from X if not given.
     The other parameters are those of `copy_classifier`.
     """
@@ -31,10 +32,10 @@ class _Copy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Copy the original on the space that X shows.
 
-        An unfitted original is cloned and fitted on X and y. A `FrozenEstimator`, or an `understudy.Original`, is only
-        queried, and y may be left out.
+        An unfitted original is cloned and fitted on X and y. A `FrozenEstimator`, an `understudy.Original` or a
+        function rows -> labels is only queried, and y may be left out.
         """
-        frozen = isinstance(self.original, (FrozenEstimator, Original))
+        frozen = isinstance(self.original, (FrozenEstimator, Original)) or _is_function(self.original)
         if y is None and frozen:
             rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         else:
@@ -76,6 +77,10 @@ class _Copy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The copy's labels."""
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
+
+
+def _is_function(original: Any) -> bool:
+    return callable(original) and not hasattr(original, "fit")
 
 
 # Parameters that are the estimators' own; every other one goes to `copy_classifier` under its own name.

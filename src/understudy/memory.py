@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Penalty = Callable[[Any], Any]
+# Far above any weight that lets a copy learn, and far below what float32 can hold.
+LARGEST = 1e6
 
 
 class Memory(Protocol):
@@ -28,6 +30,9 @@ class Memory(Protocol):
 class Automatic:
     """The paper's rule: halve lambda while the sample set does not shrink, else raise it by half.
 
+    An empty sample set counts as shrinking: everything is compressed, and worth keeping. Lambda stops growing at
+    `LARGEST`, where nothing moves any more.
+
     >>> Automatic()(0.5, kept=200, kept_before=100), Automatic()(0.5, kept=90, kept_before=100)
     (0.25, 0.75)
     """
@@ -36,7 +41,8 @@ class Automatic:
 
     def __call__(self, lam: float, kept: int, kept_before: int) -> float:
         """The next lambda."""
-        return lam / 2 if kept >= kept_before else 1.5 * lam
+        grows = kept >= kept_before and kept > 0
+        return lam / 2 if grows else min(1.5 * lam, LARGEST)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from understudy.errors import SettingError
+
 
 def accuracy(y: Any, predicted: Any) -> float:
     """A_C: the share of rows on which a model gives the true label.
@@ -13,7 +15,10 @@ def accuracy(y: Any, predicted: Any) -> float:
     >>> accuracy([0, 1, 1, 0], [0, 1, 0, 0])
     0.75
     """
-    return float(np.mean(np.asarray(y) == np.asarray(predicted)))
+    truth, found = np.asarray(y), np.asarray(predicted)
+    if truth.ndim != 1 or truth.shape != found.shape or len(truth) == 0:
+        raise SettingError("labels", "two lists of the same length", f"shapes {truth.shape} and {found.shape}")
+    return float(np.mean(truth == found))
 
 
 def fidelity(original: Any, copy: Any) -> float:
@@ -31,7 +36,7 @@ def convergence(accuracies: Any) -> float:
     >>> convergence([0.5, 1.0, 1.0, 1.0])
     0.875
     """
-    curve = np.asarray(accuracies, float)
+    curve = _curve("accuracies", accuracies)
     highest = curve.max()
     return float(curve.mean() / highest) if highest > 0 else 0.0
 
@@ -42,5 +47,12 @@ def efficiency(kept: Any, n: int) -> float:
     >>> efficiency([100, 200, 300], n=100), efficiency([100, 100, 100], n=100)
     (0.0, 0.5)
     """
-    used = np.asarray(kept, float)
+    used = _curve("kept", kept)
     return float(1 - used.sum() / (n * np.arange(1, len(used) + 1)).sum())
+
+
+def _curve(name: str, values: Any) -> np.ndarray:
+    curve = np.asarray(values, float)
+    if curve.ndim != 1 or len(curve) == 0:
+        raise SettingError(name, "one number per iteration", f"an array of shape {curve.shape}")
+    return curve

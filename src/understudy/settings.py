@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
+from understudy import checks
 from understudy.errors import SettingError
 from understudy.hypothesis.mlp import PAPER_LAYERS
-from understudy.memory import PENALTIES
+from understudy.memory import LARGEST, PENALTIES
 from understudy.training import Schedule, annealed
 
 FAMILIES = ("mlp",)
 METHODS = ("sequential", "pure", "one-shot", "online")
+MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 
 
 @dataclass(frozen=True)
@@ -38,46 +38,39 @@ class Settings:
 
     def checked(self) -> Settings:
         """The same settings with every default filled in; the first thing wrong with them is an error."""
-        _choice("method", self.method, METHODS)
-        _choice("to", self.to, FAMILIES)
-        _choice("penalty", self.penalty, tuple(PENALTIES))
-        _fraction("confidence", self.confidence)
-        if self.target is not None:
-            _fraction("target", self.target)
-            if self.certificate_n == 0:
-                raise SettingError(
-                    "certificate_n", "held-out rows to measure the target with", 0, "raise it, or leave out the target"
-                )
-        if not _is_number(self.delta) or not 0 <= self.delta < 1:
-            raise SettingError("delta", "a number from 0 to below 1", repr(self.delta))
-        named = self.memory in ("automatic", "none")
-        if not named and not (_is_number(self.memory) and float(self.memory) >= 0):
-            raise SettingError("memory", "'automatic', 'none' or a number not below zero", repr(self.memory))
+        checks.choice("method", self.method, METHODS)
+        checks.choice("to", self.to, FAMILIES)
+        checks.choice("penalty", self.penalty, tuple(PENALTIES))
+        certificate_n = checks.count("certificate_n", self.certificate_n, 0)
+        if self.target is not None and certificate_n == 0:
+            hint = "raise it, or leave out the target"
+            raise SettingError("certificate_n", "held-out rows to measure the target with", 0, hint)
+        named = isinstance(self.memory, str) and self.memory in ("automatic", "none")
         return replace(
             self._sized(),
-            certificate_n=_count("certificate_n", self.certificate_n, 0),
-            layers=tuple(_count("layers", size, 1) for size in self.layers),
-            schedule=self.schedule
-            if isinstance(self.schedule, Schedule)
-            else annealed(_count("schedule", self.schedule, 1)),
-            seed=_count("seed", self.seed, 0),
+            target=None if self.target is None else checks.fraction("target", self.target),
+            certificate_n=certificate_n,
+            confidence=checks.fraction("confidence", self.confidence),
+            delta=checks.number("delta", self.delta, "a number from 0 to below 1", 0, 1),
+            memory=self.memory if named else checks.number("memory", self.memory, MEMORY, 0, LARGEST),
+            layers=_layers(self.layers),
+            schedule=_schedule(self.schedule),
+            seed=checks.count("seed", self.seed, 0),
         )
 
     def _sized(self) -> Settings:
         """With batch, iterations and budget all known; one-shot is one iteration of everything."""
-        batch = _count("batch", self.batch, 1)
-        iterations = None if self.iterations is None else _count("iterations", self.iterations, 1)
+        batch = checks.count("batch", self.batch, 1)
+        iterations = None if self.iterations is None else checks.count("iterations", self.iterations, 1)
         if self.budget is None:
             iterations = iterations or 30
+        elif self.method == "one-shot":
+            batch, iterations = checks.count("budget", self.budget, 1), 1
         else:
-            affordable = _count("budget", self.budget, 1) // batch
+            affordable = checks.count("budget", self.budget, 1) // batch
             if affordable == 0:
-                raise SettingError(
-                    "budget",
-                    f"at least one batch of {batch} queries",
-                    self.budget,
-                    "raise the budget or lower the batch",
-                )
+                hint = "raise the budget or lower the batch"
+                raise SettingError("budget", f"at least one batch of {batch} queries", self.budget, hint)
             iterations = min(iterations or affordable, affordable)
         sizes = (batch * iterations, 1) if self.method == "one-shot" else (batch, iterations)
         return replace(self, batch=sizes[0], iterations=sizes[1], budget=batch * iterations)
@@ -96,21 +89,21 @@ class Settings:
         return content
 
 
-def _choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise SettingError(name, "one of " + ", ".join(map(repr, known)), repr(value))
+def _layers(layers: Any) -> tuple[int, ...]:
+    if isinstance(layers, str) or not hasattr(layers, "__iter__"):
+        raise SettingError("layers", "the sizes of the hidden layers, such as (64, 32, 10)", repr(layers))
+    return tuple(checks.count("layers", size, 1) for size in layers)
 
 
-def _count(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise SettingError(name, f"a whole number of at least {least}", repr(value))
-    return int(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def _fraction(name: str, value: Any) -> None:
-    if not _is_number(value) or not 0 < value < 1:
-        raise SettingError(name, "a number between 0 and 1", repr(value))
+def _schedule(schedule: Any) -> Schedule:
+    if not isinstance(schedule, Schedule):
+        return annealed(checks.count("schedule", schedule, 1, 2**30))
+    wide = -1e30, 1e30
+    return Schedule(
+        checks.count("schedule.epochs", schedule.epochs, 1, 2**30),
+        checks.number("schedule.epsilon", schedule.epsilon, "a number", *wide),
+        checks.number("schedule.bound", schedule.bound, "a number", *wide),
+        checks.count("schedule.capacity", schedule.capacity, 1, 2**30),
+        checks.count("schedule.look_every", schedule.look_every, 1, 2**30),
+        bool(schedule.anneal),
+    )

@@ -149,6 +149,8 @@ class Space(_Part):
         repeated = {name for name in self.names if self.names.count(name) > 1} if len(set(self.names)) < self.d else ()
         if repeated:
             raise ValueError(f"column names must be unique, found {sorted(repeated)} more than once")
+        if not np.isfinite(self.moments).all():
+            raise ValueError("columns must stay far enough from the largest floating-point number to have a deviation")
         if self.correlation is not None:
             matrix = [len(row) for row in self.correlation]
             if matrix != [self.d] * self.d:
@@ -159,6 +161,12 @@ class Space(_Part):
             if np.linalg.eigvalsh(array)[0] < -1e-4:  # room for correlations written with a few digits
                 raise ValueError("correlation must have no negative eigenvalue")
         return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self.model_dump() == other.model_dump()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
 
     # --- making one -------------------------------------------------------------------------------------------------
 
@@ -198,7 +206,7 @@ class Space(_Part):
         """Read a space.json."""
         try:
             text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise SpaceError(str(path), "a readable space.json", str(error)) from error
         try:
             return cls.from_json(text)
@@ -217,7 +225,7 @@ class Space(_Part):
         return _checked(cls, content)
 
     def to_json(self) -> str:
-        """The JSON form: statistics of the columns, no row of anybody's data."""
+        """The JSON form: quantiles, shares and correlations. No row is in it, but the extremes of a column are."""
         return self.model_dump_json(indent=1)
 
     def save(self, path: str | Path) -> None:
@@ -250,17 +258,21 @@ class Space(_Part):
         return np.column_stack([c.marginal.quantile(z[:, j], u[:, j]) for j, c in enumerate(self.columns)])
 
     def present(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
-        """Rows in the layout the original gets in production: a data frame if it was described by one."""
+        """Rows in the layout the original gets in production: a data frame if it was described by one.
+
+        Always a copy: an original that changes its rows in place must not change those we train and measure on.
+        """
         if not self.frame:
-            return rows
+            return rows.copy()
         import pandas as pd
 
-        return pd.DataFrame(rows, columns=list(self.names))
+        return pd.DataFrame(rows.copy(), columns=list(self.names))
 
     @cached_property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of every column; a constant column counts as having deviation 1."""
-        mean, std = np.array([column.marginal.moments for column in self.columns]).T
+        with np.errstate(over="ignore", invalid="ignore"):  # such a space is refused when it is made
+            mean, std = np.array([column.marginal.moments for column in self.columns]).T
         return mean, np.where(std > 0, std, 1.0)
 
     @cached_property
@@ -276,12 +288,16 @@ def as_matrix(rows: Any, where: str, columns: Sequence[str] | None = None) -> tu
     """A finite float64 matrix, and the column names where there are any; with `columns`, those and in that order."""
     names: list[str | None]
     if hasattr(rows, "iloc") and hasattr(rows, "columns"):
-        names = [str(name) for name in rows.columns]
+        # As in scikit-learn, only strings are names: the numbers of a frame made from an array mean positions.
+        named = all(isinstance(name, str) and name for name in rows.columns)
+        names = [name if named else None for name in rows.columns]
+        if columns is not None and not named:
+            raise SpaceError(where, f"the columns {list(columns)}", f"columns called {list(rows.columns)[:8]}")
         if columns is not None:
             unknown = [name for name in columns if name not in names]
             if unknown:
                 raise SpaceError(where, f"columns among {names}", unknown, "check their spelling")
-            rows, names = rows[list(columns)], list(columns)
+            rows, names = rows[list(columns)], list(rows[list(columns)].columns)
         text = [str(n) for n, kind in zip(rows.columns, rows.dtypes, strict=True) if kind.kind not in "biuf"]
         if text:
             raise SpaceError(where, "numeric columns", f"{text} with other contents", "encode or leave them out")

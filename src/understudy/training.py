@@ -22,7 +22,7 @@ SMALLEST_BUCKET = 512
 EVALUATION_CHUNK = 4096
 # Steps per draw of random numbers: one draw for many steps costs next to nothing beside the steps.
 BLOCK = 64
-# Weight matrices up to this size are multiplied inside the fused loop: a tenth off the step of the paper's network.
+# Weight matrices up to this size are multiplied inside the fused loop, without calling a matrix kernel.
 SMALL_PRODUCT = 32
 
 
@@ -51,8 +51,7 @@ def plain(epochs: int = 1000) -> Schedule:
 def annealed(epochs: int = 1000) -> Schedule:
     """The default: a fixed number of epochs, with a step size that falls to zero over them.
 
-    A constant step leaves each round wherever its last noisy step landed. On spirals at the paper's other settings,
-    annealing took the share of wrong labels from 2-4 % to 1-2 %, over the same epochs.
+    A constant step leaves each round wherever its last noisy step landed; docs/choices.md has what that costs.
     """
     return Schedule(epochs, anneal=True)
 
@@ -121,6 +120,9 @@ class Trainer:
             theta, X, y, np.int32(len(S)), Groups.of(counts, self.network.n_c), np.float32(lam), key, adam,
             _numbers(self.schedule),
         )  # fmt: skip
+        if not np.isfinite(end.risk):
+            hint = "lower memory, or the step size, or describe the inputs in a space of their own scale"
+            raise SettingError("training", "a finite risk", float(end.risk), hint)
         return Trained(np.asarray(end.theta), float(end.risk), float(end.mean_rho), int(end.epochs), int(end.k))
 
 
@@ -174,7 +176,7 @@ def gradient(network: MLP, penalty: Penalty, theta: Any, previous: Any, lam: Any
 
 
 def _product(x: Any, weights: Any) -> Any:
-    """x @ weights; spelled out for a small last layer, where calling a matrix kernel costs more than its work."""
+    """x @ weights; spelled out for a layer of few weights, where calling a matrix kernel costs more than its work."""
     small = weights.size <= SMALL_PRODUCT
     return (x[:, :, None] * weights).sum(axis=1) if small else x @ weights
 
@@ -233,7 +235,10 @@ def _use_compilation_cache() -> None:
     import jax
 
     if jax.config.jax_compilation_cache_dir is None and not os.environ.get("UNDERSTUDY_NO_CACHE"):
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        try:
+            base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        except RuntimeError:  # a user without a home
+            return
         jax.config.update("jax_compilation_cache_dir", str(Path(base) / "understudy" / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
@@ -251,7 +256,7 @@ def _round(
 
     previous = theta
     rate, adam_epsilon = adam
-    key = jax.random.wrap_key_data(key_data)
+    key = jax.random.wrap_key_data(key_data, impl="threefry2x32")  # whatever the user's default is
     steps_per_epoch = (n + batch - 1) // batch
 
     def step_sizes(in_stage: Any, in_round: Any) -> Any:

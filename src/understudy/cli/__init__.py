@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib import import_module
 
 import click
@@ -60,4 +61,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("understudy: interrupted", err=True)
         sys.exit(130)
+    except Exception:  # a fault of ours: 1 would say that a target was missed
+        traceback.print_exc()
+        click.echo("understudy: this is a bug; please report it with the lines above", err=True)
+        sys.exit(70)
     sys.exit(code if isinstance(code, int) else 0)

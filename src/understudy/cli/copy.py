@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -22,9 +23,10 @@ from understudy.settings import FAMILIES, METHODS
 @click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
 @click.option("--certificate-n", type=int, default=2000, show_default=True, help="Held-out queries, on top.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Drop points with rho below this.")
+@click.option("--classes", help="The labels it may answer, with commas, where it does not say so itself.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
-def command(original: str, space_text: str, out: Path, as_json: bool, **options: object) -> None:
+def command(original: str, space_text: str, out: Path, classes: str | None, as_json: bool, **options: object) -> None:
     """Copy ORIGINAL, a fitted classifier or function named as package.module:name, and certify the copy.
 
     Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed.
@@ -40,14 +42,16 @@ def command(original: str, space_text: str, out: Path, as_json: bool, **options:
     settings = Settings(**options)  # type: ignore[arg-type]
     checked = settings.checked()
     sys.path.insert(0, str(Path.cwd()))  # a module beside the caller is importable, as with `python -m`
-    opened, space = open_original(original), open_space(space_text)
+    with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+        opened, space = open_original(original, _classes(classes)), open_space(space_text)
     total = checked.queries + checked.certificate_n
     click.echo(
         f"{opened.name} will be asked at most {checked.queries} queries for training and {checked.certificate_n} for "
         f"the certificate, {total} in all",
         err=True,
     )
-    result = follow(checked.method, copy_steps(opened, space, settings, out=out), checked.iterations or 1)
+    with redirect_stdout(sys.stderr):
+        result = follow(checked.method, copy_steps(opened, space, settings, out=out), checked.iterations or 1)
     report = write_report(out / "report.html", {checked.method: result}, title=f"A copy of {opened.name}")
     if as_json:
         click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))
@@ -57,3 +61,14 @@ def command(original: str, space_text: str, out: Path, as_json: bool, **options:
     if checked.target is not None and result.stopped != "target":
         click.echo(f"understudy: the target {checked.target} was not reached", err=True)
         sys.exit(1)
+
+
+def _classes(text: str | None) -> list[int] | list[str] | None:
+    """Labels from the command line: whole numbers if all of them are, else strings."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        return words

@@ -33,7 +33,7 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     from understudy.copying import copy_steps, describe
     from understudy.original import Original
     from understudy.report import write_report
-    from understudy.result import refuse_other
+    from understudy.result import claim
     from understudy.settings import Settings
     from understudy.space import Space
     from understudy.toys import TOYS
@@ -48,7 +48,7 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     test = (X[split:], y[split:])
     original = Original(svm.predict, svm.classes_, d=2, name=f"an RBF-SVM on {problem}")
     space = Space.normal(2)
-    refuse_other(out, describe(original, space, sizes["sequential"]))  # before the work, not after
+    claim(out, describe(original, space, sizes["sequential"], len(test[1])))  # before the work, not after
     total = sum(size.queries + size.certificate_n for size in sizes.values())
     click.echo(
         f"{original.name}, accuracy {svm.score(*test):.4f}; three methods will ask it {total} queries in all", err=True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from time import perf_counter
-from typing import Any
 
+from understudy.copying import finish
 from understudy.result import Record, Result
 
 # Seconds between plain lines where there is no terminal.
@@ -31,7 +31,7 @@ def _bar(title: str, run: Generator[Record, None, Result], iterations: int) -> R
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=iterations, note="")
-        return _consume(run, lambda record: progress.update(task, completed=record.iteration + 1, note=_note(record)))
+        return finish(run, lambda record: progress.update(task, completed=record.iteration + 1, note=_note(record)))
 
 
 def _lines(title: str, run: Generator[Record, None, Result], iterations: int) -> Result:
@@ -44,16 +44,7 @@ def _lines(title: str, run: Generator[Record, None, Result], iterations: int) ->
             at = f"iteration {record.iteration + 1}/{iterations}"
             print(f"{title}: {at}, {_note(record)}", file=sys.stderr, flush=True)
 
-    return _consume(run, show)
-
-
-def _consume(run: Generator[Record, None, Result], show: Any) -> Result:
-    while True:
-        try:
-            record = next(run)
-        except StopIteration as end:
-            return end.value
-        show(record)
+    return finish(run, show)
 
 
 def _note(record: Record) -> str:

@@ -1,7 +1,8 @@
-"""What every original is: rows in, labels out, answers checked, queries counted."""
+"""What every original is: rows in, labels out, answers checked."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 
 from understudy.errors import OriginalError, SettingError
 
+# What a label may be. Anything else could not be written to a file and read back the same.
+LABEL_TYPES = (bool, int, float, str)
+
 
 class Labels:
-    """The classes an original may answer, and their codes 0, 1, ... inside the algorithm.
+    """The classes an original may answer, sorted, and their codes 0, 1, ... inside the algorithm.
 
     >>> labels = Labels(["no", "yes"])
     >>> labels.encode(np.array(["yes", "no", "yes"]))
@@ -21,36 +25,33 @@ class Labels:
     """
 
     def __init__(self, classes: Iterable[Any]):
-        self.classes = _label_array(list(classes), "classes")
-        if len(self.classes) == 0:
-            raise SettingError("classes", "at least one label", "none")
         try:
-            self.classes = np.unique(self.classes)  # sorted, as scikit-learn orders them
-        except TypeError as error:
-            raise SettingError("classes", "labels of one type", f"{list(classes)[:5]}") from error
+            listed = np.asarray(classes) if isinstance(classes, np.ndarray) else list(classes)
+            array = label_array(listed)
+        except (TypeError, ValueError) as error:
+            raise SettingError("classes", "labels of one type", str(error)) from error
+        if array.ndim != 1 or len(array) == 0:
+            raise SettingError("classes", "at least one label", f"an array of shape {array.shape}")
+        self.classes = np.unique(array)  # sorted, as scikit-learn orders them
 
     def __len__(self) -> int:
         return len(self.classes)
 
+    def find(self, answers: np.ndarray) -> np.ndarray:
+        """Codes of labels, -1 for a label that is not among the classes."""
+        if (answers.dtype.kind == "U") != (self.classes.dtype.kind == "U"):
+            return np.full(len(answers), -1, np.int32)
+        codes = np.minimum(np.searchsorted(self.classes, answers), len(self) - 1)
+        return np.where(self.classes[codes] == answers, codes, -1).astype(np.int32)
+
     def encode(self, answers: np.ndarray) -> np.ndarray:
         """Codes of labels; a label that was never declared is an error."""
-        undeclared = "declare every class: Original(..., classes=[...])"
-        try:
-            codes = np.minimum(np.searchsorted(self.classes, answers), len(self) - 1)
-            known = self.classes[codes] == answers
-        except TypeError as error:
-            raise OriginalError(
-                "the original's answers", f"labels among {self}", f"labels of type {answers.dtype}", undeclared
-            ) from error
-        if not np.all(known):
-            row = int(np.argmin(known))
-            raise OriginalError(
-                f"the original's answer to row {row}",
-                f"a label among {self}",
-                repr(answers[row].item() if hasattr(answers[row], "item") else answers[row]),
-                undeclared,
-            )
-        return codes.astype(np.int32)
+        codes = self.find(answers)
+        if (codes < 0).any():
+            row = int(np.argmin(codes))
+            where, hint = f"the original's answer to row {row}", "declare every class with classes=[...] or --classes"
+            raise OriginalError(where, f"a label among {self}", repr(answers[row].item()), hint)
+        return codes
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """Labels of codes, in the type the original answers."""
@@ -64,14 +65,12 @@ class Labels:
 class Original:
     """A classifier that may only be asked for hard labels.
 
-    `predict` takes rows and gives one label per row. `classes` declares the labels it may answer; undeclared, the
-    labels of the first batch are taken to be all of them.
+    `predict` takes rows and gives one label per row. `classes` declares the labels it may answer; undeclared, those of
+    a run's first answers are taken to be all of them.
 
-    >>> parity = Original(lambda rows: rows[:, 0] > 0)
-    >>> parity.label(np.array([[1.0], [-1.0]]))
-    array([1, 0], dtype=int32)
-    >>> parity.labels.classes
-    array([False,  True])
+    >>> sign = Original(lambda rows: rows[:, 0] > 0)
+    >>> sign.answer(np.array([[1.0], [-1.0]]))
+    array([ True, False])
     """
 
     def __init__(
@@ -85,83 +84,64 @@ class Original:
     ):
         self.predict, self.d, self.name = predict, d, name
         self.names = None if names is None else tuple(names)
-        self._labels = None if classes is None else Labels(classes)
+        self.declared = None if classes is None else Labels(classes)
 
-    @property
-    def labels(self) -> Labels:
-        """The labels it may answer, declared or seen in the first batch."""
-        if self._labels is None:
-            raise OriginalError(self.name, "declared classes, or a first batch of answers", "neither")
-        return self._labels
-
-    def label(self, rows: Any) -> np.ndarray:
-        """The codes of the original's answers to these rows."""
+    def answer(self, rows: Any) -> np.ndarray:
+        """The original's labels for these rows, one each, or an error that says what came instead."""
         n, width = rows.shape
         try:
             answers = self.predict(rows)
         except Exception as error:
-            raise OriginalError(
-                self.name,
-                f"labels for {n} rows of {width} columns",
-                f"{type(error).__name__}: {error}",
-                "check that the space has the columns the original was trained on",
-            ) from error
-        checked = _checked_answers(answers, n, self.name, declared=self._labels)
-        if self._labels is None:
-            self._labels = Labels(checked)
-        return self._labels.encode(checked)
-
-
-def _label_array(answers: Any, where: str) -> np.ndarray:
-    array = np.asarray(answers)
-    if array.dtype.kind in "biu" or array.dtype.kind == "U":
+            expected, found = f"labels for {n} rows of {width} columns", f"{type(error).__name__}: {error}"
+            hint = "check that it is fitted, and that the space has the columns it takes"
+            raise OriginalError(self.name, expected, found, hint) from error
+        where, per_row = f"{self.name}'s answers", f"one label per row, {n} in all"
+        try:
+            shape = np.shape(answers)
+        except ValueError as error:
+            raise OriginalError(where, per_row, "rows of different lengths") from error
+        if len(shape) == 2 and shape[1] != 1:
+            hint = "wrap it in a function that returns one label per row, e.g. by argmax over the scores"
+            raise OriginalError(where, per_row, f"a table of shape {shape}: scores or one-hot rows", hint)
+        if shape not in ((n,), (n, 1)):
+            hint = "check that it answers every row it is given, in order"
+            raise OriginalError(where, per_row, f"answers of shape {shape}", hint)
+        try:
+            array = label_array(answers if len(shape) == 1 else np.asarray(answers)[:, 0])
+        except (TypeError, ValueError) as error:
+            raise OriginalError(where, "labels", str(error), "see what the original returns for these rows") from error
+        self._refuse_scores(array, where)
         return array
-    if array.dtype.kind == "f":
-        if np.isnan(array).any():
-            raise OriginalError(
-                where,
-                "labels",
-                f"NaN in row {int(np.argmax(np.isnan(array)))}",
-                "see why the original gives no answer there",
-            )
-        return array
-    if array.dtype.kind in "OST":
-        values = array.tolist()
-        for row, value in enumerate(values):
-            if value is None or value != value:
-                raise OriginalError(where, "labels", f"{value} in row {row}", "see why there is no answer there")
-        kinds = {type(value) for value in values}
-        if kinds <= {str} or kinds <= {bool} or kinds <= {int} or kinds <= {bytes}:
-            return np.array(values)
-        return array
-    raise OriginalError(where, "labels that are numbers, strings or booleans", f"values of type {array.dtype}")
+
+    def _refuse_scores(self, array: np.ndarray, where: str) -> None:
+        fractions = array[array != np.round(array)] if array.dtype.kind == "f" else array[:0]
+        if len(fractions) and (self.declared is None or (self.declared.find(array) < 0).any()):
+            found = f"fractions such as {fractions[0]}: scores or probabilities"
+            raise OriginalError(where, "labels", found, "wrap it in a function that decides, e.g. score >= 0.5")
 
 
-def _checked_answers(answers: Any, n: int, where: str, declared: Labels | None) -> np.ndarray:
-    """One label per row, or an error that says what came instead."""
-    shape = np.shape(answers)
-    hint = "wrap it in a function that returns one label per row, e.g. by argmax over the scores"
-    if len(shape) == 2:
-        raise OriginalError(
-            f"{where}'s answers",
-            f"one label per row, {n} in all",
-            f"a table of shape {shape}: scores or one-hot rows",
-            hint,
-        )
-    if shape != (n,):
-        raise OriginalError(
-            f"{where}'s answers",
-            f"one label per row, {n} in all",
-            f"answers of shape {shape}",
-            "check that the original answers every row it is given, in order",
-        )
-    array = _label_array(answers, f"{where}'s answers")
-    scores = array.dtype.kind == "f" and not np.all(array == np.round(array))
-    if scores and (declared is None or not np.isin(array, declared.classes).all()):
-        raise OriginalError(
-            f"{where}'s answers",
-            "labels",
-            f"fractions such as {array[array != np.round(array)][0]}: scores or probabilities",
-            "wrap it in a function that decides, e.g. score >= 0.5",
-        )
+def label_array(labels: Any) -> np.ndarray:
+    """Labels as an array of booleans, whole numbers, numbers or strings; ValueError says what else they are."""
+    if np.ma.is_masked(labels):
+        raise ValueError(f"a masked value in row {int(np.argmax(np.ma.getmaskarray(labels)))}")
+    array = np.asarray(labels)
+    if isinstance(labels, (list, tuple)) or array.dtype.kind not in "biufU":
+        return _from_values(labels if isinstance(labels, (list, tuple)) else array.tolist())
+    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), bool)
+    if missing.any():
+        raise ValueError(f"NaN in row {int(np.argmax(missing))}")
     return array
+
+
+def _from_values(values: Sequence[Any]) -> np.ndarray:
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    for row, value in enumerate(plain):
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            raise ValueError(f"{value} in row {row}")
+        if isinstance(value, float) and math.isnan(value):
+            raise ValueError(f"NaN in row {row}")
+    kinds = {next((kind for kind in LABEL_TYPES if type(value) is kind), type(value)) for value in plain}
+    if not kinds <= set(LABEL_TYPES) or (len(kinds) > 1 and kinds != {int, float}):
+        found = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"values of type {found}, where labels are all booleans, all numbers or all strings")
+    return np.array(plain)

@@ -12,29 +12,31 @@ from understudy.errors import SettingError
 from understudy.original.base import Original
 
 
-def as_original(model: Any, classes: Iterable[Any] | None = None) -> Original:
+def as_original(model: Any, classes: Iterable[Any] | None = None, name: str | None = None) -> Original:
     """Wrap a fitted estimator or a function rows -> labels; what is an `Original` already passes through.
 
-    >>> as_original(lambda rows: ["a"] * len(rows), classes=["a", "b"]).labels.classes
+    >>> as_original(lambda rows: ["a"] * len(rows), classes=["a", "b"]).declared.classes
     array(['a', 'b'], dtype='<U1')
     """
     if isinstance(model, Original):
-        return model
-    if hasattr(model, "predict"):
+        if classes is None and name is None:
+            return model
+        known = classes if model.declared is None or classes is not None else model.declared.classes
+        return Original(model.predict, known, d=model.d, names=model.names, name=name or model.name)
+    if hasattr(model, "predict") and not isinstance(model, type):
         declared = getattr(model, "classes_", None) if classes is None else classes
         if isinstance(declared, list) and any(np.ndim(part) for part in declared):
-            raise SettingError(
-                "original", "one label per row", "a classifier of several outputs at once", "copy each output by itself"
-            )
+            several, hint = "a classifier of several outputs at once", "copy each output by itself"
+            raise SettingError("original", "one label per row", several, hint)
         return Original(
             model.predict,
             declared,
             d=getattr(model, "n_features_in_", None),
             names=getattr(model, "feature_names_in_", None),
-            name=type(model).__name__,
+            name=name or type(model).__name__,
         )
-    if callable(model):
-        return Original(model, classes, name=getattr(model, "__name__", type(model).__name__))
+    if callable(model) and not isinstance(model, type):
+        return Original(model, classes, name=name or str(getattr(model, "__name__", type(model).__name__)))
     raise SettingError("original", "a fitted estimator or a function rows -> labels", repr(model)[:80])
 
 
@@ -42,15 +44,16 @@ def open_original(spec: str, classes: Iterable[Any] | None = None) -> Original:
     """The fitted classifier or function that `package.module:name` names.
 
     >>> open_original("understudy.toys:spirals").name
-    'spirals'
+    'understudy.toys:spirals'
     """
-    module, colon, name = spec.partition(":")
+    module, colon, name = str(spec).partition(":")
     if not (colon and name and all(part.isidentifier() for part in module.split("."))):
         raise SettingError("original", "package.module:name", repr(spec))
     try:
         found = import_module(module)
-    except ImportError as error:
-        raise SettingError("original", f"a module {module} that can be imported", str(error)) from error
+    except Exception as error:
+        expected = f"a module {module} that can be imported"
+        raise SettingError("original", expected, f"{type(error).__name__}: {error}") from error
     if not hasattr(found, name):
         raise SettingError("original", f"something called {name} in {module}", "nothing")
-    return as_original(getattr(found, name), classes)
+    return as_original(getattr(found, name), classes, name=spec)

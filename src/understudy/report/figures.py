@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from io import StringIO
 from typing import Any
 
 import numpy as np
 
-from understudy.original import as_original
+from understudy.original import Labels, as_original
 from understudy.result import Record, Result
 
 # The same colour for the same method in every figure; chosen to stay apart for colour-blind readers.
@@ -50,7 +51,7 @@ def curves(results: Mapping[str, Result]) -> str:
         axes.tick_params(labelsize=8)
     if len(results) > 1:
         where = "lower right" if len(shown) % 2 else "upper right"  # an odd number of panels leaves a corner free
-        figure.legend(list(handles.values()), list(handles), loc=where, fontsize=10, frameon=False)
+        figure.legend(list(handles.values()), list(map(_literal, handles)), loc=where, fontsize=10, frameon=False)
     return _svg(figure)
 
 
@@ -65,7 +66,7 @@ def boundaries(result: Result, original: Any) -> str:
     rows = space.present(grid.reshape(-1, 2))
     pictures = {"copy": copy.predict_codes(rows)}
     if original is not None:
-        answers = as_original(original, copy.classes_).label(rows)
+        answers = Labels(copy.classes_).encode(as_original(original).answer(rows))
         pictures = {"original": answers, **pictures, "where they differ": answers != pictures["copy"]}
     figure = _figure(3.9 * len(pictures), 4.0)
     from matplotlib.colors import ListedColormap
@@ -94,8 +95,8 @@ def boundaries(result: Result, original: Any) -> str:
                 linewidths=0.8,
             )
         axes.set_title(title + share, fontsize=10, loc="left")
-        axes.set_xlabel(space.names[0], fontsize=9)
-        axes.set_ylabel(space.names[1] if number == 1 else "", fontsize=9)
+        axes.set_xlabel(_literal(space.names[0]), fontsize=9)
+        axes.set_ylabel(_literal(space.names[1]) if number == 1 else "", fontsize=9)
         axes.tick_params(labelsize=8)
     return _svg(figure)
 
@@ -106,12 +107,19 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def _literal(text: str) -> str:
+    """Text that is shown as it is: matplotlib would read dollar signs as mathematics."""
+    return text.replace("$", r"\$")
+
+
 def _svg(figure: Any) -> str:
     import matplotlib
 
     text = StringIO()
     # A fixed salt and no date: the same run gives the same page.
-    with matplotlib.rc_context({"svg.hashsalt": "understudy", "svg.fonttype": "none", "font.family": "sans-serif"}):
+    style = {"svg.hashsalt": "understudy", "svg.fonttype": "none", "font.family": "sans-serif"}
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # the reader's browser has the letters that our font lacks
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     return svg[svg.index("<svg") :]

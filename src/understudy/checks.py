@@ -1,0 +1,43 @@
+"""Checks of arguments, each an error that names the argument, what it takes and what it was given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import SettingError
+
+
+def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
+    """One of some words."""
+    if not isinstance(value, str) or value not in known:
+        raise SettingError(name, "one of " + ", ".join(map(repr, known)), repr(value))
+    return value
+
+
+def count(name: str, value: Any, least: int, most: int = 2**62) -> int:
+    """A whole number."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        limit = "" if most == 2**62 else f" and at most {most}"
+        raise SettingError(name, f"a whole number of at least {least}{limit}", repr(value))
+    return int(value)
+
+
+def number(name: str, value: Any, expected: str, low: float, high: float) -> float:
+    """A number from low to below high."""
+    real = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
+    try:
+        found = float(value) if real else math.nan
+    except (OverflowError, TypeError):
+        found = math.nan
+    if not low <= found < high:
+        raise SettingError(name, expected, repr(value))
+    return found
+
+
+def fraction(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1."""
+    return number(name, value, "a number between 0 and 1", math.nextafter(0, 1), 1)
