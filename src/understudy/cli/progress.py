@@ -20,12 +20,23 @@ def follow(title: str, run: Generator[Record, None, Result], iterations: int) ->
 
 def _bar(title: str, run: Generator[Record, None, Result], iterations: int) -> Result:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
-        TextColumn("{task.description:<20}"),
+        SpinnerColumn(),  # the only thing that moves while a single long round trains
+        TextColumn("{task.description:<11}"),
         BarColumn(),
         MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
