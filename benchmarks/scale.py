@@ -26,7 +26,7 @@ def run(d: int, n_c: int, n: int) -> dict[str, Any]:
     weights = np.random.default_rng(0).normal(size=(d, n_c))
     original = us.Original(lambda rows: (rows @ weights).argmax(axis=1), classes=range(n_c))
     result = us.copy_classifier(
-        original, us.Space.normal(d), method="one-shot", batch=n, budget=n, schedule=2, certificate_n=2000
+        original, us.Space.normal(d), method="one-shot", batch=n, budget=n, schedule=2, certificate_n=0
     )
     return {
         "features": d,
@@ -34,7 +34,6 @@ def run(d: int, n_c: int, n: int) -> dict[str, Any]:
         "kept": result.kept,
         "seconds": round(result.seconds, 1),
         "peak_mb": round(result.peak_mb),
-        "fidelity": result.history[-1].fidelity,
     }
 
 

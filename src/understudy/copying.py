@@ -150,20 +150,25 @@ def copy_steps(
     def stream(purpose: int, t: int = 0) -> np.random.Generator:
         return np.random.default_rng([settings.seed, purpose, t])
 
+    center, scale = space.moments
+
+    def ask(t: int) -> tuple[np.ndarray, np.ndarray]:
+        chunks = training.fresh(settings.batch, stream(_DRAW, t))
+        return _together((encode(rows, center, scale), found) for rows, found in chunks)
+
     # The first answers come before the network, because they may be what tells the classes.
     measured = _together(measuring.fresh(settings.certificate_n, stream(_HELD_OUT))) if settings.certificate_n else None
-    first = _together(training.fresh(settings.batch, stream(_DRAW)))
+    first = ask(0)
     answers = first[1] if measured is None else np.concatenate([measured[1], first[1]])
     labels = original.declared or Labels(answers)
     _warn_if_alone(answers)
     if truth is not None and (labels.find(truth[1]) < 0).all():
         raise SettingError("test", f"labels among {labels}", f"labels such as {truth[1][0].item()!r}")
     held_out = None if measured is None else HeldOut(measured[0], labels.encode(measured[1]), labels)
-    center, scale = space.moments
 
     def draw(t: int) -> Samples:
-        chunks = training.fresh(settings.batch, stream(_DRAW, t)) if t else iter([first])
-        return Samples(*_together((encode(rows, center, scale), labels.encode(found)) for rows, found in chunks))
+        X, found = ask(t) if t else first
+        return Samples(X, labels.encode(found))
 
     network = MLP(space.d, tuple(settings.layers), len(labels))
     steps = sequential(draw, network.initial(stream(_INITIAL)), **_policies(settings, network))
