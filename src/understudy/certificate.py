@@ -85,11 +85,11 @@ class HeldOut:
     def certify(self, predicted: np.ndarray, confidence: float, look: int | None = None) -> Certificate:
         """The certificate of a copy that predicts these codes; `look` is its number, if more than one is looked at."""
         agree = self.codes == predicted
-        kept_by_all = look_confidence(confidence, look) if look else confidence
+        corrected = look_confidence(confidence, look) if look else confidence
 
         def bound(which: np.ndarray) -> Bound:
             n, agreed = int(which.sum()), int((agree & which).sum())
-            return Bound(agreed / n, lower_bound(agreed, n, kept_by_all), n)
+            return Bound(agreed / n, lower_bound(agreed, n, corrected), n)
 
         total, seen = bound(np.ones(len(agree), bool)), np.unique(self.codes)
         labels = self.labels.decode(seen).tolist()

@@ -9,22 +9,26 @@ from pathlib import Path
 
 import click
 
-from understudy.settings import FAMILIES, METHODS
+from understudy.settings import FAMILIES, METHODS, Settings
 
 
 @click.command("copy")
 @click.argument("original")
 @click.option("--space", "space_text", required=True, help="A space.json, normal:D, or uniform:LOW:HIGH:D.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
-@click.option("--to", type=click.Choice(FAMILIES), default="mlp", show_default=True, help="The family of the copy.")
-@click.option("--method", type=click.Choice(METHODS), default="sequential", show_default=True)
+@click.option(
+    "--to", type=click.Choice(FAMILIES), default=Settings.to, show_default=True, help="The family of the copy."
+)
+@click.option("--method", type=click.Choice(METHODS), default=Settings.method, show_default=True)
 @click.option("--budget", type=int, help="The most training queries.  [default: 3000]")
-@click.option("--batch", type=int, default=100, show_default=True, help="Queries per iteration.")
+@click.option("--batch", type=int, default=Settings.batch, show_default=True, help="Queries per iteration.")
 @click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
-@click.option("--certificate-n", type=int, default=2000, show_default=True, help="Held-out queries, on top.")
-@click.option("--delta", type=float, default=1e-6, show_default=True, help="Drop points with rho below this.")
+@click.option(
+    "--certificate-n", type=int, default=Settings.certificate_n, show_default=True, help="Held-out queries, on top."
+)
+@click.option("--delta", type=float, default=Settings.delta, show_default=True, help="Drop points with rho below this.")
 @click.option("--classes", help="The labels it may answer, with commas, where it does not say so itself.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=Settings.seed, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(original: str, space_text: str, out: Path, classes: str | None, as_json: bool, **options: object) -> None:
     """Copy ORIGINAL, a fitted classifier or function named as package.module:name, and certify the copy.
@@ -36,7 +40,6 @@ def command(original: str, space_text: str, out: Path, classes: str | None, as_j
     from understudy.copying import copy_steps
     from understudy.original import open_original
     from understudy.report import write_report
-    from understudy.settings import Settings
     from understudy.space import open_space
 
     settings = Settings(**options)  # type: ignore[arg-type]
