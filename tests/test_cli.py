@@ -196,7 +196,13 @@ def test_a_directory_with_another_run_is_refused(folder):
 def test_ctrl_c_is_exit_code_130_and_leaves_nothing_half_written(folder):
     arguments = ["copy", "mine:slow", "--space", "normal:2", "--out", "run", "--certificate-n", "0"]
     process = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As at a terminal: a test run started in the background inherits an ignored Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     first = process.stderr.readline()  # printed before anything is asked
     assert "will be asked" in first
