@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from understudy.errors import BudgetError, OriginalError, SettingError
-from understudy.original import Labels, Original, as_original, open_original
-from understudy.queries import CHUNK, Queries
+from understudy.original import CHUNK, Labels, Original, as_original, open_original
+from understudy.queries import Queries
 from understudy.space import Space
 
 ROWS = np.arange(10.0).reshape(5, 2)
@@ -58,7 +58,7 @@ def test_labels_of_any_type_are_mapped_and_mapped_back(answers, classes):
         ([0, 1, None, 0, 1], "expected labels, found None in row 2"),
         ([0, 1, 1], "expected one label per row, 5 in all, found answers of shape (3,)"),
         (1, "expected one label per row, 5 in all, found answers of shape ()"),
-        ([[0.1, 0.9]] * 5, "found a table of shape (5, 2): scores or one-hot rows; wrap it"),
+        ([[0.1, 0.9]] * 5, "found a table of shape (5, 2): scores or one-hot rows; say how"),
         ([0.1, 0.9, 0.3, 0.2, 0.7], "found fractions such as 0.1: scores or probabilities"),
         ([1j] * 5, "values of type complex"),
     ],

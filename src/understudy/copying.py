@@ -20,8 +20,8 @@ from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
 from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
 from understudy.memory import PENALTIES, Automatic, Fixed, Memory
 from understudy.metrics import accuracy
-from understudy.original import Labels, Original, as_original, label_array
-from understudy.queries import CHUNK, Queries
+from understudy.original import CHUNK, Labels, Original, as_original, label_array
+from understudy.queries import Queries
 from understudy.result import Record, Result, claim, load
 from understudy.samples import Samples
 from understudy.selection import drop_compressed, keep_all, keep_fresh

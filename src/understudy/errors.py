@@ -41,6 +41,10 @@ class OriginalError(UnderstudyError):
     exit_code = 3
 
 
+class OutageError(OriginalError):
+    """The original cannot be asked at all just now; asking about other rows would not help."""
+
+
 class BudgetError(UnderstudyError):
     """A query was about to exceed the budget; it was not sent."""
 

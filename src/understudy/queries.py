@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import BudgetError, SpaceError
-from understudy.original import Original
+from understudy.original import CHUNK, Original
 from understudy.space import Space
-
-# Rows asked at once: bounds what a space and an original need in memory.
-CHUNK = 8192
 
 
 class Queries:

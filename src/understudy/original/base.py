@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from understudy.errors import OriginalError, SettingError
 
 # What a label may be. Anything else could not be written to a file and read back the same.
 LABEL_TYPES = (bool, int, float, str)
+# Rows asked at once, unless an original says otherwise: bounds what a space and an original need in memory.
+CHUNK = 8192
 
 
 class Labels:
@@ -68,6 +72,12 @@ class Original:
     `predict` takes rows and gives one label per row. `classes` declares the labels it may answer; undeclared, those of
     a run's first answers are taken to be all of them.
 
+    What a run needs to know to ask well: `request_rows`, the most rows it takes at once; `concurrency`, how many such
+    requests it may have at the same time (above 1, `predict` is called from several threads); `fingerprint`, what tells
+    this very model from another of the same name, where that is known.
+
+    `failures` counts by cause the attempts that came to nothing, even where a later one succeeded.
+
     >>> sign = Original(lambda rows: rows[:, 0] > 0)
     >>> sign.answer(np.array([[1.0], [-1.0]]))
     array([ True, False])
@@ -81,16 +91,30 @@ class Original:
         d: int | None = None,
         names: Sequence[str] | None = None,
         name: str = "original",
+        request_rows: int = CHUNK,
+        concurrency: int = 1,
+        fingerprint: str | None = None,
     ):
         self.predict, self.d, self.name = predict, d, name
         self.names = None if names is None else tuple(names)
         self.declared = None if classes is None else Labels(classes)
+        self.request_rows, self.concurrency, self.fingerprint = request_rows, concurrency, fingerprint
+        self.failures: Counter[str] = Counter()
+
+    def but(self, classes: Iterable[Any] | None = None, name: str | None = None) -> Self:
+        """The same original under other declared classes, or another name."""
+        other = copy.copy(self)
+        other.declared = self.declared if classes is None else Labels(classes)
+        other.name = name or self.name
+        return other
 
     def answer(self, rows: Any) -> np.ndarray:
         """The original's labels for these rows, one each, or an error that says what came instead."""
         n, width = rows.shape
         try:
             answers = self.predict(rows)
+        except OriginalError:  # what it could say better itself
+            raise
         except Exception as error:
             expected, found = f"labels for {n} rows of {width} columns", f"{type(error).__name__}: {error}"
             hint = "check that it is fitted, and that the space has the columns it takes"
@@ -101,7 +125,7 @@ class Original:
         except ValueError as error:
             raise OriginalError(where, per_row, "rows of different lengths") from error
         if len(shape) == 2 and shape[1] != 1:
-            hint = "wrap it in a function that returns one label per row, e.g. by argmax over the scores"
+            hint = 'say how to read them: decode="argmax" or --decode argmax takes the class of the highest'
             raise OriginalError(where, per_row, f"a table of shape {shape}: scores or one-hot rows", hint)
         if shape not in ((n,), (n, 1)):
             hint = "check that it answers every row it is given, in order"
@@ -117,7 +141,8 @@ class Original:
         fractions = array[array != np.round(array)] if array.dtype.kind == "f" else array[:0]
         if len(fractions) and (self.declared is None or (self.declared.find(array) < 0).any()):
             found = f"fractions such as {fractions[0]}: scores or probabilities"
-            raise OriginalError(where, "labels", found, "wrap it in a function that decides, e.g. score >= 0.5")
+            hint = 'say how to read them: decode="threshold" or --decode threshold takes those of at least 0.5'
+            raise OriginalError(where, "labels", found, hint)
 
 
 def label_array(labels: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from understudy.errors import SettingError
 from understudy.original.base import Original
+from understudy.original.decode import decoded
 
 
 def as_original(model: Any, classes: Iterable[Any] | None = None, name: str | None = None) -> Original:
@@ -19,10 +20,7 @@ def as_original(model: Any, classes: Iterable[Any] | None = None, name: str | No
     array(['a', 'b'], dtype='<U1')
     """
     if isinstance(model, Original):
-        if classes is None and name is None:
-            return model
-        known = classes if model.declared is None or classes is not None else model.declared.classes
-        return Original(model.predict, known, d=model.d, names=model.names, name=name or model.name)
+        return model if classes is None and name is None else model.but(classes, name)
     if hasattr(model, "predict") and not isinstance(model, type):
         declared = getattr(model, "classes_", None) if classes is None else classes
         if isinstance(declared, list) and any(np.ndim(part) for part in declared):
@@ -40,13 +38,11 @@ def as_original(model: Any, classes: Iterable[Any] | None = None, name: str | No
     raise SettingError("original", "a fitted estimator or a function rows -> labels", repr(model)[:80])
 
 
-def open_original(spec: str, classes: Iterable[Any] | None = None) -> Original:
-    """The fitted classifier or function that `package.module:name` names.
-
-    >>> open_original("understudy.toys:spirals").name
-    'understudy.toys:spirals'
-    """
-    module, colon, name = str(spec).partition(":")
+def open_python(
+    spec: str, classes: Iterable[Any] | None = None, *, decode: str | None = None, threshold: float | None = None
+) -> Original:
+    """The fitted classifier or function that `package.module:name` names."""
+    module, colon, name = spec.partition(":")
     if not (colon and name and all(part.isidentifier() for part in module.split("."))):
         raise SettingError("original", "package.module:name", repr(spec))
     try:
@@ -56,4 +52,4 @@ def open_original(spec: str, classes: Iterable[Any] | None = None) -> Original:
         raise SettingError("original", expected, f"{type(error).__name__}: {error}") from error
     if not hasattr(found, name):
         raise SettingError("original", f"something called {name} in {module}", "nothing")
-    return as_original(getattr(found, name), classes, name=spec)
+    return decoded(as_original(getattr(found, name), name=spec), classes, decode, threshold)

@@ -1,0 +1,87 @@
+"""How an original's outputs become labels: as they are, by the highest score, or by a threshold. Never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from understudy import checks
+from understudy.errors import OriginalError, SettingError
+from understudy.original.base import Labels, Original, label_array
+
+DECODINGS = ("label", "argmax", "threshold")
+
+Decode = Callable[[Any], Any]
+
+
+def decoder(decode: str | None, classes: Iterable[Any] | None = None, threshold: float | None = None) -> Decode:
+    """The function from raw outputs to labels that a decoding names.
+
+    `argmax` and `threshold` take the labels from `classes`, in the order of the original's outputs (for a threshold:
+    below it, then at or above it); without classes they are 0, 1, ...
+
+    >>> decoder("argmax", ["no", "yes"])([[0.9, 0.1], [0.2, 0.8]]).tolist()
+    ['no', 'yes']
+    >>> decoder("threshold", threshold=0.7)([0.6, 0.7]).tolist()
+    [0, 1]
+    """
+    kind = checks.choice("decode", "label" if decode is None else decode, DECODINGS)
+    if threshold is not None and kind != "threshold":
+        raise SettingError("threshold", "decode='threshold' beside it", f"decode={decode!r}")
+    if kind == "label":
+        return lambda outputs: outputs
+    listed = None if classes is None else list(classes)
+    labels = None if listed is None else Labels(listed).decode(Labels(listed).find(label_array(listed)))
+    if kind == "argmax":
+        return lambda outputs: _argmax(_scores(outputs), labels)
+    if labels is not None and len(labels) != 2:
+        raise SettingError("classes", "two labels to tell apart by a threshold", f"{len(labels)}")
+    cut = checks.number("threshold", 0.5 if threshold is None else threshold, "a number", -np.inf, np.inf)
+    return lambda outputs: _threshold(_scores(outputs), labels, cut)
+
+
+def decoded(
+    original: Original, classes: Iterable[Any] | None, decode: str | None, threshold: float | None = None
+) -> Original:
+    """An original whose outputs are read in this way; `classes`, where given, in the order of its outputs."""
+    listed = None if classes is None else list(classes)
+    read, known = decoder(decode, listed, threshold), listed
+    if decode in ("argmax", "threshold") and listed is None:
+        known = [0, 1] if decode == "threshold" else None
+    elif listed is None and original.declared is not None:
+        known = original.declared.classes.tolist()
+    predict, other = original.predict, original.but()
+    other.predict = lambda rows: read(predict(rows))
+    other.declared = None if known is None else Labels(known)
+    return other
+
+
+def _scores(outputs: Any) -> np.ndarray:
+    try:
+        scores = np.asarray(outputs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise OriginalError("the original's answers", "a table of scores", str(error)) from error
+    if np.isnan(scores).any():
+        row = int(np.argwhere(np.isnan(scores))[0][0])
+        raise OriginalError("the original's answers", "scores", f"NaN in row {row}")
+    return scores
+
+
+def _argmax(scores: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
+    width = "at least 2 scores" if labels is None else f"{len(labels)} scores, one for each class"
+    if scores.ndim != 2 or scores.shape[1] < 2 or (labels is not None and scores.shape[1] != len(labels)):
+        raise OriginalError("the original's answers", f"{width}, in every row", f"an array of shape {scores.shape}")
+    codes = scores.argmax(axis=1)
+    return codes if labels is None else labels[codes]
+
+
+def _threshold(scores: np.ndarray, labels: np.ndarray | None, cut: float) -> np.ndarray:
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    if scores.ndim != 1:
+        hint = "use argmax for several scores a row"
+        raise OriginalError("the original's answers", "one score per row", f"an array of shape {scores.shape}", hint)
+    above = (scores >= cut).astype(int)
+    return above if labels is None else labels[above]

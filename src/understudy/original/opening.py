@@ -1,0 +1,89 @@
+"""From what a command line names to an original: one opener for each kind, imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from inspect import signature
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+from understudy.errors import SettingError
+from understudy.original.base import Original
+
+
+class Options(TypedDict, total=False):
+    """What an original may need to be told. Which of these a kind takes is in the signature of its opener."""
+
+    decode: str | None
+    """How its outputs become labels: label (they are), argmax (of scores or one-hot rows) or threshold (of a score)."""
+    threshold: float | None
+    """The least score of the second class; 0.5 if not given."""
+    trust: str | None
+    """SHA-256 of the pickle to be loaded. Loading a pickle runs whatever its author put there."""
+    types: Iterable[str] | None
+    """Types that a skops file may contain, beyond those of our own list."""
+    output: str | None
+    """Which output of an ONNX model to read."""
+    protocol: str | None
+    """How an HTTP endpoint is asked: v2, instances, mlflow, seldon, csv or template."""
+    template: Any
+    """For the protocol template: the JSON of a request and where its answer holds the outputs."""
+    token_env: str | None
+    """The environment variable that holds the bearer token."""
+    request_rows: int | None
+    """The most rows of one request."""
+    concurrency: int | None
+    """How many requests may be under way at once."""
+    rate: float | None
+    """The most requests in a second."""
+    timeout: float | None
+    """Seconds until a request is given up."""
+    attempts: int | None
+    """How often a request is tried before it counts as failed."""
+    label: str | None
+    """The column of a table of stored answers that holds them."""
+
+
+class _Kind(NamedTuple):
+    words: str
+    fits: Callable[[str], bool]
+    opener: str
+
+
+def _suffix(*endings: str) -> Callable[[str], bool]:
+    return lambda spec: spec.lower().endswith(endings)
+
+
+KINDS = (
+    _Kind("http(s)://...", lambda spec: spec.lower().startswith(("http://", "https://")), "http:open_http"),
+    _Kind("cmd:...", lambda spec: spec.startswith("cmd:"), "command:open_command"),
+    _Kind("model.onnx", _suffix(".onnx"), "onnx:open_onnx"),
+    _Kind("model.skops", _suffix(".skops"), "files:open_skops"),
+    _Kind("model.pkl|.joblib", _suffix(".pkl", ".pickle", ".joblib"), "files:open_pickle"),
+    _Kind("answers.csv", _suffix(".csv"), "table:open_table"),
+    _Kind("package.module:name", lambda spec: ":" in spec, "python:open_python"),
+)
+
+
+def open_original(spec: str, classes: Iterable[Any] | None = None, **options: Unpack[Options]) -> Original:
+    """The original that a command line names; see `Options` for what may have to be said about it.
+
+    A fitted classifier or function as `package.module:name`; a file `model.onnx`, `model.skops`, or, with `trust`,
+    `model.pkl` or `.joblib`; an endpoint `http(s)://...`, with its `protocol`; `cmd:...`, a program that reads CSV rows
+    and prints a label per line; `answers.csv`, a table of stored answers.
+
+    >>> open_original("understudy.toys:spirals").name
+    'understudy.toys:spirals'
+    """
+    kind = next((kind for kind in KINDS if isinstance(spec, str) and kind.fits(spec)), None)
+    if kind is None:
+        raise SettingError("original", "one of " + ", ".join(kind.words for kind in KINDS), repr(spec))
+    module, name = kind.opener.split(":")
+    opener: Callable[..., Original] = getattr(import_module(f"understudy.original.{module}"), name)
+    given = {key: value for key, value in options.items() if value not in (None, ())}
+    takes = [key for key in signature(opener).parameters if key in Options.__annotations__]
+    for key in given:
+        if key not in takes:
+            takable = "one of " + ", ".join(takes) if takes else "no option"
+            raise SettingError(key, f"{takable} for an original of the kind {kind.words}", repr(spec))
+    return opener(spec, classes, **given)
