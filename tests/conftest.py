@@ -30,3 +30,12 @@ def small(rng):
     network = MLP(2, (8, 5), 3)
     X = rng.normal(size=(60, 2)).astype(np.float32)
     return network, network.initial(rng), Samples(X, rng.integers(0, 3, 60).astype(np.int32))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--kills", type=int, default=3, help="how often a run is killed and resumed")
+
+
+@pytest.fixture(scope="session")
+def kills(request):
+    return request.config.getoption("--kills")

@@ -10,6 +10,8 @@ import sys
 import time
 from html.parser import HTMLParser
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import understudy as us
@@ -21,6 +23,9 @@ import numpy as np
 
 def disc(rows):
     return np.where((rows**2).sum(axis=1) < 1, "in", "out")
+
+def frames(rows):
+    return (rows["age"] > 50) & (rows["plan"] != "pro") & (rows["zone"] < 9) & (rows["grade"] != "none")
 
 def broken(rows):
     raise RuntimeError("out of order")
@@ -82,7 +87,7 @@ def test_the_demo_end_to_end(tmp_path):
     seconds = time.perf_counter() - clock
     assert out.returncode == 0, out.stderr
     document = json.loads(out.stdout)
-    assert document["queries"] == {"training": 3000, "certificate": 5000}
+    assert document["queries"] == {"training": 3000, "certificate": 5000, "repeat": 160}
     assert document["certificate"]["lower"] >= 0.97
     assert document["certificate"]["confidence"] == 0.95
     assert document["accuracy"] >= 0.99
@@ -116,8 +121,8 @@ def test_copy_writes_a_run_that_report_and_load_read(folder):
     assert out.returncode == 0, out.stderr
     document = json.loads(out.stdout)
     assert set(document) >= {"queries", "kept", "certificate", "out", "seconds", "peak_mb", "stopped"}
-    assert "at most 500 queries for training and 2000 for the certificate, 2500 in all" in out.stderr
-    names = {"run.json", "space.json", "history.jsonl", "copy.json", "copy.safetensors", "report.html"}
+    assert "at most 500 queries for training, 2000 for the certificate and 50 again, 2550 in all" in out.stderr
+    names = {"run.json", "space.json", "history.jsonl", "copy.json", "copy.safetensors", "report.html", "ledger.sqlite"}
     assert set(os.listdir(folder / "run")) == names
     copy = us.load(folder / "run").copy
     assert copy.predict([[0.0, 0.0], [4.0, 4.0]]).tolist() == ["in", "out"]
@@ -148,7 +153,6 @@ def test_people_get_a_table(folder):
         (["copy", "mine:absent", "--space", "normal:2", "--out", "run"], 2, "something called absent in mine"),
         (["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--to", "svm"], 2, "'svm' is not"),
         (["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--method", "magic"], 2, "'magic' is not"),
-        (["copy", "mine:broken", "--space", "normal:2", "--out", "run"], 3, "RuntimeError: out of order"),
         (["report", "nowhere"], 2, "expected a file of a finished run, found nothing"),
         (["demo", "--budget", "-1"], 2, "at least 1"),
         (["dance"], 2, "No such command"),
@@ -161,6 +165,73 @@ def test_exit_codes_and_messages(folder, arguments, code, message):
     assert "Traceback" not in out.stderr
     assert out.stdout == ""
     assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
+
+
+def test_an_original_that_fails_is_exit_code_3_and_keeps_the_ledger(folder):
+    out = call("copy", "mine:broken", "--space", "normal:2", "--out", "run", cwd=folder)
+    assert out.returncode == 3
+    assert "RuntimeError: out of order" in out.stderr
+    assert "what was answered is kept, and the same command goes on from there" in out.stderr
+    assert [path.name for path in (folder / "run").iterdir()] == ["ledger.sqlite"]
+
+
+def test_a_space_from_a_table_and_the_ledger_of_its_run(folder):
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "plan": rng.choice(["basic", "plus", "pro"], n),
+            "zone": rng.integers(1, 4, n),
+            "grade": rng.choice(["low", "mid", "high"], n),
+            "id": [f"person-{k}" for k in range(n)],
+        }
+    )
+    frame.to_csv(folder / "data.csv", index=False)
+    describe = ["space", "data.csv", "--out", "space.json", "--drop", "id", "--category", "zone", "--ordered",
+                "grade=low,mid,high", "--rule", "if plan == 'basic' then age >= 30"]  # fmt: skip
+    out = call(*describe, "--json", cwd=folder)
+    assert out.returncode == 0, out.stderr
+    document = json.loads(out.stdout)
+    assert document["columns"] == {"age": "integer", "plan": "category", "zone": "category", "grade": "ordered"}
+    assert document["break_rules"] == int(((frame["plan"] == "basic") & (frame["age"] < 30)).sum())
+    shown = call(*describe, cwd=folder).stdout
+    assert re.search(r"grade +ordered +low < mid < high", shown)
+    space = us.Space.load(folder / "space.json")
+    assert space.present(space.sample(5, rng)).dtypes["zone"] == "int64"
+    out = call("copy", "mine:frames", "--space", "space.json", "--out", "run", "--budget", 200, "--certificate-n", 100,
+               "--json", cwd=folder)  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    ledger = json.loads(call("ledger", "run", "--price", 0.5, "--json", "--export", "all.csv", cwd=folder).stdout)
+    assert ledger["announced"] == ledger["answered"] == sum(ledger["by_purpose"].values()) == 306 - ledger["saved"]
+    assert ledger["saved"] > 0  # rows that were drawn twice, of so few there are
+    assert (ledger["unanswered"], ledger["repeated"], ledger["cost"]) == (0, 6, 0.5 * ledger["announced"])
+    asked = pd.read_csv(folder / "all.csv")
+    assert list(asked.columns) == ["age", "plan", "zone", "grade", "request", "purpose", "answered", "label"]
+    assert (asked["label"] == ((asked["age"] > 50) & (asked["plan"] != "pro"))).all()
+    assert call("ledger", "run", "--export", "all.parquet", cwd=folder).returncode == 0
+    assert len(pd.read_parquet(folder / "all.parquet")) == ledger["announced"]
+    assert re.search(r"no answer, maybe paid +0", call("ledger", "run", cwd=folder).stdout)
+    assert call("ledger", "nowhere", cwd=folder).returncode == 2
+    assert call("space", "data.csv", "--out", "s.json", "--drop", "ids", cwd=folder).returncode == 2
+
+
+def test_stored_answers_are_copied_and_run_out(folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=600), "b": rng.choice(["x", "y"], 600)})
+    frame.assign(label=np.where((frame["a"] > 0) & (frame["b"] == "x"), "yes", "no")).to_csv(
+        folder / "answers.csv", index=False
+    )
+    out = call("copy", "answers.csv", "--out", "run", "--budget", 400, "--certificate-n", 200, "--json", cwd=folder)
+    assert out.returncode == 0, out.stderr
+    assert json.loads(out.stdout)["certificate"]["estimate"] > 0.95
+    out = call("copy", "answers.csv", "--out", "more", "--budget", 500, "--certificate-n", 200, cwd=folder)
+    assert out.returncode == 2
+    assert "stored answers for 700 queries, found a table of 600; lower the budget" in out.stderr
+    assert not (folder / "more").exists()
+    out = call("copy", "answers.csv", "--out", "more", "--label", "y", cwd=folder)
+    assert out.returncode == 2
+    assert "a column 'y' with the answers" in out.stderr
 
 
 def test_what_the_original_prints_is_not_on_stdout(folder):
@@ -193,16 +264,16 @@ def test_a_directory_with_another_run_is_refused(folder):
     assert "found a run with seed 0 (now 4)" in out.stderr
 
 
-def test_ctrl_c_is_exit_code_130_and_leaves_nothing_half_written(folder):
+def test_ctrl_c_is_exit_code_130_and_keeps_what_was_answered(folder):
     arguments = ["copy", "mine:slow", "--space", "normal:2", "--out", "run", "--certificate-n", "0"]
+    # As at a terminal: a test run started in the background inherits an ignored Ctrl-C.
+    heard = "import signal, understudy.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler); c.main()"
     process = subprocess.Popen(
-        [*COMMAND, *arguments],
+        [sys.executable, "-c", heard, *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # As at a terminal: a test run started in the background inherits an ignored Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     first = process.stderr.readline()  # printed before anything is asked
     assert "will be asked" in first
@@ -210,8 +281,8 @@ def test_ctrl_c_is_exit_code_130_and_leaves_nothing_half_written(folder):
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted" in rest
-    assert not (folder / "run").exists()
+    assert "interrupted; what was answered is kept" in rest
+    assert [path.name for path in (folder / "run").iterdir()] == ["ledger.sqlite"]
 
 
 def test_a_terminal_gets_a_progress_bar(folder):

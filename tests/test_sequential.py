@@ -15,7 +15,7 @@ from understudy.uncertainty import rho
 
 
 def drawn(n):
-    def draw(t):
+    def draw(t, theta):
         X = np.random.default_rng([7, t]).normal(size=(n, 2)).astype(np.float32)
         return Samples(X, (X[:, 0] * X[:, 1] > 0).astype(np.int32))
 
@@ -66,7 +66,7 @@ def test_pure_sequential_never_drops():
 def test_online_never_keeps():
     steps = run(sequential(drawn(50), np.zeros(1), select=keep_fresh, memory=Fixed(0), train=Scripted()), 4)
     for step in steps:
-        np.testing.assert_array_equal(step.S.X, drawn(50)(step.t).X)
+        np.testing.assert_array_equal(step.S.X, drawn(50)(step.t, None).X)
 
 
 def test_an_empty_sample_set_keeps_the_parameters_and_raises_lambda():
@@ -95,7 +95,7 @@ def test_algorithm_5_drops_what_the_previous_copy_has_compressed():
         6,
     )
     for before, after in pairwise(steps):
-        pool = before.S | drawn(60)(after.t)
+        pool = before.S | drawn(60)(after.t, None)
         uncertain = rho(network.probabilities(before.theta, pool.X), pool.y) >= delta
         np.testing.assert_array_equal(after.S.X, pool.X[uncertain])
     assert any(step.dropped for step in steps)

@@ -76,9 +76,9 @@ def look_confidence(confidence: float, look: int) -> float:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows with the codes of the original's answers, which no training ever sees."""
+    """Encoded rows with the codes of the original's answers, which no training ever sees."""
 
-    rows: np.ndarray
+    X: np.ndarray
     codes: np.ndarray
     labels: Labels
 
@@ -110,7 +110,7 @@ def certify(
     n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
     rng = np.random.default_rng([checks.count("seed", seed, 0), _FRESH])
     asked, copied = as_original(original), as_original(copy, name="copy")
-    chunks = Queries(asked, space, n).fresh(n, rng)
+    chunks = Queries(asked, space, {"certificate": n}, seed=seed).fresh("certificate", n, rng)
     pairs = [(answers, copied.answer(space.present(rows)), rows) for rows, answers in chunks]
     answers, predicted, rows = (np.concatenate(part) for part in zip(*pairs, strict=True))
     labels = asked.declared or Labels(answers)

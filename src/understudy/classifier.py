@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from understudy.errors import SpaceError
+from understudy.encoding import Encoding
 from understudy.hypothesis.mlp import MLP
-from understudy.space import as_matrix
+from understudy.space import Space
 
 
 class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A network, its parameters, how raw columns are scaled for it, and the labels it answers.
+    """A network, its parameters, the labels it answers, and the space that says how raw columns are read and encoded.
 
     It comes fitted, from `copy_classifier` or `load`; it predicts in NumPy and needs no JAX.
     """
 
-    def __init__(
-        self,
-        network: MLP,
-        theta: np.ndarray,
-        classes: np.ndarray,
-        center: np.ndarray,
-        scale: np.ndarray,
-        names: tuple[str, ...] | None = None,
-    ):
+    def __init__(self, network: MLP, theta: np.ndarray, classes: np.ndarray, space: Space):
         self.network = network
         self.theta = theta
         self.classes = classes
-        self.center = center
-        self.scale = scale
-        self.names = names
+        self.space = space
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Do nothing: a copy comes fitted, and meta-estimators may call this."""
@@ -49,32 +40,25 @@ class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def n_features_in_(self) -> int:
         """How many columns a row has."""
-        return self.network.d
+        return self.space.d
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """From rows as a matrix to the network's inputs."""
+        return Encoding(self.space)
 
     def encode(self, rows: Any) -> np.ndarray:
-        """Rows as the network sees them."""
-        named = self.names is not None and hasattr(rows, "columns")
-        table, _ = as_matrix(rows, "copy.predict", self.names if named else None)
-        if table.shape[1] != self.network.d:
-            raise SpaceError("copy.predict", f"rows of {self.network.d} columns", f"{table.shape[1]}")
-        return encode(table, self.center, self.scale)
+        """Rows as they come in production as the network sees them."""
+        return self.encoding(self.space.read(rows, "copy.predict"))
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """The copy's class probabilities, in the order of `classes_`."""
         return self.network.probabilities(self.theta, self.encode(rows))
 
-    def predict_codes(self, rows: Any) -> np.ndarray:
-        """The positions of the copy's labels in `classes_`."""
-        return self.predict_proba(rows).argmax(axis=1)
-
     def predict(self, rows: Any) -> np.ndarray:
         """The copy's labels."""
-        return self.classes[self.predict_codes(rows)]
+        return self.classes[self.predict_proba(rows).argmax(axis=1)]
 
-
-def encode(rows: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Raw rows as standardised float32, which is what networks train well on.
-
-    Clipped a million deviations out, where the network is linear anyway: float32 would overflow further out.
-    """
-    return np.clip((rows - center) / scale, -1e6, 1e6).astype(np.float32)
+    def decide(self, X: np.ndarray) -> np.ndarray:
+        """The positions in `classes_` of the copy's labels for rows that are encoded already."""
+        return self.network.probabilities(self.theta, X).argmax(axis=1)

@@ -6,6 +6,7 @@ import resource
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -15,25 +16,27 @@ from typing import Any
 import numpy as np
 
 from understudy.certificate import Certificate, HeldOut
-from understudy.classifier import CopyClassifier, encode
-from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
+from understudy.classifier import CopyClassifier
+from understudy.directory import claim, finished, open_run
+from understudy.drawing import POOL, balanced
+from understudy.encoding import Encoding
+from understudy.errors import SettingError, UnderstudyWarning
 from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
+from understudy.ledger import REPEAT, Ledger
 from understudy.memory import PENALTIES, Automatic, Fixed, Memory
 from understudy.metrics import accuracy
-from understudy.original import CHUNK, Labels, Original, as_original, label_array
-from understudy.queries import Queries
-from understudy.result import Record, Result, claim, load
+from understudy.original import Labels, Original, as_original, label_array
+from understudy.queries import Queries, check_fit
+from understudy.result import Record, Repeats, Result, load
 from understudy.samples import Samples
 from understudy.selection import drop_compressed, keep_all, keep_fresh
 from understudy.sequential import Step, sequential
 from understudy.settings import Settings
-from understudy.space import Space, as_matrix
-from understudy.training import Schedule, Trainer
+from understudy.space import Space
+from understudy.training import Schedule, Train, Trained, Trainer
 
 # One stream of random numbers each, so that none depends on how much of another was used.
 _INITIAL, _DRAW, _HELD_OUT = 1, 2, 3
-# How many of a finished run's rows are asked again before its directory is taken for this original's.
-RECOGNISED = 25
 
 
 def copy_classifier(
@@ -54,6 +57,8 @@ def copy_classifier(
     layers: Sequence[int] = PAPER_LAYERS,
     schedule: Schedule | int = 1000,
     seed: int = 0,
+    draw: str = "random",
+    repeat: float = 0.02,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
     test: tuple[Any, Any] | None = None,
@@ -79,8 +84,10 @@ def copy_classifier(
     schedule : epochs per iteration, or a `training.Schedule` such as `training.staged()`.
     seed : same seed, same machine, same copy.
     classes : the labels the original may answer, where it does not say so itself.
-    out : a directory for the finished run; if it holds the same run already, that is loaded, and the original is only
-        asked about 25 of its rows again, to see that it is the same.
+    draw : "random", or "balanced": after the first batch, rows that the copy takes for its classes in equal parts.
+    repeat : the share of queries that are asked again, to see whether the original always answers alike.
+    out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
+        interrupted, and loads a run that is finished; originals are told apart by their names.
     test : rows and true labels, to record accuracy by iteration.
 
     Examples
@@ -90,7 +97,7 @@ def copy_classifier(
     >>> result.copy.predict([[0.0, 0.0], [3.0, 3.0]])
     array([ True, False])
     >>> result.queries
-    {'training': 300, 'certificate': 500}
+    {'training': 300, 'certificate': 500, 'repeat': 16}
     """
     settings = Settings(
         method,
@@ -107,6 +114,8 @@ def copy_classifier(
         layers,
         schedule,
         seed,
+        draw,
+        repeat,
     )
     return finish(copy_steps(original, space, settings, classes=classes, out=out, test=test))
 
@@ -131,75 +140,23 @@ def copy_steps(
     test: tuple[Any, Any] | None = None,
 ) -> Generator[Record, None, Result]:
     """`copy_classifier` as a generator: yields a record per iteration, returns the result."""
-    clock = perf_counter()
     asked = Settings() if settings is None else settings
     if not isinstance(asked, Settings):
         raise SettingError("settings", "a Settings", type(asked).__name__)
-    settings = asked.checked()
     original = as_original(original, classes)
-    training = Queries(original, space, settings.queries)
-    measuring = Queries(original, space, settings.certificate_n)
+    settings = (asked if original.stored is None else replace(asked, repeat=0.0)).checked()
+    check_fit(original, space)
     truth = None if test is None else _check_test(test, space)
     about = describe(original, space, settings, 0 if truth is None else len(truth[1]))
-    if out is not None and (claim(out, about) / "run.json").is_file():
+    limited_by = "iterations" if asked.budget is None or asked.iterations == settings.iterations else "budget"
+    if out is None:
+        return (yield from _Run(original, space, settings, about, limited_by, truth).steps())
+    if finished(claim(out, about)):
         result = load(out)
-        _recognise(original, result, Path(out))
         yield from result.history
         return result
-
-    def stream(purpose: int, t: int = 0) -> np.random.Generator:
-        return np.random.default_rng([settings.seed, purpose, t])
-
-    center, scale = space.moments
-
-    def ask(t: int) -> tuple[np.ndarray, np.ndarray]:
-        chunks = training.fresh(settings.batch, stream(_DRAW, t))
-        return _together((encode(rows, center, scale), found) for rows, found in chunks)
-
-    # The first answers come before the network, because they may be what tells the classes.
-    measured = _together(measuring.fresh(settings.certificate_n, stream(_HELD_OUT))) if settings.certificate_n else None
-    first = ask(0)
-    answers = first[1] if measured is None else np.concatenate([measured[1], first[1]])
-    labels = original.declared or Labels(answers)
-    _warn_if_alone(answers)
-    if truth is not None and (labels.find(truth[1]) < 0).all():
-        raise SettingError("test", f"labels among {labels}", f"labels such as {truth[1][0].item()!r}")
-    held_out = None if measured is None else HeldOut(measured[0], labels.encode(measured[1]), labels)
-
-    def draw(t: int) -> Samples:
-        X, found = ask(t) if t else first
-        return Samples(X, labels.encode(found))
-
-    network = MLP(space.d, tuple(settings.layers), len(labels))
-    steps = sequential(draw, network.initial(stream(_INITIAL)), **_policies(settings, network))
-    names = space.names if space.frame else None
-    history: list[Record] = []
-    for step in islice(steps, settings.iterations):
-        copy = CopyClassifier(network, step.theta, labels.classes, center, scale, names)
-        proof = None
-        if held_out is not None:
-            look = step.t + 1 if settings.target else None
-            proof = held_out.certify(copy.predict_codes(held_out.rows), settings.confidence, look)
-        history.append(_record(step, training.made, copy, proof, truth))
-        yield history[-1]
-        if settings.target and proof and proof.lower >= settings.target:
-            stopped = "target"
-            break
-    else:
-        stopped = "iterations" if asked.budget is None or asked.iterations == settings.iterations else "budget"
-    result = Result(
-        copy=copy,
-        certificate=proof,
-        history=history,
-        space=space,
-        settings=about,
-        queries={"training": training.made, "certificate": measuring.made},
-        stopped=stopped,
-        seconds=perf_counter() - clock,
-        peak_mb=peak_mb(),
-        first_answers=answers[:RECOGNISED].tolist(),
-    )
-    if out is not None:
+    with open_run(out, about, space) as ledger:
+        result = yield from _Run(original, space, settings, about, limited_by, truth, ledger).steps()
         result.save(out)
     return result
 
@@ -208,20 +165,196 @@ def describe(original: Original, space: Space, settings: Settings, test: int = 0
     """What makes a run this run and no other, as JSON values; a run's directory is recognised by it."""
     classes = None if original.declared is None else original.declared.classes.tolist()
     digest = sha256(space.to_json().encode()).hexdigest()
-    return {**settings.as_json(), "original": original.name, "classes": classes, "space": digest, "test": test}
+    about = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
+    return {**settings.as_json(), **about, "space": digest, "test": test}
 
 
-def _recognise(original: Original, result: Result, path: Path) -> None:
-    """Ask about a few rows of a finished run again: names do not tell two originals apart, answers do."""
-    purpose = _HELD_OUT if result.queries["certificate"] else _DRAW
-    n = min(result.queries["certificate"] or result.settings["batch"], CHUNK)
-    rows = result.space.sample(n, np.random.default_rng([result.settings["seed"], purpose, 0]))[:RECOGNISED]
-    answers = original.answer(result.space.present(rows)).tolist()
-    differ = sum(now != then for now, then in zip(answers, result.first_answers, strict=False))
-    if differ:
-        found = f"one that answers {differ} of its first {len(answers)} rows differently"
-        hint = "choose another directory, or remove this one"
-        raise DirectoryError(str(path), "the original that this run has copied", found, hint)
+class _NewLabelError(Exception):
+    """A label turned up that was not among the first answers; with a ledger, starting over costs nothing."""
+
+
+@dataclass
+class _Run:
+    """One run: its parts put together, the loop consumed."""
+
+    original: Original
+    space: Space
+    settings: Settings
+    about: dict[str, Any]
+    limited_by: str
+    truth: tuple[np.ndarray, np.ndarray] | None
+    ledger: Ledger | None = None
+
+    def steps(self) -> Generator[Record, None, Result]:
+        """A record per iteration, then the result."""
+        clock = perf_counter()
+        while True:
+            try:
+                return (yield from self._attempt(clock))
+            except _NewLabelError:
+                assert self.ledger is not None
+                self.ledger.forget_rounds()
+
+    def _attempt(self, clock: float) -> Generator[Record, None, Result]:
+        settings, space = self.settings, self.space
+        limits = {"training": settings.queries, "certificate": settings.certificate_n, REPEAT: settings.repeats}
+        self.queries = Queries(self.original, space, limits, self.ledger, settings.seed)
+        self.encoding = Encoding(space)
+        # The first answers come before the network, because they may be what tells the classes.
+        measured = self._measured()
+        first_rows, first = _together(self.queries.fresh("training", settings.batch, self._stream(_DRAW)))
+        rows = np.concatenate([measured[0], first_rows])
+        answers = np.concatenate([measured[1], first]) if len(measured[1]) else first
+        self.labels = self._known_labels(answers)
+        self._warn_of_absent(answers)
+        repeats = self._repeat(rows, answers)
+        held_out = None
+        if settings.certificate_n:
+            held_out = HeldOut(self.encoding(measured[0]), self.labels.encode(measured[1]), self.labels)
+        network = MLP(self.encoding.width, tuple(settings.layers), len(self.labels))
+        policies = _policies(settings, network)
+        train = policies["train"] = Remembered(policies["train"], self.ledger)
+
+        def draw(t: int, theta: np.ndarray) -> Samples:
+            X, found = self._drawn(t, network, theta) if t else (self.encoding(first_rows), first)
+            return Samples(X, self._codes(found))
+
+        steps = sequential(draw, network.initial(self._stream(_INITIAL)), **policies)
+        history: list[Record] = []
+        stopped, proof = self.limited_by, None
+        for step in islice(steps, settings.iterations):
+            copy = CopyClassifier(network, step.theta, self.labels.classes, space)
+            if held_out is not None:
+                look = step.t + 1 if settings.target else None
+                proof = held_out.certify(copy.decide(held_out.X), settings.confidence, look)
+            history.append(self._record(step, copy, proof, train.spared.get(step.t, 0.0)))
+            yield history[-1]
+            if settings.target and proof and proof.lower >= settings.target:
+                stopped = "target"
+                break
+        return Result(
+            copy=copy,
+            certificate=proof,
+            history=history,
+            space=space,
+            settings=self.about,
+            queries=self.queries.made,
+            stopped=stopped,
+            seconds=perf_counter() - clock + sum(train.spared.values()),
+            peak_mb=peak_mb(),
+            repeats=repeats,
+        )
+
+    def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
+        return np.random.default_rng([self.settings.seed, purpose, t])
+
+    def _measured(self) -> tuple[np.ndarray, np.ndarray]:
+        """The certificate's rows and answers."""
+        n = self.settings.certificate_n
+        if not n:
+            return np.empty((0, self.space.d)), np.empty(0)
+        return _together(self.queries.fresh("certificate", n, self._stream(_HELD_OUT)))
+
+    def _drawn(self, t: int, network: MLP, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The encoded rows of iteration t with their answers."""
+        n, rng = self.settings.batch, self._stream(_DRAW, t)
+        if self.settings.draw == "random" or self.original.stored is not None:
+            chunks = self.queries.fresh("training", n, rng)
+            return _together((self.encoding(rows), found) for rows, found in chunks)
+        candidates = self.space.sample(POOL * n, rng)
+        X = self.encoding(candidates)
+        chosen = balanced(network, theta, X, n)
+        return X[chosen], self.queries.ask("training", candidates[chosen])
+
+    def _known_labels(self, answers: np.ndarray) -> Labels:
+        """The labels declared; else those of the first answers, and of any later ones that the ledger has."""
+        labels = self.original.declared
+        if labels is None:
+            known = [] if self.ledger is None else self.ledger.labels
+            labels = Labels([*known, *dict.fromkeys(answers.tolist())])
+        if self.truth is not None and (labels.find(self.truth[1]) < 0).all():
+            raise SettingError("test", f"labels among {labels}", f"labels such as {self.truth[1][0].item()!r}")
+        return labels
+
+    def _codes(self, answers: np.ndarray) -> np.ndarray:
+        if self.ledger is not None and self.original.declared is None and (self.labels.find(answers) < 0).any():
+            raise _NewLabelError
+        return self.labels.encode(answers)
+
+    def _repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
+        """Ask about a share of the first rows again."""
+        n = self.settings.repeats
+        if not n:
+            return None
+        repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
+        if repeats.disagreed:
+            warnings.warn(
+                f"the original answered {repeats.disagreed} of {n} rows differently when asked again: no copy can be "
+                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows",
+                UnderstudyWarning,
+                stacklevel=6,
+            )
+        return repeats
+
+    def _warn_of_absent(self, answers: np.ndarray) -> None:
+        seen = Labels(answers)
+        declared = [] if self.original.declared is None else self.original.declared.classes
+        absent = [label for label in declared if seen.find(np.array([label]))[0] < 0]
+        advice = "check that the space covers the inputs it was made for, and its rows as often as they matter"
+        if len(seen) == 1:
+            message = (
+                f"the original answered {answers[0].item()!r} to every one of the first {len(answers)} queries; a copy "
+                f"that always says so is faithful here, but {advice}"
+            )
+        elif absent:
+            named = ", ".join(repr(label.item()) for label in absent[:8])
+            message = (
+                f"none of the first {len(answers)} answers was {named}, which the original may answer; {advice}; "
+                'draw="balanced" or --draw balanced looks for such classes'
+            )
+        else:
+            return
+        warnings.warn(message, UnderstudyWarning, stacklevel=6)
+
+    def _record(self, step: Step, copy: CopyClassifier, proof: Certificate | None, spared: float) -> Record:
+        return Record(
+            iteration=step.t,
+            queries=self.queries.made["training"],
+            kept=len(step.S),
+            dropped=step.dropped,
+            lam=step.lam,
+            mean_rho=step.trained.mean_rho,
+            risk=step.trained.risk,
+            fidelity=None if proof is None else proof.estimate,
+            accuracy=None if self.truth is None else accuracy(self.truth[1], copy.classes[copy.decide(self.truth[0])]),
+            moved=step.moved,
+            epochs=step.trained.epochs,
+            seconds=step.seconds + spared,
+        )
+
+
+class Remembered:
+    """A training policy that takes rounds from the ledger where they were trained before, and else trains and keeps."""
+
+    def __init__(self, train: Train, ledger: Ledger | None):
+        self.train, self.ledger = train, ledger
+        self.spared: dict[int, float] = {}
+        """The seconds that remembered rounds took when they were trained."""
+
+    def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
+        """Fit the copy to S, or remember that it was."""
+        if self.ledger is None:
+            return self.train(theta, S, lam, t)
+        known = self.ledger.round(t)
+        if known is not None:
+            found, about = known
+            self.spared[t] = about.pop("seconds")
+            return Trained(theta=found, **about)
+        clock = perf_counter()
+        trained = self.train(theta, S, lam, t)
+        about = {key: value for key, value in trained._asdict().items() if key != "theta"}
+        self.ledger.keep_round(t, trained.theta, {**about, "seconds": perf_counter() - clock})
+        return trained
 
 
 def _together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -246,44 +379,16 @@ def _policies(settings: Settings, network: MLP) -> dict[str, Any]:
     return {"select": keep_fresh if settings.method == "online" else keep_all, "memory": Fixed(0.0), "train": train}
 
 
-def _record(
-    step: Step, queries: int, copy: CopyClassifier, proof: Certificate | None, test: tuple[np.ndarray, Any] | None
-) -> Record:
-    return Record(
-        iteration=step.t,
-        queries=queries,
-        kept=len(step.S),
-        dropped=step.dropped,
-        lam=step.lam,
-        mean_rho=step.trained.mean_rho,
-        risk=step.trained.risk,
-        fidelity=None if proof is None else proof.estimate,
-        accuracy=None if test is None else accuracy(test[1], copy.predict(test[0])),
-        moved=step.moved,
-        epochs=step.trained.epochs,
-        seconds=step.seconds,
-    )
-
-
 def _check_test(test: Any, space: Space) -> tuple[np.ndarray, np.ndarray]:
+    """Encoded rows, and their labels."""
     if not isinstance(test, (tuple, list)) or len(test) != 2:
         raise SettingError("test", "a pair of rows and labels", repr(test)[:80])
-    rows, _ = as_matrix(test[0], "test", space.names if space.frame and hasattr(test[0], "columns") else None)
+    rows = space.read(test[0], "test")
     try:
         labels = label_array(test[1])
     except (TypeError, ValueError) as error:
         raise SettingError("test", "one label per row", str(error)) from error
-    if rows.shape[1] != space.d or labels.shape != (len(rows),) or len(rows) == 0:
+    if labels.shape != (len(rows),) or len(rows) == 0:
         found = f"rows of shape {rows.shape}, labels of shape {labels.shape}"
         raise SettingError("test", f"rows of {space.d} columns, and one label per row", found)
-    return rows, labels
-
-
-def _warn_if_alone(answers: np.ndarray) -> None:
-    if (answers == answers[0]).all():
-        warnings.warn(
-            f"the original answered {answers[0].item()!r} to every one of the first {len(answers)} queries; a copy "
-            "that always says so is faithful here, but check that the space covers the inputs it was made for",
-            UnderstudyWarning,
-            stacklevel=5,
-        )
+    return Encoding(space)(rows), labels

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,15 +14,15 @@ import numpy as np
 from understudy._version import __version__
 from understudy.certificate import Certificate
 from understudy.classifier import CopyClassifier
+from understudy.directory import as_path, claim, read_json, write_whole
+from understudy.encoding import Encoding
 from understudy.errors import DirectoryError
 from understudy.hypothesis.mlp import MLP
 from understudy.space import Space
 
 FORMAT = 1
-# What a run's directory holds, in the order it is written; a report may lie beside it.
-FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", "run.json")
 # The parts of a result that run.json holds as they are.
-PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "first_answers", "versions")
+PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "versions")
 
 
 @dataclass(frozen=True)
@@ -54,6 +49,26 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Repeats:
+    """Rows that the original was asked about twice, and on how many of them it changed its mind."""
+
+    n: int
+    disagreed: int
+
+    @property
+    def ceiling(self) -> float:
+        """The most fidelity that any copy can be expected to reach.
+
+        Answers drawn with probabilities p for a row agree with chance sum p^2, and a copy, which always gives the same
+        answer, agrees with chance max p at best. That is at most the root of the former, in the mean as well.
+
+        >>> Repeats(100, 0).ceiling, round(Repeats(100, 18).ceiling, 4)
+        (1.0, 0.9055)
+        """
+        return (1 - self.disagreed / self.n) ** 0.5
+
+
+@dataclass(frozen=True)
 class Result:
     """What a run produced: the copy, its certificate, its history, and what it cost."""
 
@@ -66,8 +81,8 @@ class Result:
     stopped: str
     seconds: float
     peak_mb: float
-    first_answers: list[Any]
-    """The original's answers to the first few rows, by which it is recognised."""
+    repeats: Repeats | None = None
+    """How often the original answered the same rows differently."""
     versions: dict[str, str] = field(default_factory=lambda: {"understudy": __version__, **_versions()})
 
     @property
@@ -80,6 +95,7 @@ class Result:
         return {
             "queries": self.queries,
             "kept": self.kept,
+            "repeats": None if self.repeats is None else {**asdict(self.repeats), "ceiling": self.repeats.ceiling},
             "certificate": None if self.certificate is None else self.certificate.as_json(),
             "seconds": round(self.seconds, 3),
             "peak_mb": round(self.peak_mb, 1),
@@ -92,29 +108,17 @@ class Result:
         A directory that holds the same run is written over; one that holds anything else is refused.
         """
         path = claim(path, self.settings)
-        with _errors_of(path):
-            new = not path.exists()
-            path.mkdir(parents=True, exist_ok=True)
-            work = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=path))
-            try:
-                self._write(work)
-                for name in FILES:
-                    os.replace(work / name, path / name)
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
-                if new and not any(path.iterdir()):
-                    path.rmdir()
+        write_whole(path, self._write)
         return path
 
     def _write(self, path: Path) -> None:
-        arrays = _save_arrays({"theta": self.copy.theta, "center": self.copy.center, "scale": self.copy.scale})
+        arrays = _save_arrays({"theta": self.copy.theta})
         (path / "copy.safetensors").write_bytes(arrays)
         about = {
             "format": FORMAT,
             "family": "mlp",
             "hidden": list(self.copy.network.hidden),
             "classes": {"type": self.copy.classes.dtype.str, "values": self.copy.classes.tolist()},
-            "names": self.copy.names,
             "sha256": hashlib.sha256(arrays).hexdigest(),
         }
         _write_json(path / "copy.json", about)
@@ -123,13 +127,14 @@ class Result:
             lines.writelines(json.dumps(asdict(record)) + "\n" for record in self.history)
         proof = None if self.certificate is None else self.certificate.as_json()
         plain = {key: getattr(self, key) for key in PLAIN}
-        _write_json(path / "run.json", {"format": FORMAT, **plain, "certificate": proof})
+        repeats = None if self.repeats is None else asdict(self.repeats)
+        _write_json(path / "run.json", {"format": FORMAT, **plain, "repeats": repeats, "certificate": proof})
 
 
 def load(path: str | Path) -> Result:
     """Read a directory that `save` wrote."""
-    path = _as_path(path)
-    run, about = _read_json(path / "run.json"), _read_json(path / "copy.json")
+    path = as_path(path)
+    run, about = read_json(path / "run.json"), read_json(path / "copy.json")
     for name, content in (("run.json", run), ("copy.json", about)):
         if content.get("format") != FORMAT:
             hint = "use the understudy that wrote it, or a newer one"
@@ -153,85 +158,20 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space)
     classes = np.array(about["classes"]["values"], dtype=np.dtype(about["classes"]["type"]))
     if classes.dtype.kind not in "biufU" or classes.ndim != 1:
         raise ValueError(f"classes of type {classes.dtype}")
-    network = MLP(space.d, tuple(about["hidden"]), len(classes))
+    network = MLP(Encoding(space).width, tuple(about["hidden"]), len(classes))
     if arrays["theta"].shape != (network.size,):
         raise ValueError(f"{arrays['theta'].shape} parameters for a network of {network.size}")
     history = [Record(**json.loads(line)) for line in (path / "history.jsonl").read_text("utf-8").splitlines()]
     if not history:
         raise ValueError("history.jsonl has no iteration")
-    names = None if about["names"] is None else tuple(about["names"])
     return Result(
-        copy=CopyClassifier(network, arrays["theta"], classes, arrays["center"], arrays["scale"], names),
+        copy=CopyClassifier(network, arrays["theta"], classes, space),
         certificate=None if run["certificate"] is None else Certificate.from_json(run["certificate"]),
         history=history,
         space=space,
+        repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
         **{key: run[key] for key in PLAIN},
     )
-
-
-def claim(path: str | Path, settings: dict[str, Any]) -> Path:
-    """Make sure that a run with these settings can be written here; nothing is left behind.
-
-    The directory must be writable, and free or hold the very run that the settings describe.
-    """
-    path = _as_path(path)
-    with _errors_of(path):
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            _refuse_other(path, settings)
-        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            os.rmdir(tempfile.mkdtemp(prefix=".unfinished-", dir=path))
-        finally:
-            for folder in missing:
-                if folder.is_dir():
-                    folder.rmdir()
-    return path
-
-
-def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
-    if not path.is_dir():
-        raise DirectoryError(str(path), "a directory", "a file", "choose another name")
-    if not (path / "run.json").is_file():
-        expected = "a new or empty directory, or one with the same run"
-        raise DirectoryError(str(path), expected, "other files", "choose another directory")
-    there = _read_json(path / "run.json").get("settings")
-    if not isinstance(there, dict):
-        raise DirectoryError(str(path / "run.json"), "the settings of a run", repr(there)[:80])
-    keys = [key for key in sorted({*there, *settings}) if there.get(key) != settings.get(key)]
-    if keys:
-        found = ", ".join(f"{key} {there.get(key)!r} (now {settings.get(key)!r})" for key in keys)
-        hint = "choose another directory, or use the same settings"
-        raise DirectoryError(str(path), "a new directory, or one with the same run", f"a run with {found}", hint)
-
-
-@contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
-    """Turn what the file system says into an error of ours."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        hint = "choose another directory, or make room in this one"
-        raise DirectoryError(str(path), "a directory that can be written", str(error), hint) from error
-
-
-def _as_path(path: Any) -> Path:
-    if not isinstance(path, (str, os.PathLike)):
-        raise DirectoryError("directory", "a path", repr(path))
-    return Path(path)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        hint = "name the directory that --out or save wrote"
-        raise DirectoryError(str(path), "a file of a finished run", "nothing", hint) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise DirectoryError(str(path), "a JSON document", str(error)) from error
-    if not isinstance(content, dict):
-        raise DirectoryError(str(path), "a JSON object", type(content).__name__)
-    return content
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

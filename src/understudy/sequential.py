@@ -47,19 +47,20 @@ class Step:
 
 
 def sequential(
-    draw: Callable[[int], Samples], theta: np.ndarray, *, select: Select, memory: Memory, train: Train
+    draw: Callable[[int, np.ndarray], Samples], theta: np.ndarray, *, select: Select, memory: Memory, train: Train
 ) -> Iterator[Step]:
     """Yield one step per iteration, for as long as the consumer asks.
 
-    `draw(t)` gives the n freshly drawn and labelled points of iteration t; theta is where training starts.
+    `draw(t, theta)` gives the n freshly drawn and labelled points of iteration t, which may depend on the copy so far;
+    theta is where training starts.
     """
     clock = perf_counter()
-    S, lam = draw(0), memory.initial
+    S, lam = draw(0, theta), memory.initial
     trained = train(theta, S, 0.0, 0)
     yield Step(0, S, 0.0, trained, 0, _distance(trained.theta, theta), perf_counter() - clock)
     for t in count(1):
         clock = perf_counter()
-        theta, S_before, fresh = trained.theta, S, draw(t)
+        theta, S_before, fresh = trained.theta, S, draw(t, trained.theta)
         S = select(theta, S_before, fresh)  # Algorithm 2
         lam = memory(lam, len(S), len(S_before))  # automatic lambda
         trained = train(theta, S, lam, t)  # Algorithm 4

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from math import ceil
 from typing import Any
 
 from understudy import checks
+from understudy.drawing import DRAWS
 from understudy.errors import SettingError
 from understudy.hypothesis.mlp import PAPER_LAYERS
 from understudy.memory import LARGEST, PENALTIES
@@ -35,12 +37,17 @@ class Settings:
     layers: Sequence[int] = PAPER_LAYERS
     schedule: Schedule | int = 1000
     seed: int = 0
+    draw: str = "random"
+    repeat: float = 0.02
 
     def checked(self) -> Settings:
         """The same settings with every default filled in; the first thing wrong with them is an error."""
         checks.choice("method", self.method, METHODS)
         checks.choice("to", self.to, FAMILIES)
         checks.choice("penalty", self.penalty, tuple(PENALTIES))
+        checks.choice("draw", self.draw, DRAWS)
+        if self.draw != "random" and self.method == "one-shot":
+            raise SettingError("draw", "'random' for the method one-shot", repr(self.draw), "it draws only once")
         certificate_n = checks.count("certificate_n", self.certificate_n, 0)
         if self.target is not None and certificate_n == 0:
             hint = "raise it, or leave out the target"
@@ -56,6 +63,7 @@ class Settings:
             layers=_layers(self.layers),
             schedule=_schedule(self.schedule),
             seed=checks.count("seed", self.seed, 0),
+            repeat=checks.number("repeat", self.repeat, "a share from 0 to below 1", 0, 1),
         )
 
     def _sized(self) -> Settings:
@@ -79,6 +87,16 @@ class Settings:
     def queries(self) -> int:
         """The most training queries that checked settings will make."""
         return self.batch * (self.iterations or 0)
+
+    @property
+    def repeats(self) -> int:
+        """How many rows checked settings ask about again: a share of all queries, among the first that are answered."""
+        return min(ceil(self.repeat * (self.queries + self.certificate_n)), self.certificate_n + self.batch)
+
+    @property
+    def total(self) -> int:
+        """The most queries of all that checked settings will make."""
+        return self.queries + self.certificate_n + self.repeats
 
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON values, which is how a run's directory remembers them."""

@@ -3,133 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
+from understudy import checks
+from understudy.columns import Category, Column, Number, Part
 from understudy.errors import SpaceError
+from understudy.learning import FLOOR, describe_frame, describe_matrix
+from understudy.rules import Rule, read_rule
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
-QUANTILES = 257
-# A numeric column with no more values than this is a set of levels; inventing values between them would be wrong.
-MOST_LEVELS = 32
-
+# Rules that fewer than one drawn row in so many satisfies are taken for a contradiction.
+RAREST = 1000
+# How many rows are drawn for the first one that satisfies all rules, before that.
+PATIENCE = 20_000
 
 S = TypeVar("S", bound="Space")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Normal(_Part):
-    """A normal marginal."""
-
-    kind: Literal["normal"] = "normal"
-    mean: FiniteFloat = 0.0
-    std: Annotated[FiniteFloat, Field(gt=0)] = 1.0
-
-    def quantile(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Values at the normal scores z (probabilities u)."""
-        return self.mean + self.std * z
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        return self.mean, self.std
-
-
-class Uniform(_Part):
-    """A uniform marginal between two bounds."""
-
-    kind: Literal["uniform"] = "uniform"
-    low: FiniteFloat
-    high: FiniteFloat
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, found low={self.low}, high={self.high}")
-        return self
-
-    def quantile(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Values at the probabilities u."""
-        return self.low + (self.high - self.low) * u
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        return (self.low + self.high) / 2, (self.high - self.low) / 12**0.5
-
-
-class Quantiles(_Part):
-    """A continuous marginal by its values at evenly spaced probabilities from 0 to 1; a plateau is an atom."""
-
-    kind: Literal["quantiles"] = "quantiles"
-    values: Annotated[tuple[FiniteFloat, ...], Field(min_length=2)]
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if np.any(np.diff(self.values) < 0):
-            raise ValueError("quantiles must not decrease")
-        return self
-
-    def quantile(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Values at the probabilities u."""
-        return np.interp(u, np.linspace(0, 1, len(self.values)), self.values)
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        values = np.asarray(self.values)
-        return float(values.mean()), float(values.std())
-
-
-class Levels(_Part):
-    """A few numeric values, each with its share."""
-
-    kind: Literal["levels"] = "levels"
-    values: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
-    shares: tuple[Annotated[FiniteFloat, Field(gt=0)], ...]
-
-    @model_validator(mode="after")
-    def _shares_of_one(self) -> Self:
-        if len(self.values) != len(self.shares) or abs(sum(self.shares) - 1) > 1e-6:
-            raise ValueError("levels need one share per value, and shares that sum to 1")
-        return self
-
-    def quantile(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Values at the probabilities u."""
-        upto = np.cumsum(self.shares)[:-1]
-        return np.asarray(self.values)[np.searchsorted(upto, u, side="right")]
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        values, shares = np.asarray(self.values), np.asarray(self.shares)
-        mean = float(values @ shares)
-        return mean, float(np.sqrt((values - mean) ** 2 @ shares))
-
-
-Marginal = Annotated[Normal | Uniform | Quantiles | Levels, Field(discriminator="kind")]
-
-
-class Column(_Part):
-    """One input: its name and its marginal distribution."""
-
-    name: str
-    marginal: Marginal
-
-
-class Space(_Part):
-    """Columns with their marginals, joined by a Gaussian copula (or independent, without a correlation).
+class Space(Part):
+    """Columns with their distributions, joined by a Gaussian copula (or independent, without a correlation).
 
     >>> space = Space.uniform([0, 10], [1, 20])
     >>> rows = space.sample(3, np.random.default_rng(0))
@@ -141,7 +41,10 @@ class Space(_Part):
     version: Literal[1] = 1
     columns: Annotated[tuple[Column, ...], Field(min_length=1)]
     correlation: tuple[tuple[FiniteFloat, ...], ...] | None = None
-    frame: bool = False
+    """Of the columns' normal scores; further rows may follow for the gaps of those columns that have some."""
+    rules: tuple[str, ...] = ()
+    """What holds between columns in every row; `understudy.rules` says how they are written."""
+    frame: bool = True
     """Whether the original expects a data frame with these column names, rather than a plain array."""
 
     @model_validator(mode="after")
@@ -149,18 +52,25 @@ class Space(_Part):
         repeated = {name for name in self.names if self.names.count(name) > 1} if len(set(self.names)) < self.d else ()
         if repeated:
             raise ValueError(f"column names must be unique, found {sorted(repeated)} more than once")
+        if not self.frame and any(isinstance(column, Category) for column in self.columns):
+            raise ValueError("frame must be true where a column is a category: a plain array holds numbers only")
         if not np.isfinite(self.moments).all():
             raise ValueError("columns must stay far enough from the largest floating-point number to have a deviation")
         if self.correlation is not None:
-            matrix = [len(row) for row in self.correlation]
-            if matrix != [self.d] * self.d:
-                raise ValueError(f"correlation must be {self.d} x {self.d}, one row and one column per column")
-            array = np.asarray(self.correlation)
-            if not (np.allclose(array, array.T, atol=1e-8) and np.allclose(np.diag(array), 1, atol=1e-6)):
-                raise ValueError("correlation must be symmetric with ones on its diagonal")
-            if np.linalg.eigvalsh(array)[0] < -1e-4:  # room for correlations written with a few digits
-                raise ValueError("correlation must have no negative eigenvalue")
+            self._check_correlation(self.correlation)
+        _ = self._rules  # which reads them
         return self
+
+    def _check_correlation(self, correlation: tuple[tuple[float, ...], ...]) -> None:
+        sizes = {self.d, self.d + len(self._gaps)}
+        if len(correlation) not in sizes or {len(row) for row in correlation} != {len(correlation)}:
+            gaps = f", or {max(sizes)} x {max(sizes)} with those for gaps" if len(sizes) > 1 else ""
+            raise ValueError(f"correlation must be {self.d} x {self.d}, one row and one column per column{gaps}")
+        array = np.asarray(correlation)
+        if not (np.allclose(array, array.T, atol=1e-8) and np.allclose(np.diag(array), 1, atol=1e-6)):
+            raise ValueError("correlation must be symmetric with ones on its diagonal")
+        if np.linalg.eigvalsh(array)[0] < -1e-4:  # room for correlations written with a few digits
+            raise ValueError("correlation must have no negative eigenvalue")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and self.model_dump() == other.model_dump()
@@ -173,7 +83,7 @@ class Space(_Part):
     @classmethod
     def normal(cls, d: int) -> Self:
         """Independent standard normal columns: the paper's choice for standardised data."""
-        return _checked(cls, {"columns": _named([Normal()] * _width(d))})
+        return _plain(cls, [{"mean": 0.0, "std": 1.0}] * _width(d))
 
     @classmethod
     def uniform(cls, low: float | Sequence[float], high: float | Sequence[float], d: int | None = None) -> Self:
@@ -185,20 +95,43 @@ class Space(_Part):
             if isinstance(error, SpaceError):
                 raise
             raise SpaceError("Space.uniform", "a low and a high bound per column", f"{low!r} and {high!r}") from error
-        bounds = zip(lows, highs, strict=True)
-        return _checked(cls, {"columns": _named([{"kind": "uniform", "low": a, "high": b} for a, b in bounds])})
+        return _plain(cls, [{"low": a, "high": b} for a, b in zip(lows, highs, strict=True)])
 
     @classmethod
-    def from_data(cls, rows: Any, columns: Sequence[str] | None = None) -> Self:
-        """Learn the space from unlabelled numeric rows: empirical marginals joined by a Gaussian copula.
+    def from_data(
+        cls,
+        rows: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        categories: Sequence[str] = (),
+        ordered: Mapping[str, Sequence[Any]] | None = None,
+        rules: Sequence[str] = (),
+        floor: int = FLOOR,
+    ) -> Self:
+        """Learn the space from unlabelled rows: the columns' distributions, joined by a Gaussian copula.
 
-        A data frame keeps its column names, and the original is then asked with data frames. `columns` chooses some.
+        A data frame keeps its column names, kinds and types, and the original is then asked with data frames; `columns`
+        chooses some, `categories` are those whose numbers are names of levels, `ordered` gives levels from the lowest
+        to the highest. Levels that fewer rows than the `floor` have are left out, and no quantile stands for fewer.
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "city": ["Bonn", "Nice"] * 10})
+        >>> [column.kind for column in Space.from_data(frame).columns]
+        ['integer', 'category']
         """
-        table, names = as_matrix(rows, "Space.from_data", columns)
-        if len(table) < 2:
-            raise SpaceError("Space.from_data", "at least 2 rows", f"{len(table)}", "give more unlabelled rows")
-        described = [Column(name=name or f"x{j}", marginal=_marginal(table[:, j])) for j, name in enumerate(names)]
-        content = {"columns": described, "correlation": _copula(table), "frame": names[0] is not None}
+        where, floor = "Space.from_data", checks.count("floor", floor, 1)
+        named = _is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
+        if columns is not None:
+            rows = _chosen(rows, columns, where) if named else _refuse_choice(rows, columns, where)
+        if len(rows) < 2:
+            raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
+        if named and len(rows.columns):
+            _refuse_repeated(rows, where)
+            described, correlation = describe_frame(rows, where, floor, categories, ordered or {})
+        else:
+            table = as_matrix(rows, where)
+            described, correlation = describe_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
+        content = {"columns": described, "correlation": correlation, "rules": tuple(rules), "frame": named}
         return _checked(cls, content)
 
     @classmethod
@@ -215,7 +148,12 @@ class Space(_Part):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read the JSON form that `to_json` writes."""
+        """Read the JSON form that `to_json` writes, or a schema written by hand.
+
+        >>> schema = '{"columns": [{"name": "age", "kind": "integer", "low": 18, "high": 99}]}'
+        >>> Space.from_json(schema).names
+        ('age',)
+        """
         try:
             content = json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
@@ -225,8 +163,11 @@ class Space(_Part):
         return _checked(cls, content)
 
     def to_json(self) -> str:
-        """The JSON form: quantiles, shares and correlations. No row is in it, but the extremes of a column are."""
-        return self.model_dump_json(indent=1)
+        """The JSON form: quantiles, shares and correlations. No row is in it."""
+        content = self.model_dump(mode="json", exclude_none=True)
+        content["columns"] = [column.model_dump(mode="json", exclude_defaults=True) for column in self.columns]
+        parts = [f'"{key}": {_lines(value)}' for key, value in content.items()]
+        return "{\n " + ",\n ".join(parts) + "\n}"
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form to a file."""
@@ -245,17 +186,23 @@ class Space(_Part):
         return tuple(column.name for column in self.columns)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """n rows drawn from the distribution, as a float64 matrix."""
-        z = rng.standard_normal((n, self.d))
-        if self._factor is not None:
-            z = z @ self._factor.T
-        if all(isinstance(column.marginal, Normal) for column in self.columns):
-            mean, std = self.moments
-            return mean + std * z
-        from scipy.special import ndtr
+        """n rows drawn from the distribution, all of which keep the rules, as a float64 matrix."""
+        if not self._rules:
+            return self._draw(n, rng)
+        kept: list[np.ndarray] = []
+        found = drawn = 0
+        while found < n:
+            if drawn > PATIENCE and drawn > RAREST * found:
+                raise self._contradiction(found, drawn)
+            rows = self._draw(min(max(2 * (n - found), 64), PATIENCE), rng)
+            drawn += len(rows)
+            kept.append(rows[self.keeps_rules(rows)][: n - found])
+            found += len(kept[-1])
+        return np.concatenate(kept)
 
-        u = ndtr(z)
-        return np.column_stack([c.marginal.quantile(z[:, j], u[:, j]) for j, c in enumerate(self.columns)])
+    def keeps_rules(self, rows: np.ndarray) -> np.ndarray:
+        """Which rows of a matrix break none of the rules."""
+        return np.logical_and.reduce([rule.kept(rows) for rule in self._rules] or [np.ones(len(rows), bool)])
 
     def present(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
         """Rows in the layout the original gets in production: a data frame if it was described by one.
@@ -266,14 +213,83 @@ class Space(_Part):
             return rows.copy()
         import pandas as pd
 
-        return pd.DataFrame(rows.copy(), columns=list(self.names))
+        if all(isinstance(column, Number) and column.is_float for column in self.columns):
+            return pd.DataFrame(rows.copy(), columns=list(self.names))
+        return pd.DataFrame({c.name: c.present(rows[:, j]) for j, c in enumerate(self.columns)})
+
+    def read(self, rows: Any, where: str) -> np.ndarray:
+        """Rows in the layout of production as a matrix, the inverse of `present`. Further columns are ignored."""
+        if not self.frame:
+            return self._of_width(as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns)), where)
+        if not _is_frame(rows):
+            rows = self._named(rows, where)
+        elif not all(isinstance(name, str) for name in rows.columns):
+            raise SpaceError(where, f"the columns {list(self.names)}", f"columns called {list(rows.columns)[:8]}")
+        rows = _chosen(rows, self.names, where).reset_index(drop=True)
+        return np.column_stack([column.read(rows[column.name], where) for column in self.columns])
 
     @cached_property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of every column; a constant column counts as having deviation 1."""
-        with np.errstate(over="ignore", invalid="ignore"):  # such a space is refused when it is made
-            mean, std = np.array([column.marginal.moments for column in self.columns]).T
+        mean, std = np.array([column.moments for column in self.columns]).T
         return mean, np.where(std > 0, std, 1.0)
+
+    def _draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """n rows drawn without a look at the rules."""
+        gaps = self._gaps
+        z = rng.standard_normal((n, self.d + len(gaps)))
+        if self._factor is not None:
+            size = len(self._factor)
+            z[:, :size] = z[:, :size] @ self._factor.T
+        if all(isinstance(column, Number) and column.plain for column in self.columns):
+            mean, std = self.moments
+            rows = mean + std * z[:, : self.d]
+        else:
+            from scipy.special import ndtr
+
+            u = ndtr(z[:, : self.d])
+            rows = np.column_stack([column.at(z[:, j], u[:, j]) for j, column in enumerate(self.columns)])
+        if gaps:
+            from scipy.special import ndtri
+
+            cut = ndtri([1 - self.columns[j].missing for j in gaps])
+            rows[:, gaps] = np.where(z[:, self.d :] > cut, np.nan, rows[:, gaps])
+        return rows
+
+    def _contradiction(self, found: int, drawn: int) -> SpaceError:
+        rows = self._draw(2000, np.random.default_rng(0))
+        shares = {rule.text: float(rule.kept(rows).mean()) for rule in self._rules}
+        worst = sorted(shares, key=shares.__getitem__)[:3]
+        detail = ", ".join(f"{text!r} by {shares[text]:.1%}" for text in worst)
+        hint = "check that they do not contradict each other, or the bounds and levels of their columns"
+        expected = f"rules that at least one drawn row in {RAREST} keeps"
+        return SpaceError("rules", expected, f"{found} of {drawn} that keep all of them (alone: {detail})", hint)
+
+    def _of_width(self, table: np.ndarray, where: str) -> np.ndarray:
+        if table.shape[1] != self.d:
+            raise SpaceError(where, f"rows of {self.d} columns", f"{table.shape[1]}")
+        return table
+
+    def _named(self, rows: Any, where: str) -> pd.DataFrame:
+        """Rows without names under those of the columns, in their order."""
+        import pandas as pd
+
+        try:
+            frame = pd.DataFrame(rows)
+        except (TypeError, ValueError) as error:
+            raise SpaceError(where, "a table of rows and columns", str(error)) from error
+        if frame.shape[1] != self.d:
+            raise SpaceError(where, f"rows of {self.d} columns", f"{frame.shape[1]}")
+        return frame.set_axis(list(self.names), axis=1)
+
+    @cached_property
+    def _gaps(self) -> list[int]:
+        """The columns in which values may be missing."""
+        return [j for j, column in enumerate(self.columns) if column.missing]
+
+    @cached_property
+    def _rules(self) -> tuple[Rule, ...]:
+        return tuple(read_rule(text, self.columns) for text in self.rules)
 
     @cached_property
     def _factor(self) -> np.ndarray | None:
@@ -284,20 +300,9 @@ class Space(_Part):
         return vectors * np.sqrt(np.clip(values, 0, None))
 
 
-def as_matrix(rows: Any, where: str, columns: Sequence[str] | None = None) -> tuple[np.ndarray, list[str | None]]:
-    """A finite float64 matrix, and the column names where there are any; with `columns`, those and in that order."""
-    names: list[str | None]
-    if hasattr(rows, "iloc") and hasattr(rows, "columns"):
-        # As in scikit-learn, only strings are names: the numbers of a frame made from an array mean positions.
-        named = all(isinstance(name, str) and name for name in rows.columns)
-        names = [name if named else None for name in rows.columns]
-        if columns is not None and not named:
-            raise SpaceError(where, f"the columns {list(columns)}", f"columns called {list(rows.columns)[:8]}")
-        if columns is not None:
-            unknown = [name for name in columns if name not in names]
-            if unknown:
-                raise SpaceError(where, f"columns among {names}", unknown, "check their spelling")
-            rows, names = rows[list(columns)], list(rows[list(columns)].columns)
+def as_matrix(rows: Any, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
+    """Rows of numbers as a float64 matrix, finite except in columns where `gaps` allows missing values."""
+    if _is_frame(rows):
         text = [str(n) for n, kind in zip(rows.columns, rows.dtypes, strict=True) if kind.kind not in "biuf"]
         if text:
             raise SpaceError(where, "numeric columns", f"{text} with other contents", "encode or leave them out")
@@ -309,22 +314,41 @@ def as_matrix(rows: Any, where: str, columns: Sequence[str] | None = None) -> tu
             raise SpaceError(where, "a table of numbers", str(error)) from error
         if table.ndim != 2:
             raise SpaceError(where, "a table of rows and columns", f"an array of shape {table.shape}")
-        if columns is not None:
-            raise SpaceError(where, "a data frame, to choose columns by name", "an array")
-        names = [None] * table.shape[1]
     if table.shape[1] == 0:
         raise SpaceError(where, "at least one column", "none")
-    bad = np.argwhere(~np.isfinite(table))
-    if len(bad):
-        row, column = bad[0]
-        name = names[column] or f"column {column}"
-        raise SpaceError(
-            where,
-            "finite numbers",
-            f"{table[row, column]} in row {row}, {name} ({len(bad)} such cells)",
-            "remove or fill those rows",
-        )
-    return table, names
+    wrong = ~np.isfinite(table)
+    if len(gaps) == table.shape[1]:
+        wrong &= ~(np.isnan(table) & np.asarray(gaps))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        found = f"{table[row, column]} in row {row}, column {column} ({int(wrong.sum())} such cells)"
+        raise SpaceError(where, "finite numbers", found, "remove or fill those rows")
+    return table
+
+
+def _is_frame(rows: Any) -> bool:
+    return hasattr(rows, "iloc") and hasattr(rows, "columns")
+
+
+def _chosen(frame: Any, columns: Sequence[str], where: str) -> Any:
+    unknown = [name for name in columns if name not in frame.columns]
+    if unknown:
+        raise SpaceError(where, f"columns among {list(frame.columns)}", unknown, "check their spelling")
+    chosen = frame[list(columns)]
+    _refuse_repeated(chosen, where)
+    return chosen
+
+
+def _refuse_choice(rows: Any, columns: Sequence[str], where: str) -> Any:
+    if _is_frame(rows):
+        raise SpaceError(where, f"the columns {list(columns)}", f"columns called {list(rows.columns)[:8]}")
+    raise SpaceError(where, "a data frame, to choose columns by name", "an array")
+
+
+def _refuse_repeated(frame: Any, where: str) -> None:
+    if not frame.columns.is_unique:
+        repeated = sorted(set(frame.columns[frame.columns.duplicated()]))
+        raise SpaceError(where, "columns with names of their own", f"{repeated} more than once", "rename them")
 
 
 def _width(d: int) -> int:
@@ -333,40 +357,29 @@ def _width(d: int) -> int:
     return int(d)
 
 
-def _named(marginals: Sequence[Any]) -> list[Any]:
-    return [{"name": f"x{j}", "marginal": marginal} for j, marginal in enumerate(marginals)]
+def _plain(cls: type[S], distributions: Sequence[dict[str, float]]) -> S:
+    columns = [{"name": f"x{j}", "kind": "float", **found} for j, found in enumerate(distributions)]
+    return _checked(cls, {"columns": columns, "frame": False})
 
 
 def _checked(cls: type[S], content: dict[str, Any]) -> S:
     try:
-        return cls.model_validate(content)
+        space = cls.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "space"
         found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
         raise SpaceError(where, first["msg"].removeprefix("Value error, "), found) from error
+    if space.rules:
+        space.sample(1, np.random.default_rng(0))  # rules that contradict each other are found before they are needed
+    return space
 
 
-def _marginal(values: np.ndarray) -> Quantiles | Levels:
-    levels, counts = np.unique(values, return_counts=True)
-    # A handful of rows is no evidence that a column has only as many values as were seen, unless values repeat.
-    if len(levels) <= min(MOST_LEVELS, len(values) // 2) or len(levels) == 1:
-        return Levels(values=tuple(levels.tolist()), shares=tuple((counts / len(values)).tolist()))
-    return Quantiles(values=tuple(np.quantile(values, np.linspace(0, 1, QUANTILES)).tolist()))
-
-
-def _copula(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    """Correlation of the normal scores of the ranks, ties at their middle rank."""
-    from scipy.special import ndtri
-    from scipy.stats import rankdata
-
-    scores = ndtri((rankdata(table, axis=0) - 0.5) / len(table))
-    scores -= scores.mean(axis=0)
-    norm = np.linalg.norm(scores, axis=0)
-    scores /= np.where(norm > 0, norm, 1.0)
-    correlation = scores.T @ scores
-    np.fill_diagonal(correlation, 1.0)
-    return tuple(tuple(row) for row in np.clip(correlation, -1, 1).round(6).tolist())
+def _lines(value: Any) -> str:
+    """A JSON value, a list of lists or objects with one of them a line: for people who read it, or compare two."""
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, dict)):
+        return "[\n  " + ",\n  ".join(json.dumps(part) for part in value) + "\n ]"
+    return json.dumps(value)
 
 
 def open_space(spec: str) -> Space:

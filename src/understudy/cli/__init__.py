@@ -15,6 +15,8 @@ from understudy._version import __version__
 COMMANDS = {
     "demo": ("demo", "Copy a built-in original, certify the copy and show both side by side."),
     "copy": ("copy", "Copy an original into a directory."),
+    "space": ("space", "Describe inputs from unlabelled rows."),
+    "ledger": ("ledger", "Show what a run has asked, or export it."),
     "report": ("report", "Write one self-contained HTML page about a finished copy."),
 }
 
@@ -62,7 +64,9 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("understudy: interrupted", err=True)
+        click.echo(
+            "understudy: interrupted; what was answered is kept, and the same command goes on from there", err=True
+        )
         sys.exit(130)
     except Exception:  # a fault of ours: 1 would say that a target was missed
         traceback.print_exc()

@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from understudy.cli.original import opened, original_options
+from understudy.drawing import DRAWS
+from understudy.errors import OriginalError, SettingError
 from understudy.settings import FAMILIES, METHODS, Settings
+
+if TYPE_CHECKING:
+    from understudy.original import Original
+    from understudy.space import Space
 
 
 @click.command("copy")
 @click.argument("original")
-@click.option("--space", "space_text", required=True, help="A space.json, normal:D, or uniform:LOW:HIGH:D.")
+@click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
 @click.option(
     "--to", type=click.Choice(FAMILIES), default=Settings.to, show_default=True, help="The family of the copy."
@@ -27,35 +36,50 @@ from understudy.settings import FAMILIES, METHODS, Settings
     "--certificate-n", type=int, default=Settings.certificate_n, show_default=True, help="Held-out queries, on top."
 )
 @click.option("--delta", type=float, default=Settings.delta, show_default=True, help="Drop points with rho below this.")
-@click.option("--classes", help="The labels it may answer, with commas, where it does not say so itself.")
+@click.option("--draw", type=click.Choice(DRAWS), default=Settings.draw, show_default=True, help="Which rows to ask.")
+@click.option(
+    "--repeat", type=float, default=Settings.repeat, show_default=True, help="The share of queries asked again."
+)
 @click.option("--seed", type=int, default=Settings.seed, show_default=True)
+@original_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
-def command(original: str, space_text: str, out: Path, classes: str | None, as_json: bool, **options: object) -> None:
-    """Copy ORIGINAL, a fitted classifier or function named as package.module:name, and certify the copy.
+def command(
+    original: str, space_text: str | None, out: Path, about: dict[str, Any], as_json: bool, **options: object
+) -> None:
+    """Copy ORIGINAL, and certify the copy. The same command goes on where it was interrupted.
 
-    Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed.
+    ORIGINAL is a fitted classifier or function as package.module:name, a file model.onnx, model.skops or, with --trust,
+    model.pkl or .joblib, an endpoint http(s)://... with its --protocol, a program cmd:... that reads CSV rows and
+    prints a label per line, or answers.csv, a table of stored answers.
+
+    Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed, and what
+    was answered is kept; 130 interrupted, likewise.
     """
     from understudy.cli.progress import follow
     from understudy.cli.table import comparison
     from understudy.copying import copy_steps
-    from understudy.original import open_original
     from understudy.report import write_report
-    from understudy.space import open_space
 
     settings = Settings(**options)  # type: ignore[arg-type]
-    checked = settings.checked()
-    sys.path.insert(0, str(Path.cwd()))  # a module beside the caller is importable, as with `python -m`
-    with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        opened, space = open_original(original, _classes(classes)), open_space(space_text)
-    total = checked.queries + checked.certificate_n
+    settings.checked()  # before anything is opened
+    source = opened(original, about)
+    if source.stored is not None:
+        settings = replace(settings, repeat=0.0)
+    checked, space = settings.checked(), _space(space_text, source)
     click.echo(
-        f"{opened.name} will be asked at most {checked.queries} queries for training and {checked.certificate_n} for "
-        f"the certificate, {total} in all",
+        f"{source.name} will be asked at most {checked.queries} queries for training, {checked.certificate_n} for the "
+        f"certificate and {checked.repeats} again, {checked.total} in all",
         err=True,
     )
-    with redirect_stdout(sys.stderr):
-        result = follow(checked.method, copy_steps(opened, space, settings, out=out), checked.iterations or 1)
-    report = write_report(out / "report.html", {checked.method: result}, title=f"A copy of {opened.name}")
+    try:
+        with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+            result = follow(checked.method, copy_steps(source, space, settings, out=out), checked.iterations or 1)
+    except OriginalError as error:
+        if not (out / "ledger.sqlite").is_file():
+            raise
+        resume = "what was answered is kept, and the same command goes on from there"
+        raise type(error)(error.where, error.expected, error.found, f"{error.hint}; {resume}".lstrip("; ")) from error
+    report = write_report(out / "report.html", {checked.method: result}, title=f"A copy of {source.name}")
     if as_json:
         click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))
     else:
@@ -66,12 +90,12 @@ def command(original: str, space_text: str, out: Path, classes: str | None, as_j
         sys.exit(1)
 
 
-def _classes(text: str | None) -> list[int] | list[str] | None:
-    """Labels from the command line: whole numbers if all of them are, else strings."""
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",")]
-    try:
-        return [int(word) for word in words]
-    except ValueError:
-        return words
+def _space(text: str | None, source: Original) -> Space:
+    """The space named; else, for stored answers, what their own rows show."""
+    from understudy.space import Space, open_space
+
+    if text is not None:
+        return open_space(text)
+    if source.stored is None:
+        raise SettingError("--space", "a space.json, normal:D, or uniform:LOW:HIGH:D", "nothing")
+    return Space.from_data(source.stored[0])

@@ -31,9 +31,9 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
 
     from understudy.cli.progress import follow
     from understudy.copying import copy_steps, describe
+    from understudy.directory import claim
     from understudy.original import Original
     from understudy.report import write_report
-    from understudy.result import claim
     from understudy.settings import Settings
     from understudy.space import Space
     from understudy.toys import TOYS
@@ -49,7 +49,7 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     original = Original(svm.predict, svm.classes_, d=2, name=f"an RBF-SVM on {problem}")
     space = Space.normal(2)
     claim(out, describe(original, space, sizes["sequential"], len(test[1])))  # before the work, not after
-    total = sum(size.queries + size.certificate_n for size in sizes.values())
+    total = sum(size.total for size in sizes.values())
     click.echo(
         f"{original.name}, accuracy {svm.score(*test):.4f}; three methods will ask it {total} queries in all", err=True
     )

@@ -59,17 +59,17 @@ def curves(results: Mapping[str, Result]) -> str:
 
 
 def boundaries(result: Result, original: Any) -> str:
-    """What the copy decides over the plane, beside the original if it may be asked; empty unless in two dimensions."""
+    """What the copy decides over the plane, beside the original if it may be asked; empty unless two floats span it."""
     space, copy = result.space, result.copy
-    if space.d != 2:
+    if space.d != 2 or any(column.kind != "float" or column.missing for column in space.columns):
         return ""
     center, scale = space.moments
     low, high = center - 3.2 * scale, center + 3.2 * scale
     grid = np.stack(np.meshgrid(*(np.linspace(a, b, PIXELS) for a, b in zip(low, high, strict=True))), axis=-1)
-    rows = space.present(grid.reshape(-1, 2))
-    pictures = {"copy": copy.predict_codes(rows)}
+    plane = grid.reshape(-1, 2)
+    pictures = {"copy": copy.decide(copy.encoding(plane))}
     if original is not None:
-        answers = Labels(copy.classes_).encode(as_original(original).answer(rows))
+        answers = Labels(copy.classes_).encode(as_original(original).answer(space.present(plane)))
         pictures = {"original": answers, **pictures, "where they differ": answers != pictures["copy"]}
     figure = _figure(3.9 * len(pictures), 4.0)
     from matplotlib.colors import ListedColormap

@@ -1,0 +1,69 @@
+"""`understudy ledger`: what a run has asked, and what was answered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("ledger")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--price", type=float, help="What one query costs, to add up what was spent.")
+@click.option("--export", type=click.Path(path_type=Path), help="Write every query to a .csv or .parquet file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def command(directory: Path, price: float | None, export: Path | None, as_json: bool) -> None:
+    """Show what the run in DIRECTORY, finished or not, has asked: queries, answers, cost, failures and repeats."""
+    from understudy.ledger import NAME, summary
+
+    found = summary(directory / NAME)
+    if export is not None:
+        _export(directory, export)
+    cost = None if price is None else {"price": price, "cost": round(price * found.paid, 6)}
+    if as_json:
+        labels = [{"label": label, "n": n} for label, n in found.labels.items()]
+        click.echo(json.dumps({**asdict(found), "labels": labels, **(cost or {}), "export": export and str(export)}))
+        return
+    lines = {
+        "requests": found.requests,
+        "rows asked": found.announced,
+        **{f"  {purpose}": n for purpose, n in found.by_purpose.items()},
+        "answered": found.answered,
+        "no answer, maybe paid": found.unanswered,
+        "not asked twice": found.saved,
+        **({} if cost is None else {"cost so far, at most": cost["cost"]}),
+        **{f"answered {label!r}": n for label, n in found.labels.items()},
+        **{f"failed: {cause}": n for cause, n in found.failures.items()},
+    }
+    width = max(map(len, lines))
+    for name, value in lines.items():
+        click.echo(f"{name:<{width}}  {value:>10}")
+    if export is not None:
+        click.echo(f"\nEvery query is in {export}.")
+
+
+def _export(directory: Path, path: Path) -> None:
+    """Write the queries beside their place, then move them there."""
+    import os
+
+    from understudy.errors import SettingError
+    from understudy.ledger import NAME, entries, space_of
+
+    if path.suffix not in (".csv", ".parquet"):
+        raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))
+    frame: Any = entries(directory / NAME, space_of(directory / NAME))
+    part = path.with_name(path.name + ".part")
+    try:
+        if path.suffix == ".csv":
+            frame.to_csv(part, index=False)
+        else:
+            frame.to_parquet(part)
+    except ImportError as error:
+        hint = 'install it: pip install "understudy[parquet]"'
+        raise SettingError("--export", "pyarrow, which writes Parquet", "nothing", hint) from error
+    except OSError as error:
+        raise SettingError("--export", "a file that can be written", str(error)) from error
+    os.replace(part, path)

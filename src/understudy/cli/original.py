@@ -1,0 +1,75 @@
+"""The options that say how an ORIGINAL is opened, the same for every command that asks one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from understudy.original import Original
+
+# The name that `open_original` knows an option by: what it is on the command line, and what it means.
+_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "classes": ("--classes", {"help": "The labels it may answer, with commas, where it does not say so itself."}),
+    "decode": ("--decode", {"help": "How outputs become labels: label, argmax (of scores or one-hot) or threshold."}),
+    "threshold": ("--threshold", {"type": float, "help": "For --decode threshold: the second class's least score."}),
+    "trust": ("--trust", {"metavar": "SHA256", "help": "Load this very pickle, which runs the code in it."}),
+    "types": (
+        "--types",
+        {"multiple": True, "metavar": "NAME", "help": "A type that a skops file may hold."},
+    ),
+    "output": ("--output", {"help": "ONNX, V2: which output to read."}),
+    "protocol": ("--protocol", {"help": "HTTP: v2, instances, mlflow, seldon, csv or template."}),
+    "template": ("--template", {"help": "HTTP: the JSON file of --protocol template."}),
+    "token_env": ("--token-env", {"metavar": "NAME", "help": "HTTP: the environment variable with the bearer token."}),
+    "request_rows": ("--request-rows", {"type": int, "help": "HTTP, command: the most rows of one request."}),
+    "concurrency": ("--concurrency", {"type": int, "help": "HTTP, command: requests under way at once."}),
+    "rate": ("--rate", {"type": float, "help": "HTTP: the most requests in a second."}),
+    "timeout": ("--timeout", {"type": float, "help": "HTTP, command, ONNX: seconds until a request is given up."}),
+    "attempts": ("--attempts", {"type": int, "help": "HTTP: how often a request is tried."}),
+    "label": ("--label", {"help": "Stored answers: the column that holds them."}),
+}
+
+
+def original_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of an ORIGINAL; they reach it as one dictionary, `about`."""
+
+    @wraps(command)
+    def with_about(*arguments: Any, **options: Any) -> Any:
+        return command(*arguments, about={name: options.pop(name) for name in _OPTIONS}, **options)
+
+    for name, (flag, settings) in reversed(_OPTIONS.items()):
+        with_about = click.option(flag, name, **settings)(with_about)
+    return with_about
+
+
+def opened(spec: str, about: dict[str, Any]) -> Original:
+    """The original that the command line names; a module beside the caller is importable, as with `python -m`."""
+    from understudy.original import open_original
+
+    sys.path.insert(0, str(Path.cwd()))
+    with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+        return open_original(spec, labels(about["classes"]), **{k: v for k, v in about.items() if k != "classes"})
+
+
+def labels(text: str | None) -> list[int] | list[str] | list[bool] | None:
+    """Labels from the command line: booleans or whole numbers if all of them are, else strings.
+
+    >>> labels("1, 2"), labels("a,1"), labels("true,false")
+    ([1, 2], ['a', '1'], [True, False])
+    """
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if all(word in ("true", "false") for word in words):
+        return [word == "true" for word in words]
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        return words

@@ -1,0 +1,54 @@
+"""How a copy sees rows: numbers standardised, categories as one input for each level, gaps as inputs of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from understudy.columns import Category
+from understudy.space import Space
+
+# Inputs are clipped so many deviations out, where a network is linear anyway: float32 would overflow further out.
+FAR = 1e6
+
+
+class Encoding:
+    """From the rows of a space, as a matrix, to a copy's inputs.
+
+    >>> Encoding(Space.uniform([0, 10], [2, 30]))(np.array([[1.0, 20.0]]))
+    array([[0., 0.]], dtype=float32)
+    """
+
+    def __init__(self, space: Space):
+        kinds = [isinstance(column, Category) and column.kind == "category" for column in space.columns]
+        self.numbers = [j for j, free in enumerate(kinds) if not free]
+        self.levels = [
+            (j, len(column.levels))
+            for j, column in enumerate(space.columns)
+            if kinds[j] and isinstance(column, Category)
+        ]
+        self.gaps = [j for j, column in enumerate(space.columns) if column.missing]
+        self.center, self.scale = (moment[self.numbers] for moment in space.moments)
+        self.plain = len(self.numbers) == space.d and not self.gaps
+        self.ordered = [k for k, j in enumerate(self.numbers) if isinstance(space.columns[j], Category)]
+
+    @property
+    def width(self) -> int:
+        """How many inputs a row becomes."""
+        return len(self.numbers) + sum(k for _, k in self.levels) + len(self.gaps)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """The inputs, float32: first the numbers, then the levels, then the gaps."""
+        if self.plain and not self.ordered:
+            return np.clip((rows - self.center) / self.scale, -FAR, FAR).astype(np.float32)
+        inputs = np.zeros((len(rows), self.width), np.float32)
+        at = len(self.numbers)
+        numbers = rows[:, self.numbers]
+        scaled = np.clip((numbers - self.center) / self.scale, -FAR, FAR)
+        unknown = np.zeros(numbers.shape, bool)
+        unknown[:, self.ordered] = numbers[:, self.ordered] < 0  # a level that the space does not have
+        inputs[:, :at] = np.where(np.isnan(numbers) | unknown, 0.0, scaled)
+        for j, k in self.levels:
+            inputs[:, at : at + k] = rows[:, [j]] == np.arange(k)
+            at += k
+        inputs[:, at:] = np.isnan(rows[:, self.gaps])
+        return inputs
