@@ -85,16 +85,21 @@ class _Asked:
         under_way: dict[Future[np.ndarray], tuple[Part, Any]] = {}
         waiting, failed = deque(parts), list[tuple[Part, OriginalError]]()
         with ThreadPoolExecutor(self.original.concurrency, thread_name_prefix="understudy-ask") as pool:
-            while under_way or (waiting and not failed):
-                while waiting and not failed and len(under_way) < self.original.concurrency:
-                    part = waiting.popleft()
-                    ticket = self.journal.announce(part)
-                    self.journal.ready(ticket)
-                    under_way[pool.submit(self.original.answer, self.rows_of(part))] = part, ticket
-                for done in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    part, ticket = under_way.pop(done)
-                    if error := self.settle(ticket, done.result):
-                        failed.append((part, error))
+            try:
+                while under_way or (waiting and not failed):
+                    free = 0 if failed else min(self.original.concurrency - len(under_way), len(waiting))
+                    following = [(part := waiting.popleft(), self.journal.announce(part)) for _ in range(free)]
+                    for part, ticket in following:
+                        self.journal.ready(ticket)
+                        under_way[pool.submit(self.original.answer, self.rows_of(part))] = part, ticket
+                    for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                        part, ticket = under_way.pop(done)
+                        if error := self.settle(ticket, done.result):
+                            failed.append((part, error))
+            except KeyboardInterrupt:  # what is under way may be paid for: one more interrupt gives it up
+                for done, (_, ticket) in under_way.items():
+                    self.settle(ticket, done.result)
+                raise
         for part, error in sorted(failed, key=lambda failure: not isinstance(failure[1], OutageError)):
             self.halve(part, error)
         if waiting:

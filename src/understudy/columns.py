@@ -42,7 +42,13 @@ class _Column(Part):
         import pandas as pd
 
         column: Any = pd.Series(self.raw(values))
-        return column.infer_objects() if self.dtype is None else column.astype(self.dtype)
+        if self.dtype is None:
+            return column.infer_objects()
+        try:
+            return column.astype(self.dtype)
+        except (TypeError, ValueError) as error:
+            where = f"column {self.name}: dtype"
+            raise SpaceError(where, "a type of pandas that its values hold", f"{self.dtype!r}: {error}") from error
 
     def read(self, values: Any, where: str) -> np.ndarray:
         """A column of a data frame as numbers, the inverse of `present`."""

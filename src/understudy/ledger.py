@@ -203,7 +203,7 @@ class _Entries:
     def ready(self, ticket: tuple[int, Part, Future[None]]) -> None:
         """Wait until the announcement has reached the disk."""
         with _errors_of(self.ledger.path):
-            ticket[2].result()
+            self.ledger._writer.wait(ticket[2])
 
     def answered(self, ticket: tuple[int, Part, Future[None]], labels: np.ndarray) -> None:
         """Write down what was answered."""
@@ -239,13 +239,13 @@ class _Vocabulary:
         return self._order[found], list(enumerate(self.values[known:], known))
 
     def _learn(self, values: list[Any]) -> None:
-        self.values += values
-        if not self.values:
+        if not values:
             return
         try:
-            self.table = label_array(self.values)
+            self.table = label_array(self.values + values)
         except ValueError as error:
             raise OriginalError("the original's answers", "labels of one type", str(error)) from error
+        self.values += values
         self._sorted = Labels(self.table)
         self._order = np.argsort(self.table, kind="stable").astype(np.int32)
 
@@ -302,8 +302,12 @@ class _Writer:
 
     def settle(self) -> None:
         """Wait until everything handed over has reached the disk."""
-        done = self.promise("SELECT 1")
-        self._hurry.set()
+        self.wait(self.promise("SELECT 1"))
+
+    def wait(self, done: Future[None]) -> None:
+        """Wait for a promise; the writer need not gather any longer."""
+        if not done.done():
+            self._hurry.set()
         done.result()
 
     def close(self) -> None:

@@ -370,8 +370,9 @@ def _checked(cls: type[S], content: dict[str, Any]) -> S:
         where = ".".join(str(part) for part in first["loc"]) or "space"
         found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
         raise SpaceError(where, first["msg"].removeprefix("Value error, "), found) from error
-    if space.rules:
-        space.sample(1, np.random.default_rng(0))  # rules that contradict each other are found before they are needed
+    if space.rules or any(column.dtype is not None for column in space.columns):
+        # Rules that contradict each other, or types that do not fit, are found before they are needed.
+        space.present(space.sample(64, np.random.default_rng(0)))
     return space
 
 
