@@ -298,7 +298,7 @@ class _Run:
 
     def _warn_of_absent(self, answers: np.ndarray) -> None:
         seen = Labels(answers)
-        declared = [] if self.original.declared is None else self.original.declared.classes
+        declared: Iterable[Any] = [] if self.original.declared is None else self.original.declared.classes
         absent = [label for label in declared if seen.find(np.array([label]))[0] < 0]
         advice = "check that the space covers the inputs it was made for, and its rows as often as they matter"
         if len(seen) == 1:

@@ -1,0 +1,264 @@
+"""Originals that are programs: rows as CSV on their standard input, a line for each on their standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import select
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import IO, Any, cast
+
+import numpy as np
+
+from understudy import checks
+from understudy.errors import OriginalError, OutageError, SettingError
+from understudy.original.base import Labels, Original
+from understudy.original.decode import DECODINGS, decoded
+from understudy.original.processes import brief, ending, patience
+
+# Scores of a thousand classes for a thousand rows are a third of it; a program that goes on printing is stopped there.
+MOST_BYTES = 2**26
+# What is kept of what a program says about itself.
+LAST_WORDS = 4096
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+Parse = Callable[[str], Any]
+"""From a line to what it says. ValueError says what it should have been."""
+
+
+def open_command(
+    spec: str,
+    classes: Iterable[Any] | None = None,
+    *,
+    decode: str | None = None,
+    threshold: float | None = None,
+    request_rows: int = 1000,
+    concurrency: int = 1,
+    timeout: float = 60.0,
+) -> Original:
+    """The program that `cmd:PROGRAM ARGUMENTS` names, started for each request, without a shell.
+
+    It reads CSV with a header, a missing value being an empty field, and prints a line for each row: a label or, where
+    `decode` is argmax or threshold, scores separated by commas. Labels are strings, unless `classes` are of a type.
+
+    >>> column = open_command("cmd:tail -n +2", classes=[1, 2])
+    >>> column.answer(np.array([[1], [2]]))
+    array([1, 2])
+    """
+    kind = checks.choice("decode", "label" if decode is None else decode, DECODINGS)
+    listed = None if classes is None else list(classes)
+    parse = _label_parser(listed) if kind == "label" else _scores
+    program = _Program(spec, _arguments(spec), parse, patience(timeout))
+    original = Original(
+        program.ask,
+        name=spec,
+        request_rows=checks.count("request_rows", request_rows, 1),
+        concurrency=checks.count("concurrency", concurrency, 1),
+    )
+    original.failures = program.failures
+    return decoded(original, listed, kind, threshold)
+
+
+def _arguments(spec: str) -> list[str]:
+    try:
+        words = shlex.split(spec.removeprefix("cmd:"))
+    except ValueError as error:
+        raise SettingError("original", "cmd:PROGRAM ARGUMENTS, quoted as for a shell", f"{spec}: {error}") from error
+    if not words or "\0" in spec:
+        raise SettingError("original", "cmd:PROGRAM ARGUMENTS", repr(spec))
+    program = shutil.which(words[0])
+    if program is None:
+        hint = "there is none of this name, or it is not executable"
+        raise SettingError("original", "a program that can be run", repr(words[0]), hint)
+    return [os.path.abspath(program), *words[1:]]  # found once: a path or the directory we are in may change
+
+
+class _Program:
+    """A program to be started for each request. `failures` counts those that came to nothing."""
+
+    def __init__(self, name: str, arguments: list[str], parse: Parse, seconds: float):
+        self._name, self._arguments, self._parse, self._seconds = name, arguments, parse, seconds
+        self.failures: Counter[str] = Counter()
+
+    def ask(self, rows: Any) -> list[Any]:
+        """What the program says about each row."""
+        try:
+            out, said, code = _run(self._arguments, _csv(rows), self._seconds)
+        except TimeoutError as error:
+            hint = "raise the limit with --timeout, or send fewer rows at once with --request-rows"
+            raise self._failed("timeout", f"an answer within {self._seconds:g} s", "none", hint) from error
+        except _EndlessError as error:
+            raise self._failed("output", "a line for each row", f"more than {MOST_BYTES} bytes") from error
+        except OSError as error:
+            self.failures["start"] += 1
+            raise OutageError(self._name, "a program that can be started", str(error)) from error
+        if code != 0:
+            words = brief(" ".join(said.decode(errors="replace").splitlines()[-5:]))
+            raise self._failed("exit", "exit code 0", f"{ending(code)}: {words}" if words else ending(code))
+        return self._answers(self._lines(out, len(rows)))
+
+    def _lines(self, out: bytes, n: int) -> list[str]:
+        try:
+            text = out.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            line = out.count(b"\n", 0, error.start) + 1
+            raise self._failed("output", "lines in UTF-8", f"byte {out[error.start]:#04x} in line {line}") from error
+        lines = text.split("\n") if out else []
+        if len(lines) != n:
+            hint = "it should answer every row, in order, and print no header"
+            raise self._failed("output", f"{n} lines, one for each row", f"{len(lines)}", hint)
+        return lines
+
+    def _answers(self, lines: list[str]) -> list[Any]:
+        answers = []
+        for number, line in enumerate(lines, 1):
+            try:
+                answers.append(self._parse(line))
+            except ValueError as error:
+                raise self._failed("output", f"{error} in line {number}", repr(line[:80])) from error
+        widths = sorted({len(answer) for answer in answers if isinstance(answer, list)})
+        if len(widths) > 1:
+            raise self._failed("output", "as many scores in every line", " and ".join(map(str, widths)))
+        return answers
+
+    def _failed(self, cause: str, expected: str, found: str, hint: str = "") -> OriginalError:
+        self.failures[cause] += 1
+        return OriginalError(self._name, expected, found, hint)
+
+
+# --- what goes in -----------------------------------------------------------------------------------------------------
+
+
+def _csv(rows: Any) -> bytes:
+    """Rows as CSV with a header; numbers read back as they were."""
+    names = rows.columns if hasattr(rows, "columns") else [f"x{column}" for column in range(rows.shape[1])]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_field(value) for value in row] for row in np.asarray(rows, dtype=object).tolist())
+    return text.getvalue().encode()
+
+
+def _field(value: Any) -> Any:
+    missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    return "" if missing else value
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def _label_parser(classes: list[Any] | None) -> Parse:
+    """How a line becomes a label of the type of the declared classes."""
+    kind = "U" if classes is None else Labels(classes).classes.dtype.kind
+    return {"b": _boolean, "i": _whole, "u": _whole, "f": _number}.get(kind, _text)
+
+
+def _text(line: str) -> str:
+    if not line:
+        raise ValueError("a label")
+    return line
+
+
+def _boolean(line: str) -> bool:
+    found = _BOOLEANS.get(line.strip().lower())
+    if found is None:
+        raise ValueError("true, false, 1 or 0")
+    return found
+
+
+def _number(line: str) -> float:
+    try:
+        return float(line)
+    except ValueError as error:
+        raise ValueError("a number") from error
+
+
+def _whole(line: str) -> int:
+    number = _number(line)
+    if not number.is_integer() or abs(number) >= 2**63:
+        raise ValueError("a whole number")
+    return int(line) if line.strip().lstrip("+-").isdecimal() else int(number)
+
+
+def _scores(line: str) -> list[float]:
+    try:
+        return [float(score) for score in line.split(",")]
+    except ValueError as error:
+        raise ValueError("numbers separated by commas") from error
+
+
+# --- the process ------------------------------------------------------------------------------------------------------
+
+
+class _EndlessError(Exception):
+    """A program printed more than anyone asked for."""
+
+
+def _run(arguments: list[str], given: bytes, seconds: float) -> tuple[bytes, bytes, int]:
+    """What a program prints, what it says about itself, and how it ended. TimeoutError if it takes too long."""
+    pipe = subprocess.PIPE
+    # A session of its own, so that whatever it starts can be ended with it.
+    with subprocess.Popen(
+        arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+    ) as process:
+        deadline = monotonic() + seconds
+        try:
+            out, said = _exchange(process, given, deadline)
+            code = process.wait(max(0.0, deadline - monotonic()))
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeoutError from error
+            raise
+    return out, said, code
+
+
+def _exchange(process: subprocess.Popen[bytes], given: bytes, deadline: float) -> tuple[bytes, bytes]:
+    """Write and read as the program is ready for it, so that neither waits for the other forever."""
+    out, said, left = bytearray(), bytearray(), memoryview(given)
+    with selectors.DefaultSelector() as ready:
+        ready.register(cast(IO[bytes], process.stdin), selectors.EVENT_WRITE)
+        ready.register(cast(IO[bytes], process.stdout), selectors.EVENT_READ, out)
+        ready.register(cast(IO[bytes], process.stderr), selectors.EVENT_READ, said)
+        while ready.get_map():
+            if (remaining := deadline - monotonic()) <= 0:
+                raise TimeoutError
+            for key, _ in ready.select(remaining):
+                if key.data is None:
+                    left = _write(key.fd, left)
+                    done = not left
+                else:
+                    done = _read(key.fd, key.data)
+                if done:
+                    ready.unregister(key.fileobj)
+                    cast(IO[bytes], key.fileobj).close()
+            if len(out) > MOST_BYTES:
+                raise _EndlessError
+            del said[:-LAST_WORDS]
+    return bytes(out), bytes(said)
+
+
+def _write(pipe: int, left: memoryview) -> memoryview:
+    """What is left to write after writing as much as a pipe that is ready surely takes."""
+    try:
+        return left[os.write(pipe, left[: select.PIPE_BUF]) :]
+    except BrokenPipeError:  # it ended, or needs no more
+        return left[:0]
+
+
+def _read(pipe: int, into: bytearray) -> bool:
+    """Read what there is; whether that was the end."""
+    chunk = os.read(pipe, 65536)
+    into += chunk
+    return not chunk

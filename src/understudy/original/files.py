@@ -1,0 +1,177 @@
+"""Originals that are files: scikit-learn models kept by skops, and pickles whose hash the user vouches for."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from understudy.errors import SettingError, UnderstudyError
+from understudy.original.base import Original
+from understudy.original.decode import decoded
+from understudy.original.processes import brief
+from understudy.original.python import as_original
+from understudy.original.skops_types import TRUSTED, check_trees
+
+# What protobuf, and so ONNX, can hold in one file; the others have no reason to be larger.
+MOST_BYTES = 2**31
+# A forest of 10,000 trees needs about 150 MB; parsed, JSON takes several times its size.
+MOST_SCHEMA_BYTES = 2**28
+
+
+class File(NamedTuple):
+    """A file that was read once: what was hashed is what is loaded."""
+
+    name: str
+    content: bytes
+    sha256: str
+
+
+def read_file(spec: str) -> File:
+    """The file at a path, whole."""
+    path = Path(spec)
+    try:
+        if not path.is_file():
+            raise SettingError("original", "a file", f"no file {spec}")
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise SettingError(path.name, f"a file of at most {MOST_BYTES} bytes", f"{size}")
+        content = path.read_bytes()
+    except OSError as error:
+        raise SettingError("original", "a file that can be read", str(error)) from error
+    return File(path.name, content, hashlib.sha256(content).hexdigest())
+
+
+def open_skops(
+    spec: str,
+    classes: Iterable[Any] | None = None,
+    *,
+    types: Iterable[str] | None = (),
+    decode: str | None = None,
+    threshold: float | None = None,
+) -> Original:
+    """The classifier in a skops file, if it contains nothing but what skops or our own list trusts, and `types`.
+
+    Types say what code runs, not what it is run on: a hostile file of known types may still make compiled code of
+    scikit-learn misbehave. The child and feature numbers of trees are checked; a stranger's model that cannot be
+    reviewed is better asked behind an endpoint or a command.
+    """
+    file = read_file(spec)
+    accepted = TRUSTED | _named_types(types)
+    try:
+        _refuse_bombs(file)
+        model = _load_skops(file, accepted)
+        check_trees(model)
+    except UnderstudyError:
+        raise
+    except Exception as error:
+        raise SettingError(file.name, "a skops file", _words(error), "it is damaged, or something else") from error
+    return _opened(model, file, classes, decode, threshold)
+
+
+def open_pickle(
+    spec: str,
+    classes: Iterable[Any] | None = None,
+    *,
+    trust: str | None = None,
+    decode: str | None = None,
+    threshold: float | None = None,
+) -> Original:
+    """The classifier in a pickle, or a joblib file, whose SHA-256 is `trust`: loading it runs whatever is in it."""
+    file = read_file(spec)
+    _refuse_untrusted(file, trust)
+    import joblib
+
+    try:
+        model = joblib.load(io.BytesIO(file.content))  # reads plain pickles as well
+    except Exception as error:
+        hint = "the modules it was made with must be installed"
+        raise SettingError(file.name, "a pickle that can be loaded", _words(error), hint) from error
+    return _opened(model, file, classes, decode, threshold)
+
+
+def _opened(
+    model: Any, file: File, classes: Iterable[Any] | None, decode: str | None, threshold: float | None
+) -> Original:
+    if not callable(getattr(model, "predict", None)) or isinstance(model, type):
+        raise SettingError(file.name, "a classifier, with a method predict", type(model).__name__)
+    try:
+        original = as_original(model, name=file.name)
+    except UnderstudyError:
+        raise
+    except Exception as error:  # what it says about itself makes no sense
+        raise SettingError(file.name, "a fitted classifier", _words(error)) from error
+    original.fingerprint = file.sha256
+    return decoded(original, classes, decode, threshold)
+
+
+def _words(error: Exception) -> str:
+    return brief(f"{type(error).__name__}: {error}")
+
+
+# --- pickles ----------------------------------------------------------------------------------------------------------
+
+
+def _refuse_untrusted(file: File, trust: str | None) -> None:
+    # Which hash to pass is not said here: it has to come from whoever made the file, or vouching for it means nothing.
+    if trust is None:
+        hint = "get the hash from whoever made it and pass --trust SHA256 (sha256sum FILE computes it)"
+        found = f"{file.name} without it: loading a pickle runs any code its author put there"
+        raise SettingError("trust", "the SHA-256 of a pickle that you trust", found, hint)
+    if not isinstance(trust, str) or not re.fullmatch("[0-9a-fA-F]{64}", trust):
+        raise SettingError("trust", "a SHA-256, 64 hexadecimal digits", repr(trust))
+    if not hmac.compare_digest(trust.lower(), file.sha256):
+        hint = "this is not the file that the hash was made for: do not load it"
+        raise SettingError(file.name, f"a file of SHA-256 {trust.lower()}", file.sha256, hint)
+
+
+# --- skops ------------------------------------------------------------------------------------------------------------
+
+
+def _named_types(types: Iterable[str] | None) -> set[str]:
+    named = {types} if isinstance(types, str) else set(types or ())
+    if not all(isinstance(name, str) for name in named):
+        raise SettingError("types", "names of types, such as package.module.Type", repr(sorted(map(repr, named))))
+    return named
+
+
+def _load_skops(file: File, accepted: frozenset[str]) -> Any:
+    import skops.io
+
+    unknown = sorted(set(skops.io.get_untrusted_types(data=file.content)) - accepted)
+    if unknown:
+        hint = "find out what they do when loaded and called, then pass --types NAME for each"
+        raise SettingError(file.name, "types that are known to be harmless", ", ".join(unknown), hint)
+    return skops.io.loads(file.content, trusted=sorted(accepted))
+
+
+def _refuse_bombs(file: File) -> None:
+    """Refuse what would fill the memory: a part of the archive is unpacked as often as the schema refers to it."""
+    with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+        sizes = {part.filename: part.file_size for part in archive.infolist()}
+        _refuse_larger(file, sizes["schema.json"], MOST_SCHEMA_BYTES)
+        schema = json.loads(archive.read("schema.json"))
+    _refuse_larger(file, sum(sizes.get(name, 0) for name in _references(schema)), MOST_BYTES)
+
+
+def _refuse_larger(file: File, size: int, most: int) -> None:
+    if size > most:
+        raise SettingError(file.name, f"at most {most} bytes once unpacked", f"{size}", "it may be made to do harm")
+
+
+def _references(schema: Any) -> Iterator[str]:
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("file"), str):
+                yield part["file"]
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)

@@ -1,0 +1,121 @@
+"""The process that runs an ONNX model, and how it is spoken to: messages of JSON and raw arrays over its pipes.
+
+It is started by this file's path and imports nothing of understudy, so it starts quickly and finds what it needs
+wherever understudy itself was imported from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+# More than labels or scores of any sensible request; a model that blows up must not fill the memory of who asks it.
+MOST_BYTES = 2**30
+_SIZE = struct.Struct("<Q")
+
+
+def send(stream: BinaryIO, head: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
+    """Write one message. Strings travel as JSON, everything else as it lies in memory."""
+    bodies = [_body(array) for array in arrays]
+    kinds = ["str" if array.dtype.kind in "OU" else array.dtype.str for array in arrays]
+    shapes = [list(array.shape) for array in arrays]
+    sizes = [len(body) for body in bodies]
+    described = json.dumps({**head, "arrays": list(zip(kinds, shapes, sizes, strict=True))}).encode()
+    stream.write(_SIZE.pack(len(described)))
+    stream.write(described)
+    for body in bodies:
+        stream.write(body)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """Read one message; EOFError if the other side went away before its end."""
+    head = json.loads(_exactly(stream, _SIZE.unpack(_exactly(stream, _SIZE.size))[0]))
+    return head, [_array(_exactly(stream, size), kind, shape) for kind, shape, size in head.pop("arrays")]
+
+
+def _body(array: np.ndarray) -> bytes | memoryview:
+    if array.dtype.kind in "OU":
+        return json.dumps(array.ravel().tolist()).encode()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _array(body: bytes, kind: str, shape: list[int]) -> np.ndarray:
+    if kind == "str":
+        return np.array(json.loads(body), dtype=object).reshape(shape)
+    return np.frombuffer(body, np.dtype(kind)).reshape(shape)
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError("the other process went away")
+    return data
+
+
+def _end_with_parent() -> None:
+    """End once nobody holds the other end of stdin, even in the middle of a computation that would never end."""
+    parent = select.poll()
+    parent.register(0, 0)  # asks for nothing but the hang-up, which is always reported
+    parent.poll()
+    os._exit(0)
+
+
+def _session(model: bytes) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # what goes wrong is in the exception
+    # A checked ONNX model may begin like onnxruntime's own format, and would then be read as that, unchecked.
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _outputs(session: Any, output: str, feeds: dict[str, np.ndarray], singly: bool) -> np.ndarray:
+    if not singly:
+        return session.run([output], feeds)[0]
+    rows = range(len(next(iter(feeds.values()))))
+    one_by_one = ({name: values[row : row + 1] for name, values in feeds.items()} for row in rows)
+    return np.concatenate([np.atleast_1d(session.run([output], feed)[0]) for feed in one_by_one])
+
+
+def _answer(session: Any, setting: dict[str, Any], feeds: dict[str, np.ndarray], answers: BinaryIO) -> None:
+    try:
+        outputs = _outputs(session, setting["output"], feeds, setting["singly"])
+        if outputs.nbytes > MOST_BYTES:
+            raise ValueError(f"outputs of {outputs.nbytes} bytes")
+    except Exception as error:  # whatever it is, it is told, and the next rows may fare better
+        return send(answers, {"error": f"{type(error).__name__}: {error}"})
+    return send(answers, {}, [outputs])
+
+
+def main() -> None:
+    """Read a model, then answer requests until there are no more."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Answers go out by a descriptor of their own: a library that prints would garble them.
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    setting, (model,) = receive(requests)
+    try:
+        session = _session(model.tobytes())
+    except Exception as error:
+        return send(answers, {"error": f"{type(error).__name__}: {error}"})
+    send(answers, {})
+    while True:
+        head, inputs = receive(requests)
+        _answer(session, setting, dict(zip(head["inputs"], inputs, strict=True)), answers)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(EOFError, BrokenPipeError):  # who asks went away: nobody is left to tell
+        main()

@@ -1,0 +1,162 @@
+"""What a skops file may contain beyond what skops itself trusts: parts of scikit-learn's own classifiers.
+
+Each was looked at: made and used with values of a file's choosing, it runs no code of the file's choosing. skops leaves
+out trees because compiled code follows the numbers in them unchecked; those numbers are checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+TRUSTED = frozenset(
+    {
+        # Trees, and the neighbours' search trees with the distances that take no weights
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._dist_metrics.ChebyshevDistance64",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.metrics._dist_metrics.ManhattanDistance64",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.tree._tree.Tree",
+        # Inner parts of estimators
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        "sklearn.multiclass._ConstantPredictor",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.utils._bunch.Bunch",
+        # Kernels of Gaussian processes
+        "sklearn.gaussian_process.kernels.ConstantKernel",
+        "sklearn.gaussian_process.kernels.DotProduct",
+        "sklearn.gaussian_process.kernels.Exponentiation",
+        "sklearn.gaussian_process.kernels.Matern",
+        "sklearn.gaussian_process.kernels.Product",
+        "sklearn.gaussian_process.kernels.RBF",
+        "sklearn.gaussian_process.kernels.RationalQuadratic",
+        "sklearn.gaussian_process.kernels.Sum",
+        "sklearn.gaussian_process.kernels.WhiteKernel",
+        # Which columns a transformer takes and in which type. What a partial calls has to be trusted by itself
+        "functools.partial",
+        "numpy.dtype",
+        "sklearn.compose._column_transformer.make_column_selector",
+        "sklearn.utils.validation.check_array",
+        # What searches and selections keep of how they chose; predicting does not use it
+        "sklearn.feature_selection._mutual_info.mutual_info_classif",
+        "sklearn.feature_selection._univariate_selection.chi2",
+        "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.metrics._classification.accuracy_score",
+        "sklearn.metrics._classification.balanced_accuracy_score",
+        "sklearn.metrics._classification.f1_score",
+        "sklearn.metrics._classification.log_loss",
+        "sklearn.metrics._ranking.roc_auc_score",
+        "sklearn.metrics._scorer._CurveScorer",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._Scorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.RepeatedStratifiedKFold",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
+    }
+)
+
+
+def check_trees(model: Any) -> None:
+    """Refuse, by ValueError, trees in which compiled code would walk out of bounds or in circles.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> check_trees(DecisionTreeClassifier().fit([[0], [1]], [0, 1]))
+    """
+    from sklearn.neighbors import BallTree, KDTree
+
+    for part in _parts(model):
+        if isinstance(part, (BallTree, KDTree)) and not _sound_search_tree(part):
+            raise ValueError("a search tree whose nodes lead nowhere")
+        for tree, width in _trees(part):
+            sound = _sound_predictor(tree, width) if hasattr(tree, "nodes") else _sound_tree(tree, width)
+            if not sound:
+                raise ValueError("a decision tree whose nodes lead nowhere")
+
+
+def _parts(root: Any) -> Iterator[Any]:
+    """An object and everything it is made of, each once."""
+    waiting, seen = [root], {id(root)}
+    while waiting:
+        part = waiting.pop()
+        yield part
+        for inner in _inside(part):
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                waiting.append(inner)
+
+
+def _inside(part: Any) -> list[Any]:
+    attributes = [] if isinstance(part, type) else list(getattr(part, "__dict__", {}).values())
+    if isinstance(part, dict):
+        return [*attributes, *part.values()]
+    if isinstance(part, (list, tuple, set)) or (isinstance(part, np.ndarray) and part.dtype == object):
+        return [*attributes, *(part.flat if isinstance(part, np.ndarray) else part)]
+    return attributes
+
+
+def _trees(part: Any) -> Iterator[tuple[Any, int]]:
+    """The trees that an estimator hands its own rows to, with the width of those rows."""
+    from sklearn.ensemble._forest import BaseForest
+    from sklearn.ensemble._gb import BaseGradientBoosting
+
+    own = {} if isinstance(part, type) else getattr(part, "__dict__", {})
+    width = own.get("n_features_in_", 0)
+    if "tree_" in own:
+        yield own["tree_"], width
+    if isinstance(part, (BaseForest, BaseGradientBoosting)):
+        yield from ((member.tree_, width) for member in np.array(own.get("estimators_", []), dtype=object).flat)
+    yield from ((tree, width) for round_ in own.get("_predictors", ()) for tree in round_)
+
+
+def _sound_tree(tree: Any, width: int) -> bool:
+    inner = np.flatnonzero(tree.children_left != -1)
+    return (
+        min(tree.node_count, tree.n_outputs, tree.max_n_classes) > 0
+        and _leads_on(inner, tree.children_left, tree.children_right, tree.node_count)
+        and _below(tree.feature[inner], width)
+    )
+
+
+def _sound_predictor(tree: Any, width: int) -> bool:
+    nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
+    inner = np.flatnonzero(nodes["is_leaf"] == 0)
+    categorical = nodes[inner][nodes["is_categorical"][inner] != 0]
+    return (
+        len(nodes) > 0
+        and _leads_on(inner, nodes["left"], nodes["right"], len(nodes))
+        and _below(nodes["feature_idx"][inner], width)
+        and _below(categorical["bitset_idx"], len(sets))
+    )
+
+
+def _sound_search_tree(tree: Any) -> bool:
+    data, order, nodes, bounds, _, _, count, *_ = tree.__getstate__()
+    inner = np.flatnonzero(nodes["is_leaf"] == 0)
+    return (
+        len(nodes) == count > 0
+        and bounds.shape[1:] == (count, data.shape[1])
+        and len(order) == len(data)
+        and _below(order, len(data))
+        and bool((nodes["idx_start"] >= 0).all() and (nodes["idx_start"] <= nodes["idx_end"]).all())
+        and _below(nodes["idx_end"], len(data) + 1)
+        and _below(2 * inner + 2, count)
+    )
+
+
+def _leads_on(inner: np.ndarray, left: np.ndarray, right: np.ndarray, count: int) -> bool:
+    """Whether both children of every inner node come after it, as scikit-learn numbers them."""
+    return all(bool((side[inner] > inner).all()) and _below(side[inner], count) for side in (left, right))
+
+
+def _below(numbers: np.ndarray, end: int) -> bool:
+    return bool((numbers >= 0).all() and (numbers < end).all())
