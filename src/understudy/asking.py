@@ -97,6 +97,7 @@ class _Asked:
                         if error := self.settle(ticket, done.result):
                             failed.append((part, error))
             except KeyboardInterrupt:  # what is under way may be paid for: one more interrupt gives it up
+                self.original.stop()
                 for done, (_, ticket) in under_way.items():
                     self.settle(ticket, done.result)
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -53,6 +54,7 @@ def opened(spec: str, about: dict[str, Any]) -> Original:
     """The original that the command line names; a module beside the caller is importable, as with `python -m`."""
     from understudy.original import open_original
 
+    logging.getLogger("stamina").addHandler(logging.NullHandler())  # retries are counted, and shown where they matter
     sys.path.insert(0, str(Path.cwd()))
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
         return open_original(spec, labels(about["classes"]), **{k: v for k, v in about.items() if k != "classes"})

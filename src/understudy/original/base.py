@@ -100,6 +100,7 @@ class Original:
         self.declared = None if classes is None else Labels(classes)
         self.request_rows, self.concurrency, self.fingerprint = request_rows, concurrency, fingerprint
         self.failures: Counter[str] = Counter()
+        self.stop: Callable[[], None] = lambda: None  # gives up requests that wait for another attempt
         self.stored: tuple[Any, np.ndarray] | None = None  # rows and their answers, if these are all that can be asked
 
     def but(self, classes: Iterable[Any] | None = None, name: str | None = None) -> Self:

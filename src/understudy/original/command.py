@@ -21,16 +21,14 @@ import numpy as np
 
 from understudy import checks
 from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original.base import Labels, Original
-from understudy.original.decode import DECODINGS, decoded
+from understudy.original.base import Original
+from understudy.original.decode import DECODINGS, decoded, word_reader
 from understudy.original.processes import brief, ending, patience
 
 # Scores of a thousand classes for a thousand rows are a third of it; a program that goes on printing is stopped there.
 MOST_BYTES = 2**26
 # What is kept of what a program says about itself.
 LAST_WORDS = 4096
-
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 Parse = Callable[[str], Any]
 """From a line to what it says. ValueError says what it should have been."""
@@ -57,7 +55,7 @@ def open_command(
     """
     kind = checks.choice("decode", "label" if decode is None else decode, DECODINGS)
     listed = None if classes is None else list(classes)
-    parse = _label_parser(listed) if kind == "label" else _scores
+    parse = word_reader(listed) if kind == "label" else _scores
     program = _Program(spec, _arguments(spec), parse, patience(timeout))
     original = Original(
         program.ask,
@@ -155,39 +153,6 @@ def _field(value: Any) -> Any:
 
 
 # --- what comes out ---------------------------------------------------------------------------------------------------
-
-
-def _label_parser(classes: list[Any] | None) -> Parse:
-    """How a line becomes a label of the type of the declared classes."""
-    kind = "U" if classes is None else Labels(classes).classes.dtype.kind
-    return {"b": _boolean, "i": _whole, "u": _whole, "f": _number}.get(kind, _text)
-
-
-def _text(line: str) -> str:
-    if not line:
-        raise ValueError("a label")
-    return line
-
-
-def _boolean(line: str) -> bool:
-    found = _BOOLEANS.get(line.strip().lower())
-    if found is None:
-        raise ValueError("true, false, 1 or 0")
-    return found
-
-
-def _number(line: str) -> float:
-    try:
-        return float(line)
-    except ValueError as error:
-        raise ValueError("a number") from error
-
-
-def _whole(line: str) -> int:
-    number = _number(line)
-    if not number.is_integer() or abs(number) >= 2**63:
-        raise ValueError("a whole number")
-    return int(line) if line.strip().lstrip("+-").isdecimal() else int(number)
 
 
 def _scores(line: str) -> list[float]:

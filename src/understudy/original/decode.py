@@ -58,6 +58,45 @@ def decoded(
     return other
 
 
+def word_reader(classes: Iterable[Any] | None) -> Callable[[str], Any]:
+    """From a word, as a program prints it or CSV has it, to a label of the type of the declared classes.
+
+    ValueError says what the word should have been.
+
+    >>> word_reader([1, 2])("2"), word_reader(None)("2"), word_reader([True, False])("true")
+    (2, '2', True)
+    """
+    kind = "U" if classes is None else Labels(classes).classes.dtype.kind
+    return {"b": _boolean, "i": _whole, "u": _whole, "f": _number}.get(kind, _word)
+
+
+def _word(text: str) -> str:
+    if not text:
+        raise ValueError("a label")
+    return text
+
+
+def _boolean(text: str) -> bool:
+    found = {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower())
+    if found is None:
+        raise ValueError("true, false, 1 or 0")
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError("a number") from error
+
+
+def _whole(text: str) -> int:
+    number = _number(text)
+    if not number.is_integer() or abs(number) >= 2**63:
+        raise ValueError("a whole number")
+    return int(text) if text.strip().lstrip("+-").isdecimal() else int(number)  # floats are not exact beyond 2**53
+
+
 def _scores(outputs: Any) -> np.ndarray:
     try:
         scores = np.asarray(outputs, dtype=np.float64)

@@ -112,6 +112,7 @@ def open_http(
     )
     original = Original(endpoint.predict, name=name, request_rows=rows, concurrency=places)
     original.failures = endpoint.health.failures
+    original.stop = lambda: endpoint.health.open("an interruption")
     return decoded(original, listed, decode, threshold)
 
 

@@ -23,7 +23,7 @@ class Options(TypedDict, total=False):
     types: Iterable[str] | None
     """Types that a skops file may contain, beyond those of our own list."""
     output: str | None
-    """Which output of an ONNX model to read."""
+    """Which output of an ONNX model or a V2 endpoint to read."""
     protocol: str | None
     """How an HTTP endpoint is asked: v2, instances, mlflow, seldon, csv or template."""
     template: Any
@@ -80,10 +80,14 @@ def open_original(spec: str, classes: Iterable[Any] | None = None, **options: Un
         raise SettingError("original", "one of " + ", ".join(kind.words for kind in KINDS), repr(spec))
     module, name = kind.opener.split(":")
     opener: Callable[..., Original] = getattr(import_module(f"understudy.original.{module}"), name)
-    given = {key: value for key, value in options.items() if value not in (None, ())}
+    given = {key: value for key, value in options.items() if value is not None and not _is_empty(value)}
     takes = [key for key in signature(opener).parameters if key in Options.__annotations__]
     for key in given:
         if key not in takes:
             takable = "one of " + ", ".join(takes) if takes else "no option"
-            raise SettingError(key, f"{takable} for an original of the kind {kind.words}", repr(spec))
+            raise SettingError(key, f"{takable} for an original of the kind {kind.words}", repr(given[key]))
     return opener(spec, classes, **given)
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, tuple) and not value

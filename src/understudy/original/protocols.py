@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from understudy import checks
 from understudy.errors import OriginalError, SettingError
-from understudy.original.base import Labels
+from understudy.original.decode import word_reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,7 @@ class Csv(Wire):
     content_type = "text/csv"
 
     def __init__(self, classes: Iterable[Any] | None = None):
-        self.kind = "U" if classes is None else Labels(classes).classes.dtype.kind
+        self.read = word_reader(classes)
 
     def encode(self, rows: Any, ticket: str) -> bytes:
         """The rows as CSV."""
@@ -206,18 +206,10 @@ class Csv(Wire):
         if text.lower() in ("", "nan"):
             return None
         try:
-            return text if self.kind == "U" else _typed(text, self.kind)
-        except (KeyError, ValueError):
+            return self.read(text)
+        except ValueError:
             found = f"in row {row}, where the declared classes are of another type, {_quoted(text)}"
             raise MalformedAnswer("not a label", found, again=False) from None
-
-
-def _typed(text: str, kind: str) -> bool | int | float:
-    if kind == "b":
-        return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-    if kind == "f" or not float(text).is_integer():
-        return float(text)
-    return int(text) if text.lstrip("+-").isdecimal() else int(float(text))  # floats are not exact beyond 2**53
 
 
 class Template(BaseModel):
