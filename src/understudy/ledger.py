@@ -46,7 +46,7 @@ CREATE TABLE rounds (
 # enough that a fast original is not interrupted for each of its answers.
 GATHER = 0.002
 _Entry = tuple[str, tuple[Any, ...], "Future[None] | None"] | None
-# Rows that were asked again on purpose, to see whether the original answers alike; never looked up.
+# Rows that were asked again on purpose, to see whether the original answers alike.
 REPEAT = "repeat"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
 SAVED = "saved"
@@ -88,9 +88,9 @@ class Ledger:
             self._writer = _Writer(path)
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._vocabulary = _Vocabulary(_labels(self._reader))
-            self._index = _Index()
-            for number, rows, _ in _answered(self._reader):
-                self._index.add(_keys(rows), number)
+            self._indexes = {False: _Index(), True: _Index()}  # of rows asked for the first time, and again
+            for number, purpose, rows, _ in _answered(self._reader):
+                self._indexes[purpose == REPEAT].add(_keys(rows), number)
 
     def close(self) -> None:
         """Write what is still waiting, and close the file."""
@@ -119,10 +119,8 @@ class Ledger:
     def ask(self, original: Original, space: Space, rows: np.ndarray, purpose: str) -> np.ndarray:
         """The original's labels for these rows, from the ledger where they are in it, else asked and written down."""
         keys, codes = _keys(rows), np.full(len(rows), -1, np.int32)
-        first = np.arange(len(rows))
-        if purpose != REPEAT:
-            first = _first_of_each(rows, keys)
-            self._look_up(rows, keys, codes)
+        first = _first_of_each(rows, keys)
+        self._look_up(rows, keys, codes, self._indexes[purpose == REPEAT])
         fresh = np.flatnonzero((codes < 0) & (first == np.arange(len(rows))))
         if len(fresh):
             entries = (
@@ -148,9 +146,9 @@ class Ledger:
                 "INSERT INTO tallies VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET n = n + excluded.n", (name, n)
             )
 
-    def _look_up(self, rows: np.ndarray, keys: np.ndarray, codes: np.ndarray) -> None:
+    def _look_up(self, rows: np.ndarray, keys: np.ndarray, codes: np.ndarray, index: _Index) -> None:
         """Fill in the codes of rows that were answered before; the rows are compared, as keys may coincide."""
-        where, numbers = self._index.find(keys)
+        where, numbers = index.find(keys)
         for number in np.unique(numbers):
             known = self._known(int(number))
             for at in where[numbers == number]:
@@ -214,8 +212,7 @@ class _Entries:
         sql = "UPDATE requests SET answers = ?, answered = ? WHERE id = ?"
         self.ledger._writer.put(sql, (codes.tobytes(), time.time(), number))
         self.codes[part] = codes
-        if self.purpose != REPEAT:
-            self.ledger._index.add(self.keys[part], number)
+        self.ledger._indexes[self.purpose == REPEAT].add(self.keys[part], number)
 
     def failed(self, ticket: tuple[int, Part, Future[None]], error: OriginalError) -> None:
         """Write down that there was no answer, and why."""
@@ -366,8 +363,8 @@ def summary(path: Path) -> Summary:
     with _reading(path) as connection:
         _meta(connection, path)
         labels, counts = _labels(connection), Counter[int]()
-        for _, _, codes in _answered(connection):
-            counts.update(codes.tolist())
+        for _, purpose, _, codes in _answered(connection):
+            counts.update(codes.tolist() if purpose != REPEAT else ())
         total = "SELECT count(*), coalesce(sum(n), 0), coalesce(sum(CASE WHEN answers IS NULL THEN 0 ELSE n END), 0)"
         requests, announced, answered = connection.execute(f"{total} FROM requests").fetchone()
         by_purpose = dict(connection.execute("SELECT purpose, sum(n) FROM requests GROUP BY purpose").fetchall())
@@ -449,10 +446,10 @@ def _labels(connection: sqlite3.Connection) -> list[Any]:
     return [json.loads(value) for (value,) in connection.execute("SELECT value FROM labels ORDER BY code")]
 
 
-def _answered(connection: sqlite3.Connection) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    sql = "SELECT id, n, rows, answers FROM requests WHERE answers IS NOT NULL AND purpose != ? ORDER BY id"
-    for number, n, rows, answers in connection.execute(sql, (REPEAT,)):
-        yield number, _matrix(rows, n), np.frombuffer(answers, np.int32)
+def _answered(connection: sqlite3.Connection) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
+    sql = "SELECT id, purpose, n, rows, answers FROM requests WHERE answers IS NOT NULL ORDER BY id"
+    for number, purpose, n, rows, answers in connection.execute(sql):
+        yield number, purpose, _matrix(rows, n), np.frombuffer(answers, np.int32)
 
 
 def _matrix(blob: bytes, n: int) -> np.ndarray:
