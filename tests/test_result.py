@@ -1,11 +1,15 @@
+import contextlib
 import json
 import os
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import understudy as us
 from conftest import disc
+from understudy.directory import FILES
 from understudy.errors import DirectoryError, UnderstudyError
 
 
@@ -87,3 +91,24 @@ def test_a_newer_format_says_so(result, tmp_path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     with pytest.raises(DirectoryError, match="format: expected 1, found 99; use the understudy that wrote it"):
         us.load(tmp_path / "copy")
+
+
+@pytest.fixture(scope="module")
+def saved(result, tmp_path_factory):
+    return result.save(tmp_path_factory.mktemp("saved") / "copy")
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.sampled_from(FILES), st.binary(max_size=60), st.integers(0, 2**31), st.booleans())
+def test_any_damage_gives_a_typed_error_or_a_result(saved, name, junk, at, cut):
+    path = saved / name
+    whole = path.read_bytes()
+    try:
+        content = bytearray(whole)
+        at %= len(content)
+        content[at : at + len(junk)] = junk
+        path.write_bytes(bytes(content[:at]) if cut else bytes(content))
+        with contextlib.suppress(UnderstudyError):
+            assert isinstance(us.load(saved).kept, int)
+    finally:
+        path.write_bytes(whole)

@@ -45,7 +45,7 @@ def read_csv(path: str) -> Any:
     import pandas as pd
 
     try:
-        frame = pd.read_csv(path, encoding="utf-8")
+        frame = pd.read_csv(path, encoding="utf-8", low_memory=False)  # or a column's type would depend on its length
     except (OSError, ValueError, pd.errors.ParserError) as error:  # not found, not text, not a table
         raise SettingError(str(path), "a CSV file with a header", str(error)) from error
     unnamed = [str(name) for name in frame.columns if str(name).startswith("Unnamed: ")]
