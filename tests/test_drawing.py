@@ -10,10 +10,8 @@ from understudy.hypothesis.mlp import MLP
 def test_classes_get_equal_parts_where_there_are_enough(rng):
     network = MLP(2, (), 3)  # scores are x0, x1 and 0
     theta = np.array([8, 0, 0, 0, 8, 0, 0, 0, 0], dtype=np.float32)
-    X = np.concatenate(
-        [rng.normal(size=(900, 2)) + [3, 0], rng.normal(size=(40, 2)) + [0, 3], rng.normal(size=(60, 2)) - 2]
-    )
-    X = X.astype(np.float32)
+    centers = np.repeat([[9.0, 0.0], [0.0, 9.0], [-9.0, -9.0]], [900, 40, 60], axis=0)
+    X = (centers + rng.normal(size=centers.shape)).astype(np.float32)
     chosen = balanced(network, theta, X, 90)
     assert len(set(chosen.tolist())) == 90
     taken_for = network.probabilities(theta, X[chosen]).argmax(axis=1)
