@@ -130,6 +130,23 @@ def test_one_class_of_two_declared_is_copied_with_a_warning():
     assert result.certificate.estimate == 1
 
 
+def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
+    noise = np.random.default_rng(0)
+
+    def moody(rows):
+        return disc(rows) ^ (noise.random(len(rows)) < 0.1)
+
+    with pytest.warns(UnderstudyWarning, match=r"answered \d+ of 500 rows differently when asked again: no copy can"):
+        result = us.copy_classifier(moody, PLANE, budget=1000, certificate_n=4000, schedule=50, repeat=0.1)
+    assert result.queries["repeat"] == result.repeats.n == 500
+    # Two answers differ with chance 0.18; a copy that is always right agrees with chance 0.9.
+    assert result.repeats.ceiling == pytest.approx(0.9, abs=0.02)
+    assert result.certificate.estimate < result.repeats.ceiling + 0.01
+    assert result.summary()["repeats"]["ceiling"] == result.repeats.ceiling
+    steady = us.copy_classifier(disc, PLANE, **QUICK)
+    assert (steady.repeats.disagreed, steady.repeats.ceiling) == (0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

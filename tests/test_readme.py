@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -21,9 +23,10 @@ SMALL = {
     "benchmarks/engine.py": ["--quick", "--engines", "understudy"],
     "benchmarks/spirals.py": ["--seeds", "1", "--variants", "one-shot"],
     "benchmarks/scale.py": ["--quick"],
+    "benchmarks/ledger.py": ["--rows", "3000", "--rounds", "1"],
 }
 BENCHMARKS = [command for command in COMMANDS if command.startswith("python benchmarks/")]
-MODULE = "def classifier(rows):\n    return rows[:, 0] > rows[:, 1]\n"
+MODULE = "def classifier(rows):\n    return (rows['end'] - rows['start'] > 3) & (rows['plan'] != 'basic')\n"
 
 
 def test_every_command_belongs_to_a_test():
@@ -40,6 +43,9 @@ def test_python_examples(code, tmp_path):
 
 def test_commands_in_order(tmp_path):
     (tmp_path / "mymodels.py").write_text(MODULE)
+    start, plans = np.arange(200) % 17, ["basic", "plus", "pro", "plus"] * 50
+    frame = pd.DataFrame({"start": start, "end": start + np.arange(200) % 7, "plan": plans})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
     for command in UNDERSTUDY:
         arguments = [sys.executable, "-m", *shlex.split(command)]
         out = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)

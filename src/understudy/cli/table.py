@@ -26,6 +26,14 @@ def comparison(results: dict[str, Result]) -> None:
         )
 
 
+    for name, result in results.items():
+        if result.repeats is not None and result.repeats.disagreed:
+            print(
+                f"{name}: asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers; "
+                f"no copy can be expected to reach a fidelity above {result.repeats.ceiling:.4f}"
+            )
+
+
 def cells(result: Result) -> list[str]:
     """A result as the cells of a row: queries, points kept, accuracy, fidelity, its bound, seconds."""
     accuracy, proof = result.history[-1].accuracy, result.certificate
