@@ -246,7 +246,6 @@ def test_what_no_row_is_to_blame_for_is_an_outage(fault):
     error = error_of(*[fault] * 3, times=3, attempts=3, timeout=0.1 if fault == "stall" else 5.0)
     assert isinstance(error, OutageError)
     assert error.exit_code == 3
-    assert "what was paid for is kept, and the same command resumes" in str(error)
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
@@ -433,7 +432,7 @@ def test_after_an_outage_nobody_asks_any_more():
         original = opened(server.url, attempts=2)
         with pytest.raises(OutageError):
             original.answer(ROWS)
-        with pytest.raises(OutageError, match=r"Server disconnected.*what was paid for is kept") as caught:
+        with pytest.raises(OutageError, match="Server disconnected") as caught:
             original.but(name="other").answer(ROWS)
         assert original.but().failures == {"connection": 2}
     assert len(server.log) == 2

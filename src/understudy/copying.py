@@ -59,6 +59,7 @@ def copy_classifier(
     seed: int = 0,
     draw: str = "random",
     repeat: float = 0.02,
+    decay: float | None = None,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
     test: tuple[Any, Any] | None = None,
@@ -85,6 +86,7 @@ def copy_classifier(
     seed : same seed, same machine, same copy.
     classes : the labels the original may answer, where it does not say so itself.
     draw : "random", or "balanced": after the first batch, rows that the copy takes for its classes in equal parts.
+    decay : how much weights shrink in training, by step and step size; 0.1 for "one-shot", else 0, if not given.
     repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
@@ -116,6 +118,7 @@ def copy_classifier(
         seed,
         draw,
         repeat,
+        decay,
     )
     return finish(copy_steps(original, space, settings, classes=classes, out=out, test=test))
 
@@ -371,7 +374,13 @@ def peak_mb() -> float:
 
 def _policies(settings: Settings, network: MLP) -> dict[str, Any]:
     """What the method named in the settings passes to the loop."""
-    train = Trainer(network, schedule=settings.schedule, penalty=PENALTIES[settings.penalty], seed=settings.seed)  # type: ignore[arg-type]
+    train = Trainer(
+        network,
+        schedule=settings.schedule,  # type: ignore[arg-type]
+        penalty=PENALTIES[settings.penalty],
+        decay=settings.decay or 0.0,
+        seed=settings.seed,
+    )
     if settings.method == "sequential":
         fixed = 0.0 if isinstance(settings.memory, str) else settings.memory
         memory: Memory = Automatic() if settings.memory == "automatic" else Fixed(fixed)

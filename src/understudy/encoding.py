@@ -1,14 +1,17 @@
-"""How a copy sees rows: numbers standardised, categories as one input for each level, gaps as inputs of their own."""
+"""How a copy sees rows: numbers standardised, levels as one input each, gaps as inputs of their own."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from understudy.columns import Category
+from understudy.columns import Category, Number
 from understudy.space import Space
 
 # Inputs are clipped so many deviations out, where a network is linear anyway: float32 would overflow further out.
 FAR = 1e6
+# A number with no more values than this may stand for names: beside the number, each value gets an input of its own.
+# Without them, a network has to bend its way from one value to the next; a tree that tells them apart need not.
+FEW = 8
 
 
 class Encoding:
@@ -26,18 +29,24 @@ class Encoding:
             for j, column in enumerate(space.columns)
             if kinds[j] and isinstance(column, Category)
         ]
+        self.values = [
+            (j, np.asarray(column.values))
+            for j, column in enumerate(space.columns)
+            if isinstance(column, Number) and column.values is not None and 2 < len(column.values) <= FEW
+        ]
         self.gaps = [j for j, column in enumerate(space.columns) if column.missing]
         self.center, self.scale = (moment[self.numbers] for moment in space.moments)
-        self.plain = len(self.numbers) == space.d and not self.gaps
+        self.plain = len(self.numbers) == space.d and not self.gaps and not self.values
         self.ordered = [k for k, j in enumerate(self.numbers) if isinstance(space.columns[j], Category)]
 
     @property
     def width(self) -> int:
         """How many inputs a row becomes."""
-        return len(self.numbers) + sum(k for _, k in self.levels) + len(self.gaps)
+        levels = sum(k for _, k in self.levels) + sum(len(values) for _, values in self.values)
+        return len(self.numbers) + levels + len(self.gaps)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """The inputs, float32: first the numbers, then the levels, then the gaps."""
+        """The inputs, float32: numbers, levels of categories, values of numbers that have few, gaps."""
         if self.plain and not self.ordered:
             return np.clip((rows - self.center) / self.scale, -FAR, FAR).astype(np.float32)
         inputs = np.zeros((len(rows), self.width), np.float32)
@@ -50,5 +59,10 @@ class Encoding:
         for j, k in self.levels:
             inputs[:, at : at + k] = rows[:, [j]] == np.arange(k)
             at += k
+        for j, values in self.values:
+            nearest = np.abs(rows[:, [j]] - values).argmin(axis=1)
+            nearest[np.isnan(rows[:, j])] = -1
+            inputs[:, at : at + len(values)] = nearest[:, None] == np.arange(len(values))
+            at += len(values)
         inputs[:, at:] = np.isnan(rows[:, self.gaps])
         return inputs

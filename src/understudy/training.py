@@ -88,7 +88,7 @@ class Trainer:
     """Algorithm 4: minimise R_emp(theta) + lam * penalty(theta - theta_{t-1}) by Adam on balanced batches.
 
     With lam = 0 this is Algorithm 3. In a balanced batch every class present in S is equally likely, whatever its
-    share. Adam starts afresh in every stage.
+    share. Adam starts afresh in every stage. With `decay`, every step also shrinks theta by that share of its size.
     """
 
     network: MLP
@@ -98,6 +98,7 @@ class Trainer:
     balanced: bool = True
     rate: float = 5e-4
     adam_epsilon: float = 1e-8
+    decay: float = 0.0
     seed: int = 0
 
     def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
@@ -113,7 +114,7 @@ class Trainer:
         y[: len(S)] = S.y[order]
         counts = np.bincount(S.y, minlength=self.network.n_c) if self.balanced else np.array([len(S)])
         key = np.array([self.seed & 0xFFFFFFFF, t], np.uint32)
-        adam = (np.float32(self.rate), np.float32(self.adam_epsilon))
+        adam = (np.float32(self.rate), np.float32(self.adam_epsilon), np.float32(self.decay))
         program = _compiled()
         end = program(
             self.network, self.penalty, self.batch,
@@ -246,7 +247,7 @@ def _use_compilation_cache() -> None:
 
 def _round(
     network: MLP, penalty: Penalty, batch: int,
-    theta: Any, X: Any, y: Any, n: Any, groups: Groups, lam: Any, key_data: Any, adam: tuple[Any, Any],
+    theta: Any, X: Any, y: Any, n: Any, groups: Groups, lam: Any, key_data: Any, adam: tuple[Any, Any, Any],
     schedule: Schedule,
 ) -> _Stage:  # fmt: skip
     """One round of training: looks at the risk, between them blocks of steps, until the schedule says stop."""
@@ -255,7 +256,7 @@ def _round(
     from jax import lax
 
     previous = theta
-    rate, adam_epsilon = adam
+    rate, adam_epsilon, decay = adam
     key = jax.random.wrap_key_data(key_data, impl="threefry2x32")  # whatever the user's default is
     steps_per_epoch = (n + batch - 1) // batch
 
@@ -273,7 +274,7 @@ def _round(
         g = gradient(network, penalty, theta, previous, lam, X[rows[i]], y[rows[i]])
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g * g
-        return theta - sizes[i] * m / (jnp.sqrt(v) + adam_epsilon), m, v
+        return theta - sizes[i] * (m / (jnp.sqrt(v) + adam_epsilon) + decay * theta), m, v
 
     def look(stage: _Stage) -> _Stage:
         """Train for a few epochs, see what the risk is, and move on to the next stage if this one is done."""

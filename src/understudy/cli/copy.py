@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from understudy.space import Space
 
 
+RESUMES = "what was answered is kept, and the same command goes on from there"
+
+
 @click.command("copy")
 @click.argument("original")
 @click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
@@ -77,8 +80,8 @@ def command(
     except OriginalError as error:
         if not (out / "ledger.sqlite").is_file():
             raise
-        resume = "what was answered is kept, and the same command goes on from there"
-        raise type(error)(error.where, error.expected, error.found, f"{error.hint}; {resume}".lstrip("; ")) from error
+        hint = "; ".join(filter(None, (error.hint, RESUMES)))
+        raise type(error)(error.where, error.expected, error.found, hint) from error
     report = write_report(out / "report.html", {checked.method: result}, title=f"A copy of {source.name}")
     if as_json:
         click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))

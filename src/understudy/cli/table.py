@@ -25,7 +25,6 @@ def comparison(results: dict[str, Result]) -> None:
             f"at least: with {proof.confidence:.0%} confidence"
         )
 
-
     for name, result in results.items():
         if result.repeats is not None and result.repeats.disagreed:
             print(

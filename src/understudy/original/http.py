@@ -41,7 +41,6 @@ BUSY = (408, 425, 429)
 # Statuses that one row of many may be to blame for.
 REFUSED_ROWS = (400, 413, 422)
 
-RESUMES = "what was paid for is kept, and the same command resumes"
 ABOVE_ZERO = 5e-324
 
 
@@ -245,7 +244,7 @@ class Endpoint:
         if not failure.outage:
             return OriginalError(self.health.name, "an answer", found, failure.hint)
         self.health.open(found)
-        return OutageError(self.health.name, "an answer", found, "; ".join(filter(None, (failure.hint, RESUMES))))
+        return OutageError(self.health.name, "an answer", found, failure.hint)
 
     def _open_line(self) -> _Line:
         with self._lock:
@@ -305,7 +304,7 @@ class _Health:
     def wait(self, seconds: float) -> None:
         """Wait, unless nobody is to ask any more."""
         if self._opened.wait(seconds):
-            raise OutageError(self.name, "an answer", self._why, RESUMES)
+            raise OutageError(self.name, "an answer", self._why)
 
     def succeeded(self) -> None:
         """Count an attempt that came to an answer."""

@@ -87,7 +87,7 @@ class Instances(Wire):
 
 
 class MLflow(Wire):
-    """The scoring server of MLflow, and Databricks.
+    """The scoring server of MLflow, and Databricks. Under a signature, it takes a gap in a boolean column for false.
 
     >>> MLflow().endpoint("/serving-endpoints/iris")
     '/serving-endpoints/iris/invocations'
@@ -128,9 +128,9 @@ class V2(Wire):
     """The Open Inference Protocol: KServe, MLServer, Triton.
 
     An array goes as one tensor, a data frame as one per column, with MLServer's and KServe's own mark for a data frame.
-    The protocol has no word for missing values. MLServer since 1.4 and KServe read `null` as NaN in FP64 tensors and as
-    None in BYTES; others, such as Triton, refuse it with status 400. In INT64 and BOOL tensors nobody reads it, so such
-    a row is not sent.
+    The protocol has no word for missing values. MLServer (1.7.1 was checked) reads `null` as NaN in FP64 tensors, and
+    as None or NaN in BYTES, depending on its pandas; it fails on one in INT64 and takes one in BOOL for false, so such
+    rows are not sent. Other servers were not checked and may refuse `null`.
 
     >>> V2().endpoint("/v2/models/iris")
     '/v2/models/iris/infer'
