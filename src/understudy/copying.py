@@ -51,15 +51,16 @@ def copy_classifier(
     target: float | None = None,
     certificate_n: int = 2000,
     confidence: float = 0.95,
-    delta: float = 1e-6,
+    delta: float = 1e-4,
+    keep: float = 0.3,
     memory: str | float = "automatic",
     penalty: str = "bounded",
     layers: Sequence[int] = PAPER_LAYERS,
-    schedule: Schedule | int = 1000,
+    schedule: Schedule | int | None = None,
     seed: int = 0,
     draw: str = "random",
     repeat: float = 0.02,
-    decay: float | None = None,
+    decay: float = 0.1,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
     test: tuple[Any, Any] | None = None,
@@ -79,14 +80,16 @@ def copy_classifier(
     certificate_n : queries on top of the budget, for rows that training never sees; 0 for no certificate.
     confidence : the certificate's.
     delta : points with uncertainty below this are dropped ("sequential" only).
+    keep : the most points kept, as a share of the training queries; the most uncertain stay ("sequential" only).
     memory : the weight of the memory term: "automatic", "none", or a fixed number ("sequential" only).
     penalty : the memory term: "bounded" (tanh of the mean square) or "norm" (as printed in the paper).
     layers : the hidden layers of the network.
-    schedule : epochs per iteration, or a `training.Schedule` such as `training.staged()`.
+    schedule : epochs per iteration (300, or 1000 for "one-shot", if not given), or a `training.Schedule` such as
+        `training.staged()`.
     seed : same seed, same machine, same copy.
     classes : the labels the original may answer, where it does not say so itself.
     draw : "random", or "balanced": after the first batch, rows that the copy takes for its classes in equal parts.
-    decay : how much weights shrink in training, by step and step size; 0.1 for "one-shot", else 0, if not given.
+    decay : how much weights shrink in a step of training, as a multiple of the step size.
     repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
@@ -111,6 +114,7 @@ def copy_classifier(
         certificate_n,
         confidence,
         delta,
+        keep,
         memory,
         penalty,
         layers,
@@ -378,13 +382,17 @@ def _policies(settings: Settings, network: MLP) -> dict[str, Any]:
         network,
         schedule=settings.schedule,  # type: ignore[arg-type]
         penalty=PENALTIES[settings.penalty],
-        decay=settings.decay or 0.0,
+        decay=settings.decay,
         seed=settings.seed,
     )
     if settings.method == "sequential":
         fixed = 0.0 if isinstance(settings.memory, str) else settings.memory
         memory: Memory = Automatic() if settings.memory == "automatic" else Fixed(fixed)
-        return {"select": drop_compressed(network, settings.delta), "memory": memory, "train": train}
+        return {
+            "select": drop_compressed(network, settings.delta, settings.most_kept),
+            "memory": memory,
+            "train": train,
+        }
     return {"select": keep_fresh if settings.method == "online" else keep_all, "memory": Fixed(0.0), "train": train}
 
 

@@ -109,11 +109,13 @@ class SequentialCopy(_Copy):
         iterations: int | None = None,
         budget: int | None = None,
         target: float | None = None,
-        delta: float = 1e-6,
+        delta: float = 1e-4,
+        keep: float = 0.3,
         memory: str | float = "automatic",
         penalty: str = "bounded",
         layers: Sequence[int] = PAPER_LAYERS,
-        schedule: Any = 1000,
+        schedule: Any = None,
+        decay: float = 0.1,
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -124,10 +126,12 @@ class SequentialCopy(_Copy):
         self.budget = budget
         self.target = target
         self.delta = delta
+        self.keep = keep
         self.memory = memory
         self.penalty = penalty
         self.layers = layers
         self.schedule = schedule
+        self.decay = decay
         self.certificate_n = certificate_n
         self.random_state = random_state
 
@@ -144,7 +148,8 @@ class SinglePassCopy(_Copy):
         space: Space | None = None,
         budget: int = 3000,
         layers: Sequence[int] = PAPER_LAYERS,
-        schedule: Any = 1000,
+        schedule: Any = None,
+        decay: float = 0.1,
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -153,6 +158,7 @@ class SinglePassCopy(_Copy):
         self.budget = budget
         self.layers = layers
         self.schedule = schedule
+        self.decay = decay
         self.certificate_n = certificate_n
         self.random_state = random_state
 
@@ -172,7 +178,8 @@ class OnlineCopy(_Copy):
         budget: int | None = None,
         target: float | None = None,
         layers: Sequence[int] = PAPER_LAYERS,
-        schedule: Any = 1000,
+        schedule: Any = None,
+        decay: float = 0.1,
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -184,5 +191,6 @@ class OnlineCopy(_Copy):
         self.target = target
         self.layers = layers
         self.schedule = schedule
+        self.decay = decay
         self.certificate_n = certificate_n
         self.random_state = random_state

@@ -26,11 +26,19 @@ def keep_fresh(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
     return fresh
 
 
-def drop_compressed(network: MLP, delta: float) -> Select:
-    """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta."""
+def drop_compressed(network: MLP, delta: float, most: int | None = None) -> Select:
+    """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta.
+
+    If these are more than `most`, delta is raised for this once: the most uncertain stay.
+    """
 
     def select(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
         pool = S | fresh
-        return pool.where(rho(network.probabilities(theta, pool.X), pool.y) >= delta)
+        uncertainty = rho(network.probabilities(theta, pool.X), pool.y)
+        keep = uncertainty >= delta
+        if most is not None and keep.sum() > most:
+            keep = np.zeros(len(pool), bool)
+            keep[np.argpartition(-uncertainty, most)[:most]] = True
+        return pool.where(keep)
 
     return select

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from math import ceil
+from math import ceil, nextafter
 from typing import Any
 
 from understudy import checks
@@ -17,9 +17,8 @@ from understudy.training import Schedule, annealed
 FAMILIES = ("mlp",)
 METHODS = ("sequential", "pure", "one-shot", "online")
 SHARE = "a share from 0 to below 1"
-# Weights shrink while they are trained on everything at once, which is worth half a point of fidelity; where points are
-# dropped once the copy is sure of them, it would keep it from becoming sure.
-DECAYS = {"one-shot": 0.1}
+# Epochs of an iteration, unless said otherwise: of one that is the only one, and of one among many.
+EPOCHS_ALONE, EPOCHS = 1000, 300
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 
 
@@ -35,15 +34,16 @@ class Settings:
     target: float | None = None
     certificate_n: int = 2000
     confidence: float = 0.95
-    delta: float = 1e-6
+    delta: float = 1e-4
+    keep: float = 0.3
     memory: str | float = "automatic"
     penalty: str = "bounded"
     layers: Sequence[int] = PAPER_LAYERS
-    schedule: Schedule | int = 1000
+    schedule: Schedule | int | None = None
     seed: int = 0
     draw: str = "random"
     repeat: float = 0.02
-    decay: float | None = None
+    decay: float = 0.1
 
     def checked(self) -> Settings:
         """The same settings with every default filled in; the first thing wrong with them is an error."""
@@ -66,11 +66,10 @@ class Settings:
             delta=checks.number("delta", self.delta, "a number from 0 to below 1", 0, 1),
             memory=self.memory if named else checks.number("memory", self.memory, MEMORY, 0, LARGEST),
             layers=_layers(self.layers),
-            schedule=_schedule(self.schedule),
+            schedule=_schedule(self._epochs if self.schedule is None else self.schedule),
             seed=checks.count("seed", self.seed, 0),
-            decay=DECAYS.get(self.method, 0.0)
-            if self.decay is None
-            else checks.number("decay", self.decay, SHARE, 0, 1),
+            keep=checks.number("keep", self.keep, "a share above 0, up to 1", nextafter(0, 1), nextafter(1, 2)),
+            decay=checks.number("decay", self.decay, SHARE, 0, 1),
             repeat=checks.number("repeat", self.repeat, SHARE, 0, 1),
         )
 
@@ -95,6 +94,15 @@ class Settings:
     def queries(self) -> int:
         """The most training queries that checked settings will make."""
         return self.batch * (self.iterations or 0)
+
+    @property
+    def _epochs(self) -> int:
+        return EPOCHS_ALONE if self.method == "one-shot" else EPOCHS
+
+    @property
+    def most_kept(self) -> int:
+        """The most points that checked settings keep: a share of the training queries, but at least a batch."""
+        return max(self.batch, round(self.keep * self.queries))
 
     @property
     def repeats(self) -> int:

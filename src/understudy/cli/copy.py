@@ -39,6 +39,7 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
     "--certificate-n", type=int, default=Settings.certificate_n, show_default=True, help="Held-out queries, on top."
 )
 @click.option("--delta", type=float, default=Settings.delta, show_default=True, help="Drop points with rho below this.")
+@click.option("--keep", type=float, default=Settings.keep, show_default=True, help="The most points kept, as a share.")
 @click.option("--draw", type=click.Choice(DRAWS), default=Settings.draw, show_default=True, help="Which rows to ask.")
 @click.option(
     "--repeat", type=float, default=Settings.repeat, show_default=True, help="The share of queries asked again."
