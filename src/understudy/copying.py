@@ -52,7 +52,7 @@ def copy_classifier(
     certificate_n: int = 2000,
     confidence: float = 0.95,
     delta: float = 1e-4,
-    keep: float = 0.3,
+    keep: float = 0.2,
     memory: str | float = "automatic",
     penalty: str = "bounded",
     layers: Sequence[int] = PAPER_LAYERS,
@@ -60,7 +60,7 @@ def copy_classifier(
     seed: int = 0,
     draw: str = "random",
     repeat: float = 0.02,
-    decay: float = 0.1,
+    decay: float | None = None,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
     test: tuple[Any, Any] | None = None,
@@ -89,7 +89,8 @@ def copy_classifier(
     seed : same seed, same machine, same copy.
     classes : the labels the original may answer, where it does not say so itself.
     draw : "random", or "balanced": after the first batch, rows that the copy takes for its classes in equal parts.
-    decay : how much weights shrink in a step of training, as a multiple of the step size.
+    decay : how much weights shrink in a step of training, as a multiple of the step size (0.03, or 0.1 for "one-shot",
+        if not given).
     repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
@@ -382,7 +383,7 @@ def _policies(settings: Settings, network: MLP) -> dict[str, Any]:
         network,
         schedule=settings.schedule,  # type: ignore[arg-type]
         penalty=PENALTIES[settings.penalty],
-        decay=settings.decay,
+        decay=settings.decay or 0.0,
         seed=settings.seed,
     )
     if settings.method == "sequential":

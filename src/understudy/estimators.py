@@ -110,12 +110,12 @@ class SequentialCopy(_Copy):
         budget: int | None = None,
         target: float | None = None,
         delta: float = 1e-4,
-        keep: float = 0.3,
+        keep: float = 0.2,
         memory: str | float = "automatic",
         penalty: str = "bounded",
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
-        decay: float = 0.1,
+        decay: float | None = None,
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -149,7 +149,7 @@ class SinglePassCopy(_Copy):
         budget: int = 3000,
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
-        decay: float = 0.1,
+        decay: float | None = None,
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -179,7 +179,7 @@ class OnlineCopy(_Copy):
         target: float | None = None,
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
-        decay: float = 0.1,
+        decay: float | None = None,
         certificate_n: int = 2000,
         random_state: Any = None,
     ):

@@ -17,8 +17,8 @@ from understudy.training import Schedule, annealed
 FAMILIES = ("mlp",)
 METHODS = ("sequential", "pure", "one-shot", "online")
 SHARE = "a share from 0 to below 1"
-# Epochs of an iteration, unless said otherwise: of one that is the only one, and of one among many.
-EPOCHS_ALONE, EPOCHS = 1000, 300
+# Epochs and decay of an iteration, unless said otherwise: of one that is the only one, and of one among many.
+ALONE, AMONG_MANY = (1000, 0.1), (300, 0.03)
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 
 
@@ -35,7 +35,7 @@ class Settings:
     certificate_n: int = 2000
     confidence: float = 0.95
     delta: float = 1e-4
-    keep: float = 0.3
+    keep: float = 0.2
     memory: str | float = "automatic"
     penalty: str = "bounded"
     layers: Sequence[int] = PAPER_LAYERS
@@ -43,7 +43,7 @@ class Settings:
     seed: int = 0
     draw: str = "random"
     repeat: float = 0.02
-    decay: float = 0.1
+    decay: float | None = None
 
     def checked(self) -> Settings:
         """The same settings with every default filled in; the first thing wrong with them is an error."""
@@ -69,7 +69,7 @@ class Settings:
             schedule=_schedule(self._epochs if self.schedule is None else self.schedule),
             seed=checks.count("seed", self.seed, 0),
             keep=checks.number("keep", self.keep, "a share above 0, up to 1", nextafter(0, 1), nextafter(1, 2)),
-            decay=checks.number("decay", self.decay, SHARE, 0, 1),
+            decay=checks.number("decay", self._decay if self.decay is None else self.decay, SHARE, 0, 1),
             repeat=checks.number("repeat", self.repeat, SHARE, 0, 1),
         )
 
@@ -97,7 +97,11 @@ class Settings:
 
     @property
     def _epochs(self) -> int:
-        return EPOCHS_ALONE if self.method == "one-shot" else EPOCHS
+        return (ALONE if self.method == "one-shot" else AMONG_MANY)[0]
+
+    @property
+    def _decay(self) -> float:
+        return (ALONE if self.method == "one-shot" else AMONG_MANY)[1]
 
     @property
     def most_kept(self) -> int:
