@@ -47,6 +47,13 @@ def test_dropping_pays_and_memory_is_automatic():
     assert result.stopped == "iterations"
 
 
+def test_no_more_points_are_kept_than_a_share_of_the_queries():
+    result = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0)
+    assert [record.kept for record in result.history] == [100, 200, 300] + [400] * 17
+    everything = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, keep=1)
+    assert everything.kept == 2000
+
+
 def test_labels_come_back_in_their_own_type(rng):
     X = rng.normal(size=(300, 2))
     for labels in (np.array(["low", "high"]), np.array([-1, 1]), np.array([False, True])):
@@ -164,6 +171,9 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
         ({"confidence": 95}, "confidence: expected a number between 0 and 1, found 95"),
         ({"target": 1.5}, "target: expected a number between 0 and 1, found 1.5"),
         ({"target": 0.9, "certificate_n": 0}, "held-out rows to measure the target with, found 0"),
+        ({"keep": 0}, "keep: expected a share above 0, up to 1, found 0"),
+        ({"keep": 1.1}, "keep: expected a share above 0, up to 1, found 1.1"),
+        ({"decay": 1}, "decay: expected a share from 0 to below 1, found 1"),
         ({"delta": -1e-3}, "delta: expected a number from 0 to below 1, found -0.001"),
         ({"memory": "some"}, "memory: expected 'automatic', 'none' or a number from 0 to below 1e+06, found 'some'"),
         ({"memory": -1.0}, "memory: expected 'automatic'"),

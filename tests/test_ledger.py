@@ -136,6 +136,14 @@ def test_a_full_disk_is_an_error_and_no_wrong_answer(path, rng):
     assert 0 < found.answered <= found.announced < 100_000
 
 
+def test_a_ledger_that_was_killed_before_it_was_begun_is_none_yet(path):
+    sqlite3.connect(path).close()
+    path.touch()
+    assert ledger.settings_of(path) is None
+    with Ledger(path, {"seed": 1}, LINE):
+        assert ledger.settings_of(path) == {"seed": 1}
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 2**31), st.booleans())
 def test_a_damaged_ledger_is_a_typed_error_or_a_ledger(tmp_path, junk, at, cut):

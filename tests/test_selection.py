@@ -33,3 +33,11 @@ def test_pure_sequential_keeps_all_and_online_keeps_only_the_fresh(small, halves
     _, theta, S = small
     np.testing.assert_array_equal(keep_all(theta, *halves).X, S.X)
     assert keep_fresh(theta, *halves) is halves[1]
+
+
+def test_beyond_the_most_it_may_keep_the_most_uncertain_stay(small, halves):
+    network, theta, S = small
+    values = rho(network.probabilities(theta, S.X), S.y)
+    kept = drop_compressed(network, 0.0, most=7)(theta, *halves)
+    np.testing.assert_array_equal(np.sort(rho(network.probabilities(theta, kept.X), kept.y)), np.sort(values)[-7:])
+    assert len(drop_compressed(network, 0.0, most=len(S))(theta, *halves)) == len(S)

@@ -48,6 +48,15 @@ def test_more_columns_than_rows(rng):
     assert Space.from_data(table).sample(5, rng).shape == (5, 40)
 
 
+def test_a_space_is_written_whole_or_not_at_all(tmp_path):
+    with pytest.raises(SpaceError, match="a file that can be written"):
+        Space.normal(2).save(tmp_path / "nowhere" / "space.json")
+    (tmp_path / "space.json").mkdir()
+    with pytest.raises(SpaceError, match="a file that can be written"):
+        Space.normal(2).save(tmp_path / "space.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["space.json"]
+
+
 def test_a_constant_column_stays_constant_and_encodes(rng):
     table = np.column_stack([rng.normal(size=50), np.full(50, 3.0)])
     space = Space.from_data(table)

@@ -136,6 +136,8 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
         there = read_json(path / "run.json").get("settings")
     elif (path / NAME).is_file():
         there = settings_of(path / NAME)
+        if there is None:
+            return
     elif all(entry.name.startswith(UNFINISHED) for entry in path.iterdir()):
         return
     else:

@@ -83,10 +83,11 @@ class Ledger:
         self.path = path
         with _errors_of(path):
             self._reader = _connect(path)
-            if not self._reader.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if not _is_begun(self._reader):
                 _create(self._reader, {"format": FORMAT, "settings": settings, "space": space.to_json()})
             self._writer = _Writer(path)
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
+            self._known = lru_cache(maxsize=64)(self._read)
             self._vocabulary = _Vocabulary(_labels(self._reader))
             self._indexes = {False: _Index(), True: _Index()}  # of rows asked for the first time, and again
             for number, purpose, rows, _ in _answered(self._reader):
@@ -154,8 +155,7 @@ class Ledger:
             for at in where[numbers == number]:
                 codes[at] = known.get(rows[at].tobytes(), codes[at])
 
-    @lru_cache(maxsize=64)  # noqa: B019 - a ledger lives as long as its run
-    def _known(self, number: int) -> dict[bytes, int]:
+    def _read(self, number: int) -> dict[bytes, int]:
         """The rows of a request, as bytes, with the codes of their answers."""
         self._settle()
         found = self._reader.execute("SELECT n, rows, answers FROM requests WHERE id = ?", (number,)).fetchone()
@@ -346,10 +346,10 @@ class _Writer:
 # --- reading a ledger that belongs to any run -----------------------------------------------------------------------
 
 
-def settings_of(path: Path) -> dict[str, Any]:
-    """The settings of the run that a ledger belongs to."""
+def settings_of(path: Path) -> dict[str, Any] | None:
+    """The settings of the run that a ledger belongs to; none if it was not even begun before the run was killed."""
     with _reading(path) as connection:
-        return _meta(connection, path)["settings"]
+        return _meta(connection, path)["settings"] if _is_begun(connection) else None
 
 
 def space_of(path: Path) -> Space:
@@ -423,6 +423,10 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _is_begun(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
 def _create(connection: sqlite3.Connection, about: dict[str, Any]) -> None:

@@ -170,8 +170,15 @@ class Space(Part):
         return "{\n " + ",\n ".join(parts) + "\n}"
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        """Write the JSON form to a file, whole or not at all."""
+        path = Path(path)
+        part = path.with_name(path.name + ".part")
+        try:
+            part.write_text(self.to_json() + "\n", encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise SpaceError(str(path), "a file that can be written", str(error)) from error
 
     # --- using it ---------------------------------------------------------------------------------------------------
 
