@@ -91,7 +91,9 @@ def test_an_announcement_is_on_disk_before_the_request_is_sent(path, rng):
 
     def predict(rows):
         other = sqlite3.connect(path)
-        stored = b"".join(blob for (blob,) in other.execute("SELECT rows FROM requests WHERE answers IS NULL"))
+        stored = b"".join(
+            blob for (blob,) in other.execute("SELECT rows FROM requests WHERE id NOT IN (SELECT request FROM answers)")
+        )
         other.close()
         seen.append(rows.tobytes() in stored)
         return rows[:, 0] > 0

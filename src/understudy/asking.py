@@ -71,12 +71,12 @@ class _Asked:
 
     def one_by_one(self, parts: list[Part]) -> None:
         announced: deque[tuple[Part, Any]] = deque()
-        waiting, ahead = iter(parts), 1
+        waiting, ahead = iter(parts), 1  # the first alone, as it is waited for, then more and more
         for _ in parts:
             while len(announced) < ahead and (following := next(waiting, None)) is not None:
                 announced.append((following, self.journal.announce(following)))
             part, ticket = announced.popleft()
-            ahead = min(2 * ahead, AHEAD)
+            ahead = min(ahead + 1, AHEAD)
             if error := self.send(part, ticket):
                 self.halve(part, error)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -34,9 +35,10 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE labels (code INTEGER PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE requests (
-  id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, n INTEGER NOT NULL, rows BLOB NOT NULL, answers BLOB,
-  announced REAL NOT NULL, answered REAL, failure TEXT
+  id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, n INTEGER NOT NULL, announced REAL NOT NULL, rows BLOB NOT NULL
 );
+CREATE TABLE answers (request INTEGER PRIMARY KEY, at REAL NOT NULL, codes BLOB NOT NULL);
+CREATE TABLE failures (request INTEGER NOT NULL, at REAL NOT NULL, found TEXT NOT NULL);
 CREATE TABLE tallies (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE rounds (
   t INTEGER PRIMARY KEY, theta BLOB NOT NULL, about TEXT NOT NULL
@@ -44,7 +46,7 @@ CREATE TABLE rounds (
 """
 # How long the writer gathers statements before it commits them together, in seconds. Below what anybody notices, and
 # enough that a fast original is not interrupted for each of its answers.
-GATHER = 0.002
+GATHER = 0.004
 _Entry = tuple[str, tuple[Any, ...], "Future[None] | None"] | None
 # Rows that were asked again on purpose, to see whether the original answers alike.
 REPEAT = "repeat"
@@ -158,7 +160,8 @@ class Ledger:
     def _read(self, number: int) -> dict[bytes, int]:
         """The rows of a request, as bytes, with the codes of their answers."""
         self._settle()
-        found = self._reader.execute("SELECT n, rows, answers FROM requests WHERE id = ?", (number,)).fetchone()
+        sql = "SELECT n, rows, codes FROM requests JOIN answers ON request = id WHERE id = ?"
+        found = self._reader.execute(sql, (number,)).fetchone()
         codes = np.frombuffer(found[2], np.int32).tolist()
         return {row.tobytes(): code for row, code in zip(_matrix(found[1], found[0]), codes, strict=True)}
 
@@ -194,7 +197,7 @@ class _Entries:
         """Write down that these rows will be asked."""
         number = self.ledger._next
         self.ledger._next += 1
-        entry = (number, self.purpose, part.stop - part.start, self.rows[part].tobytes(), time.time())
+        entry = (number, self.purpose, part.stop - part.start, self.rows[part].data, time.time())
         sql = "INSERT INTO requests (id, purpose, n, rows, announced) VALUES (?, ?, ?, ?, ?)"
         return number, part, self.ledger._writer.promise(sql, entry)
 
@@ -209,14 +212,15 @@ class _Entries:
         codes, new = self.ledger._vocabulary.codes(labels)
         for code, value in new:
             self.ledger._writer.put("INSERT INTO labels VALUES (?, ?)", (code, json.dumps(value)))
-        sql = "UPDATE requests SET answers = ?, answered = ? WHERE id = ?"
-        self.ledger._writer.put(sql, (codes.tobytes(), time.time(), number))
+        # A table of its own: SQLite writes a whole row anew to change it, and requests are large.
+        self.ledger._writer.put("INSERT INTO answers VALUES (?, ?, ?)", (number, time.time(), codes.tobytes()))
         self.codes[part] = codes
         self.ledger._indexes[self.purpose == REPEAT].add(self.keys[part], number)
 
     def failed(self, ticket: tuple[int, Part, Future[None]], error: OriginalError) -> None:
         """Write down that there was no answer, and why."""
-        self.ledger._writer.put("UPDATE requests SET failure = ? WHERE id = ?", (str(error.found)[:500], ticket[0]))
+        entry = (ticket[0], time.time(), str(error.found)[:500])
+        self.ledger._writer.put("INSERT INTO failures VALUES (?, ?, ?)", entry)
 
 
 class _Vocabulary:
@@ -365,8 +369,10 @@ def summary(path: Path) -> Summary:
         labels, counts = _labels(connection), Counter[int]()
         for _, purpose, _, codes in _answered(connection):
             counts.update(codes.tolist() if purpose != REPEAT else ())
-        total = "SELECT count(*), coalesce(sum(n), 0), coalesce(sum(CASE WHEN answers IS NULL THEN 0 ELSE n END), 0)"
-        requests, announced, answered = connection.execute(f"{total} FROM requests").fetchone()
+        total = "SELECT count(*), coalesce(sum(n), 0), coalesce(sum(CASE WHEN request IS NULL THEN 0 ELSE n END), 0)"
+        requests, announced, answered = connection.execute(
+            f"{total} FROM requests LEFT JOIN answers ON request = id"
+        ).fetchone()
         by_purpose = dict(connection.execute("SELECT purpose, sum(n) FROM requests GROUP BY purpose").fetchall())
         tallies = dict(connection.execute("SELECT name, n FROM tallies").fetchall())
     return Summary(
@@ -390,8 +396,8 @@ def entries(path: Path, space: Space) -> Any:
         labels = _labels(connection)
         table = label_array(labels) if labels else np.empty(0)
         parts = []
-        listed = connection.execute("SELECT id, purpose, n, rows, answers, answered FROM requests ORDER BY id")
-        for number, purpose, n, rows, answers, answered in listed:
+        sql = "SELECT id, purpose, n, rows, codes, at FROM requests LEFT JOIN answers ON request = id ORDER BY id"
+        for number, purpose, n, rows, answers, answered in connection.execute(sql):
             frame = pd.DataFrame(space.present(_matrix(rows, n)), columns=list(space.names))
             found = [None] * n if answers is None else table[np.frombuffer(answers, np.int32)]
             about = {"request": number, "purpose": purpose, "answered": answered, "label": found}
@@ -418,6 +424,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA page_size = 16384")  # rows are large blobs: fewer pages, less to check and copy
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA wal_autocheckpoint = 4096")
+        connection.execute("PRAGMA cache_size = -32768")  # a transaction of many requests is not spilled half-way
         connection.execute("PRAGMA synchronous = FULL")
     except BaseException:
         connection.close()
@@ -451,7 +458,7 @@ def _labels(connection: sqlite3.Connection) -> list[Any]:
 
 
 def _answered(connection: sqlite3.Connection) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
-    sql = "SELECT id, purpose, n, rows, answers FROM requests WHERE answers IS NOT NULL ORDER BY id"
+    sql = "SELECT id, purpose, n, rows, codes FROM requests JOIN answers ON request = id ORDER BY id"
     for number, purpose, n, rows, answers in connection.execute(sql):
         yield number, purpose, _matrix(rows, n), np.frombuffer(answers, np.int32)
 
@@ -462,13 +469,18 @@ def _matrix(blob: bytes, n: int) -> np.ndarray:
 
 # --- rows and their keys --------------------------------------------------------------------------------------------
 
+# Rows of more columns than this have keys of the upper halves of their numbers.
+WIDE = 4
 _ODD = np.random.default_rng(0x1ED6E2).integers(2**63, size=4096, dtype=np.uint64) | np.uint64(1)
 
 
 def _keys(rows: np.ndarray) -> np.ndarray:
     """A number for each row that hardly any other row has."""
-    # By halves of a number: the low bits of whole numbers are all zero, and a product would keep them so.
+    # By halves of a number: the low bits of whole numbers are all zero, and a product would keep them so. Of many
+    # numbers the upper halves tell rows apart well enough.
     halves = np.ascontiguousarray(rows).view(np.uint32)
+    if rows.shape[1] > WIDE:
+        halves = halves[:, 1::2] if sys.byteorder == "little" else halves[:, ::2]
     odd = np.resize(_ODD, halves.shape[1])
     return np.einsum("ij,j->i", halves, odd, dtype=np.uint64, casting="safe")
 
