@@ -67,6 +67,14 @@ def test_rows_with_gaps_are_known_again(path):
     assert asked == [2]
 
 
+def test_rows_in_any_order_of_memory_are_kept_as_they_are(path, rng):
+    asked, rows = [], np.asfortranarray(rng.normal(size=(70, 2)))
+    with Ledger(path, {}, LINE) as book:
+        book.ask(counting(asked), LINE, rows, "training")
+    np.testing.assert_array_equal(ledger.entries(path, LINE)[["x0", "x1"]], rows)
+    np.testing.assert_array_equal(np.concatenate(asked), rows)
+
+
 def test_what_was_answered_before_a_failure_is_kept(path, rng):
     asked, rows = [], rng.normal(size=(100, 2))
 

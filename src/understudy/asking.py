@@ -38,22 +38,6 @@ class Journal(Protocol):
         """Write down that there was no answer."""
 
 
-class NoJournal:
-    """For runs that keep nothing."""
-
-    def announce(self, part: Part) -> None:
-        """Nothing is written."""
-
-    def ready(self, ticket: None) -> None:
-        """Nothing is waited for."""
-
-    def answered(self, ticket: None, labels: np.ndarray) -> None:
-        """Nothing is written."""
-
-    def failed(self, ticket: None, error: OriginalError) -> None:
-        """Nothing is written."""
-
-
 def ask(original: Original, rows_of: Callable[[Part], Any], n: int, journal: Journal) -> None:
     """Ask about n rows, until all are answered in the journal. `rows_of` gives them as the original takes them."""
     size = original.request_rows

@@ -121,16 +121,14 @@ class Ledger:
 
     def ask(self, original: Original, space: Space, rows: np.ndarray, purpose: str) -> np.ndarray:
         """The original's labels for these rows, from the ledger where they are in it, else asked and written down."""
+        rows = np.ascontiguousarray(rows)  # parts of it go into the file as they lie in memory
         keys, codes = _keys(rows), np.full(len(rows), -1, np.int32)
         first = _first_of_each(rows, keys)
         self._look_up(rows, keys, codes, self._indexes[purpose == REPEAT])
         fresh = np.flatnonzero((codes < 0) & (first == np.arange(len(rows))))
         if len(fresh):
-            entries = (
-                _Entries(self, rows, keys, purpose)
-                if len(fresh) == len(rows)
-                else (_Entries(self, rows[fresh], keys[fresh], purpose))
-            )
+            known = len(fresh) < len(rows)  # else they need not be copied
+            entries = _Entries(self, rows[fresh] if known else rows, keys[fresh] if known else keys, purpose)
             before = Counter(original.failures)
             try:
                 ask(original, lambda part: space.present(entries.rows[part]), len(fresh), entries)
@@ -478,7 +476,7 @@ def _keys(rows: np.ndarray) -> np.ndarray:
     """A number for each row that hardly any other row has."""
     # By halves of a number: the low bits of whole numbers are all zero, and a product would keep them so. Of many
     # numbers the upper halves tell rows apart well enough.
-    halves = np.ascontiguousarray(rows).view(np.uint32)
+    halves = rows.view(np.uint32)
     if rows.shape[1] > WIDE:
         halves = halves[:, 1::2] if sys.byteorder == "little" else halves[:, ::2]
     odd = np.resize(_ODD, halves.shape[1])
