@@ -140,7 +140,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=1, help="how many copies of each kind")
     parser.add_argument("--queries", type=int, default=3000)
-    parser.add_argument("--epochs", type=int, default=1000, help="per iteration")
+    parser.add_argument("--epochs", type=int, help="per iteration, instead of the default schedule")
     parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every copy's numbers there too")
     return parser.parse_args()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from understudy.drawing import balanced
+from understudy.drawing import FIRST, SHARE, balanced, margin
 from understudy.errors import UnderstudyWarning
 from understudy.hypothesis.mlp import MLP
 
@@ -44,3 +44,42 @@ def test_balanced_drawing_finds_a_class_that_random_drawing_misses():
             )
         assert result.queries["training"] == 1500
     assert found["balanced"] >= 4 * max(found["random"], 1)
+
+
+def test_most_of_a_batch_is_where_the_copy_wavers():
+    network = MLP(1, (), 2)
+    theta = np.array([-4, 4, 0, 0], dtype=np.float32)  # undecided at 0
+    X = np.linspace(-1, 1, 501, dtype=np.float32)[:, None]
+    chosen = margin(network, theta, X, 50)
+    assert len(set(chosen.tolist())) == 50
+    at_random = 50 - round(SHARE * 50)
+    assert chosen[:at_random].tolist() == list(range(at_random))
+    assert np.abs(X[chosen[at_random:]]).max() < 0.1
+
+
+def test_a_copy_of_one_class_wavers_nowhere():
+    assert margin(MLP(1, (), 1), np.zeros(2, np.float32), np.zeros((9, 1), np.float32), 3).tolist() == [0, 1, 2]
+
+
+def test_rows_are_asked_about_once_while_a_space_has_others():
+    asked = []
+
+    def parity(rows):
+        asked.extend(map(tuple, rows.tolist()))
+        return rows.sum(axis=1) % 2 == 0
+
+    grid = us.Space.from_data(np.random.default_rng(0).integers(0, 30, (4000, 2)).astype(float))
+    us.copy_classifier(parity, grid, batch=50, budget=FIRST + 300, certificate_n=0, repeat=0)
+    late = asked[FIRST:]
+    assert len(set(late)) == len(late) == 300
+    assert not set(late) & set(asked[:FIRST][:50])  # nor what the first batch asked
+
+
+def test_drawing_where_the_copy_wavers_needs_fewer_queries():
+    disc = us.Original(lambda rows: (rows**2).sum(axis=1) < 1)
+    found = {
+        draw: us.copy_classifier(disc, us.Space.normal(2), method="pure", budget=800, certificate_n=4000, draw=draw)
+        for draw in ("random", "margin")
+    }
+    errors = {draw: 1 - result.certificate.estimate for draw, result in found.items()}
+    assert errors["margin"] < 0.8 * errors["random"]

@@ -35,3 +35,12 @@ def test_chunks_do_not_show(rng):
     network = MLP(2, (4,), 2)
     theta, x = network.initial(rng), rng.normal(size=(CHUNK + 10, 2)).astype(np.float32)
     np.testing.assert_allclose(network.probabilities(theta, x)[-10:], network.probabilities(theta, x[-10:]), rtol=1e-5)
+
+
+def test_a_wider_network_says_the_same_of_the_classes_it_knew(rng):
+    network = MLP(3, (5, 4), 2)
+    theta, X = network.initial(rng), rng.normal(size=(20, 3)).astype(np.float32)
+    wider, grown = network.widened(theta, np.array([2, 0]), 3)
+    assert grown.shape == (wider.size,)
+    found = wider.probabilities(grown, X)[:, [2, 0]]
+    np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), network.probabilities(theta, X), rtol=1e-5)

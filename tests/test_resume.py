@@ -75,7 +75,7 @@ def digest(path):
     return hashlib.sha256((path / "copy.safetensors").read_bytes()).hexdigest()
 
 
-@pytest.fixture(scope="module", params=["random", "balanced"])
+@pytest.fixture(scope="module", params=["random", "balanced", "margin"])
 def whole(request, tmp_path_factory):
     """An uninterrupted run: how it draws, its copy, how often each row was asked, and each word said."""
     path = tmp_path_factory.mktemp("whole") / "run"

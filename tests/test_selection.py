@@ -35,9 +35,15 @@ def test_pure_sequential_keeps_all_and_online_keeps_only_the_fresh(small, halves
     assert keep_fresh(theta, *halves) is halves[1]
 
 
-def test_beyond_the_most_it_may_keep_the_most_uncertain_stay(small, halves):
+def test_beyond_the_most_it_may_keep_the_most_uncertain_stay_and_some_of_the_others(small, halves):
     network, theta, S = small
-    values = rho(network.probabilities(theta, S.X), S.y)
-    kept = drop_compressed(network, 0.0, most=7)(theta, *halves)
-    np.testing.assert_array_equal(np.sort(rho(network.probabilities(theta, kept.X), kept.y)), np.sort(values)[-7:])
+    values = np.sort(rho(network.probabilities(theta, S.X), S.y))[::-1]
+    for most in (1, 2, 7, len(S) - 1):
+        kept = drop_compressed(network, 0.0, most=most)(theta, *halves)
+        found = np.sort(rho(network.probabilities(theta, kept.X), kept.y))[::-1]
+        half = most - most // 2
+        assert len(found) == most
+        np.testing.assert_array_equal(found[:half], values[:half])
+        if most > 3:
+            assert found[-1] == values[-1]  # spread over the whole of the ranking
     assert len(drop_compressed(network, 0.0, most=len(S))(theta, *halves)) == len(S)

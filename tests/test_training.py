@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from understudy.memory import bounded, norm
 from understudy.samples import Samples
 from understudy.training import (
     Groups,
+    Kind,
     Trainer,
     _compiled,
     annealed,
@@ -24,8 +26,9 @@ from understudy.training import (
     gradient,
     plain,
     staged,
+    steps,
 )
-from understudy.uncertainty import empirical_risk, rho
+from understudy.uncertainty import LOSSES, empirical_risk, rho
 
 
 @pytest.mark.parametrize(("penalty", "name"), [(bounded, "bounded"), (norm, "norm")])
@@ -33,24 +36,46 @@ from understudy.uncertainty import empirical_risk, rho
 def test_the_gradient_agrees_with_finite_differences(small, rng, penalty, name, lam):
     network, theta, S = small
     previous = theta + rng.normal(scale=0.1, size=theta.shape).astype(np.float32)
-    by_engine = np.asarray(gradient(network, penalty, *map(jnp.asarray, (theta, previous, lam, S.X, S.y))))
+    kind = Kind(network, LOSSES["rho"], penalty, 32)
+    by_engine = np.asarray(gradient(kind, *map(jnp.asarray, (theta, previous, lam, S.X, S.y))))
 
     def objective(theta):  # in float64, from the definitions
         difference = theta - previous
         memory = np.tanh(np.mean(difference**2)) if name == "bounded" else np.linalg.norm(difference)
         return empirical_risk(forward(network.layers(theta), S.X.astype(np.float64)), S.y) + lam * memory
 
-    theta, h = theta.astype(np.float64), 1e-6
+    np.testing.assert_allclose(by_engine, differences(objective, theta), atol=2e-6, rtol=1e-3)
+
+
+def test_the_gradient_of_cross_entropy_and_rehearsal_agrees_with_finite_differences(small, rng):
+    network, theta, S = small
+    rows = rng.normal(size=(20, network.d)).astype(np.float32)
+    before = network.probabilities(network.initial(rng), rows)
+    kind = Kind(network, LOSSES["cross-entropy"], bounded, 32)
+    rehearsed = jnp.asarray(rows), jnp.asarray(before)
+    by_engine = np.asarray(gradient(kind, *map(jnp.asarray, (theta, theta, 2.0, S.X, S.y)), rehearsed))
+
+    def objective(theta):
+        layers = network.layers(theta)
+        right = forward(layers, S.X.astype(np.float64))[np.arange(len(S)), S.y]
+        return -np.log(right).mean() - 2.0 * (before * np.log(forward(layers, rows.astype(np.float64)))).sum(1).mean()
+
+    np.testing.assert_allclose(by_engine, differences(objective, theta), atol=2e-6, rtol=1e-3)
+
+
+def differences(objective, theta, h=1e-6):
+    """The gradient of a function by central differences, in float64."""
+    theta = theta.astype(np.float64)
     steps = h * np.eye(len(theta))
-    by_differences = np.array([(objective(theta + step) - objective(theta - step)) / (2 * h) for step in steps])
-    np.testing.assert_allclose(by_engine, by_differences, atol=2e-6, rtol=1e-3)
+    return np.array([(objective(theta + step) - objective(theta - step)) / (2 * h) for step in steps])
 
 
 def test_the_gradient_is_not_lost_where_rho_is_tiny():
     network = MLP(1, (), 2)
     for gap in (10.0, 20.0):
         theta = jnp.array([0, 0, gap, 0])
-        found = gradient(network, bounded, theta, theta, 0.0, jnp.zeros((1, 1)), jnp.zeros(1, int))
+        kind = Kind(network, LOSSES["rho"], bounded, 32)
+        found = gradient(kind, theta, theta, 0.0, jnp.zeros((1, 1)), jnp.zeros(1, int))
         q = 1 / (1 + np.exp(gap))
         np.testing.assert_allclose(found[2:], [-2 * q * q * (1 - q), 2 * q * q * (1 - q)], rtol=1e-4)
 
@@ -207,3 +232,32 @@ def test_unbalanced_batches_follow_the_sample_set(rng):
         share[balanced] = network.probabilities(out.theta, X)[:, 1].mean()
     assert share[False] > 0.85
     assert share[True] < 0.75
+
+
+def test_a_number_of_steps_does_not_depend_on_the_number_of_points(small):
+    network, theta, S = small
+    train = Trainer(network, schedule=steps(1), decay=0.5, rate=1e-3)
+    for part in (S, S.where(np.arange(len(S)) < 5)):
+        moved = np.abs(train(theta, part, 0.0, 0).theta - theta)
+        assert (moved <= 1.01e-3 * (1 + 0.5 * np.abs(theta))).all()  # no further than a single step of Adam goes
+        assert moved.max() > 0.9e-3
+
+
+def test_rehearsal_holds_on_to_what_was_answered_where_there_are_no_points(rng):
+    network = MLP(1, (16,), 2)
+    line = np.linspace(-2, 2, 200, dtype=np.float32)[:, None]
+    everything = Samples(line, (line[:, 0] > 0).astype(np.int32))
+    learn = Trainer(network, schedule=steps(1500), loss="cross-entropy", rate=4e-3)
+    theta = learn(network.initial(rng), everything, 0.0, 0).theta
+    contrary = Samples(line[:20], np.ones(20, np.int32))  # the far left has changed its mind
+
+    def after(lam, rehearse=None):
+        train = replace(learn, rehearse=rehearse)
+        now = network.probabilities(train(theta, contrary, lam, 1).theta, line).argmax(axis=1)
+        return (now == everything.y)[40:].mean(), (now[:20] == 1).mean()
+
+    forgets, _ = after(0.0)
+    remembers, learns = after(3.0, lambda t: line[20:])
+    assert forgets < 0.7
+    assert remembers > 0.95
+    assert learns > 0.9

@@ -18,12 +18,12 @@ import numpy as np
 from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier
 from understudy.directory import claim, finished, open_run
-from understudy.drawing import POOL, balanced
+from understudy.drawing import FIRST, POLICIES, Seen, pool
 from understudy.encoding import Encoding
 from understudy.errors import SettingError, UnderstudyWarning
 from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
 from understudy.ledger import REPEAT, Ledger
-from understudy.memory import PENALTIES, Automatic, Fixed, Memory
+from understudy.memory import FUNCTION, PENALTIES, Automatic, Fixed, Memory, bounded
 from understudy.metrics import accuracy
 from understudy.original import Labels, Original, as_original, label_array
 from understudy.queries import Queries, check_fit
@@ -31,12 +31,12 @@ from understudy.result import Record, Repeats, Result, load
 from understudy.samples import Samples
 from understudy.selection import drop_compressed, keep_all, keep_fresh
 from understudy.sequential import Step, sequential
-from understudy.settings import Settings
+from understudy.settings import PRESETS, Settings
 from understudy.space import Space
 from understudy.training import Schedule, Train, Trained, Trainer
 
 # One stream of random numbers each, so that none depends on how much of another was used.
-_INITIAL, _DRAW, _HELD_OUT = 1, 2, 3
+_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES = 1, 2, 3, 4
 
 
 def copy_classifier(
@@ -51,14 +51,15 @@ def copy_classifier(
     target: float | None = None,
     certificate_n: int = 2000,
     confidence: float = 0.95,
-    delta: float = 1e-4,
-    keep: float = 0.2,
-    memory: str | float = "automatic",
-    penalty: str = "bounded",
+    preset: str = "default",
+    delta: float | None = None,
+    keep: float | None = None,
+    memory: str | float | None = None,
+    penalty: str | None = None,
     layers: Sequence[int] = PAPER_LAYERS,
     schedule: Schedule | int | None = None,
     seed: int = 0,
-    draw: str = "random",
+    draw: str | None = None,
     repeat: float = 0.02,
     decay: float | None = None,
     classes: Iterable[Any] | None = None,
@@ -79,18 +80,20 @@ def copy_classifier(
     target : stop as soon as the certificate's lower bound reaches this.
     certificate_n : queries on top of the budget, for rows that training never sees; 0 for no certificate.
     confidence : the certificate's.
+    preset : "default", or "paper" for the setting of the paper's experiments: what the parameters below are where they
+        are not given, and the loss, batches and step size of training.
     delta : points with uncertainty below this are dropped ("sequential" only).
-    keep : the most points kept, as a share of the training queries; the most uncertain stay ("sequential" only).
+    keep : the most points kept, as a share of the training queries ("sequential" only).
     memory : the weight of the memory term: "automatic", "none", or a fixed number ("sequential" only).
-    penalty : the memory term: "bounded" (tanh of the mean square) or "norm" (as printed in the paper).
+    penalty : the memory term: "function" (what the copy answers on rows that cost nothing), "bounded" (tanh of the mean
+        square between parameters) or "norm" (as printed in the paper).
     layers : the hidden layers of the network.
-    schedule : epochs per iteration (300, or 1000 for "one-shot", if not given), or a `training.Schedule` such as
-        `training.staged()`.
+    schedule : how long an iteration trains: a number of epochs, or a `training.Schedule` such as `training.steps(200)`.
     seed : same seed, same machine, same copy.
     classes : the labels the original may answer, where it does not say so itself.
-    draw : "random", or "balanced": after the first batch, rows that the copy takes for its classes in equal parts.
-    decay : how much weights shrink in a step of training, as a multiple of the step size (0.03, or 0.1 for "one-shot",
-        if not given).
+    draw : "random"; "margin": after the first batches, mostly rows on which the copy is least sure; or "balanced": rows
+        that the copy takes for its classes in equal parts.
+    decay : how much weights shrink in a step of training, as a multiple of the step size.
     repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
@@ -114,6 +117,7 @@ def copy_classifier(
         target,
         certificate_n,
         confidence,
+        preset,
         delta,
         keep,
         memory,
@@ -178,7 +182,7 @@ def describe(original: Original, space: Space, settings: Settings, test: int = 0
 
 
 class _NewLabelError(Exception):
-    """A label turned up that was not among the first answers; with a ledger, starting over costs nothing."""
+    """A label turned up that no earlier answer had, and that nobody declared."""
 
 
 @dataclass
@@ -193,49 +197,37 @@ class _Run:
     truth: tuple[np.ndarray, np.ndarray] | None
     ledger: Ledger | None = None
 
+    def __post_init__(self) -> None:
+        settings = self.settings
+        limits = {"training": settings.queries, "certificate": settings.certificate_n, REPEAT: settings.repeats}
+        self.queries = Queries(self.original, self.space, limits, self.ledger, settings.seed)
+        self.encoding = Encoding(self.space)
+        self.asked = Seen()
+        self.candidates: tuple[int, np.ndarray, np.ndarray] | None = None
+        self.spared: dict[int, float] = {}
+
     def steps(self) -> Generator[Record, None, Result]:
         """A record per iteration, then the result."""
-        clock = perf_counter()
-        while True:
-            try:
-                return (yield from self._attempt(clock))
-            except _NewLabelError:
-                assert self.ledger is not None
-                self.ledger.forget_rounds()
-
-    def _attempt(self, clock: float) -> Generator[Record, None, Result]:
-        settings, space = self.settings, self.space
-        limits = {"training": settings.queries, "certificate": settings.certificate_n, REPEAT: settings.repeats}
-        self.queries = Queries(self.original, space, limits, self.ledger, settings.seed)
-        self.encoding = Encoding(space)
+        clock, settings = perf_counter(), self.settings
         # The first answers come before the network, because they may be what tells the classes.
         measured = self._measured()
         first_rows, first = _together(self.queries.fresh("training", settings.batch, self._stream(_DRAW)))
-        rows = np.concatenate([measured[0], first_rows])
+        self.asked.add(first_rows)
+        self.latest = 0, self.encoding(first_rows), first
         answers = np.concatenate([measured[1], first]) if len(measured[1]) else first
         self.labels = self._known_labels(answers)
         self._warn_of_absent(answers)
-        repeats = self._repeat(rows, answers)
-        held_out = None
-        if settings.certificate_n:
-            held_out = HeldOut(self.encoding(measured[0]), self.labels.encode(measured[1]), self.labels)
-        network = MLP(self.encoding.width, tuple(settings.layers), len(self.labels))
-        policies = _policies(settings, network)
-        train = policies["train"] = Remembered(policies["train"], self.ledger)
-
-        def draw(t: int, theta: np.ndarray) -> Samples:
-            X, found = self._drawn(t, network, theta) if t else (self.encoding(first_rows), first)
-            return Samples(X, self._codes(found))
-
-        steps = sequential(draw, network.initial(self._stream(_INITIAL)), **policies)
+        repeats = self._repeat(np.concatenate([measured[0], first_rows]), answers)
+        held_out = self.encoding(measured[0])
         history: list[Record] = []
         stopped, proof = self.limited_by, None
-        for step in islice(steps, settings.iterations):
-            copy = CopyClassifier(network, step.theta, self.labels.classes, space)
-            if held_out is not None:
+        for step in islice(self._rounds(), settings.iterations):
+            copy = CopyClassifier(self.network, step.theta, self.labels.classes, self.space)
+            if settings.certificate_n:
                 look = step.t + 1 if settings.target else None
-                proof = held_out.certify(copy.decide(held_out.X), settings.confidence, look)
-            history.append(self._record(step, copy, proof, train.spared.get(step.t, 0.0)))
+                held = HeldOut(held_out, self.labels.encode(measured[1]), self.labels)
+                proof = held.certify(copy.decide(held_out), settings.confidence, look)
+            history.append(self._record(step, copy, proof))
             yield history[-1]
             if settings.target and proof and proof.lower >= settings.target:
                 stopped = "target"
@@ -244,14 +236,56 @@ class _Run:
             copy=copy,
             certificate=proof,
             history=history,
-            space=space,
+            space=self.space,
             settings=self.about,
             queries=self.queries.made,
             stopped=stopped,
-            seconds=perf_counter() - clock + sum(train.spared.values()),
+            seconds=perf_counter() - clock + sum(self.spared.values()),
             peak_mb=peak_mb(),
             repeats=repeats,
         )
+
+    def _rounds(self) -> Iterator[Step]:
+        """The loop. A label that comes late gives the copy one more output, and the loop goes on from where it was."""
+        self.network = MLP(self.encoding.width, tuple(self.settings.layers), len(self.labels))
+        theta = self.network.initial(self._stream(_INITIAL))
+        latest: Step | None = None
+        while True:
+            try:
+                for step in sequential(self._drawn, theta, after=latest, **self._policies()):
+                    latest = step
+                    yield step
+            except _NewLabelError:
+                assert latest is not None  # the first answers are known before the loop begins
+                latest = self._widened(latest)
+
+    def _widened(self, step: Step) -> Step:
+        """A step of a copy that knows the latest labels too."""
+        before, self.labels = self.labels, Labels([*self.labels.classes.tolist(), *self.latest[2].tolist()])
+        places = self.labels.encode(before.classes)
+        self.network, theta = self.network.widened(step.theta, places, len(self.labels))
+        return replace(step, S=Samples(step.S.X, places[step.S.y]), trained=step.trained._replace(theta=theta))
+
+    def _policies(self) -> dict[str, Any]:
+        """What the method named in the settings passes to the loop."""
+        network, settings, preset = self.network, self.settings, PRESETS[self.settings.preset]
+        train = Trainer(
+            network,
+            schedule=settings.schedule,  # type: ignore[arg-type]
+            penalty=PENALTIES.get(settings.penalty or "", bounded),
+            decay=preset.decay(network.d) if settings.decay is None else settings.decay,
+            seed=settings.seed,
+            **preset.training,
+        )
+        if settings.method != "sequential":
+            kept = keep_fresh if settings.method == "online" else keep_all
+            return {"select": kept, "memory": Fixed(0.0), "train": self._remembered(train)}
+        weight = settings.memory
+        memory: Memory = Automatic() if weight == "automatic" else Fixed(weight if isinstance(weight, float) else 0.0)
+        if settings.penalty == FUNCTION and weight not in ("none", 0.0):
+            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.most_kept)
+        select = drop_compressed(network, settings.delta or 0.0, settings.most_kept)
+        return {"select": select, "memory": memory, "train": self._remembered(train)}
 
     def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, purpose, t])
@@ -263,31 +297,65 @@ class _Run:
             return np.empty((0, self.space.d)), np.empty(0)
         return _together(self.queries.fresh("certificate", n, self._stream(_HELD_OUT)))
 
-    def _drawn(self, t: int, network: MLP, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _drawn(self, t: int, theta: np.ndarray) -> Samples:
+        """The points of iteration t; asked about once, however often the loop comes by."""
+        if self.latest[0] != t:
+            self.latest = t, *self._answered(t, theta)
+        _, X, found = self.latest
+        if self.original.declared is None and (self.labels.find(found) < 0).any():
+            raise _NewLabelError
+        return Samples(X, self.labels.encode(found))
+
+    def _answered(self, t: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The encoded rows of iteration t with their answers."""
-        n, rng = self.settings.batch, self._stream(_DRAW, t)
-        if self.settings.draw == "random" or self.original.stored is not None:
-            chunks = self.queries.fresh("training", n, rng)
+        n, draw = self.settings.batch, self.settings.draw or "random"
+        if draw == "random" or self.original.stored is not None:
+            chunks = self.queries.fresh("training", n, self._stream(_DRAW, t))
             return _together((self.encoding(rows), found) for rows, found in chunks)
-        candidates = self.space.sample(POOL * n, rng)
-        X = self.encoding(candidates)
-        chosen = balanced(network, theta, X, n)
-        return X[chosen], self.queries.ask("training", candidates[chosen])
+        rows, X = self._candidates(t)
+        if draw == "margin" and t * n < FIRST:
+            draw = "random"
+        distinct = self.asked.new(rows, at_least=n)
+        chosen = distinct[POLICIES[draw](self.network, theta, X[distinct], n)]
+        self.asked.add(rows[chosen])
+        return X[chosen], self.queries.ask("training", rows[chosen])
+
+    def _candidates(self, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that iteration t may ask about, and that cost nothing until it does; and the same encoded.
+
+        Those of an iteration are drawn once: where it asks, and where it remembers what it answered before.
+        """
+        if self.candidates is None or self.candidates[0] != t:
+            rows = self.space.sample(pool(self.settings.batch), self._stream(_CANDIDATES, t))
+            self.candidates = t, rows, self.encoding(rows)
+        return self.candidates[1:]
+
+    def _remembered(self, train: Train) -> Train:
+        """A training policy that takes rounds from the ledger where they were trained before, and else keeps them."""
+        ledger = self.ledger
+        if ledger is None:
+            return train
+
+        def remembered(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
+            known = ledger.round(t)
+            if known is not None:
+                found, about = known
+                self.spared[t] = about.pop("seconds")
+                return Trained(theta=found, **about)
+            clock = perf_counter()
+            trained = train(theta, S, lam, t)
+            about = {key: value for key, value in trained._asdict().items() if key != "theta"}
+            ledger.keep_round(t, trained.theta, {**about, "seconds": perf_counter() - clock})
+            return trained
+
+        return remembered
 
     def _known_labels(self, answers: np.ndarray) -> Labels:
-        """The labels declared; else those of the first answers, and of any later ones that the ledger has."""
-        labels = self.original.declared
-        if labels is None:
-            known = [] if self.ledger is None else self.ledger.labels
-            labels = Labels([*known, *dict.fromkeys(answers.tolist())])
+        """The labels declared; else those of the first answers, until others come."""
+        labels = self.original.declared or Labels(answers)
         if self.truth is not None and (labels.find(self.truth[1]) < 0).all():
             raise SettingError("test", f"labels among {labels}", f"labels such as {self.truth[1][0].item()!r}")
         return labels
-
-    def _codes(self, answers: np.ndarray) -> np.ndarray:
-        if self.ledger is not None and self.original.declared is None and (self.labels.find(answers) < 0).any():
-            raise _NewLabelError
-        return self.labels.encode(answers)
 
     def _repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
         """Ask about a share of the first rows again."""
@@ -324,7 +392,7 @@ class _Run:
             return
         warnings.warn(message, UnderstudyWarning, stacklevel=6)
 
-    def _record(self, step: Step, copy: CopyClassifier, proof: Certificate | None, spared: float) -> Record:
+    def _record(self, step: Step, copy: CopyClassifier, proof: Certificate | None) -> Record:
         return Record(
             iteration=step.t,
             queries=self.queries.made["training"],
@@ -337,32 +405,8 @@ class _Run:
             accuracy=None if self.truth is None else accuracy(self.truth[1], copy.classes[copy.decide(self.truth[0])]),
             moved=step.moved,
             epochs=step.trained.epochs,
-            seconds=step.seconds + spared,
+            seconds=step.seconds + self.spared.get(step.t, 0.0),
         )
-
-
-class Remembered:
-    """A training policy that takes rounds from the ledger where they were trained before, and else trains and keeps."""
-
-    def __init__(self, train: Train, ledger: Ledger | None):
-        self.train, self.ledger = train, ledger
-        self.spared: dict[int, float] = {}
-        """The seconds that remembered rounds took when they were trained."""
-
-    def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
-        """Fit the copy to S, or remember that it was."""
-        if self.ledger is None:
-            return self.train(theta, S, lam, t)
-        known = self.ledger.round(t)
-        if known is not None:
-            found, about = known
-            self.spared[t] = about.pop("seconds")
-            return Trained(theta=found, **about)
-        clock = perf_counter()
-        trained = self.train(theta, S, lam, t)
-        about = {key: value for key, value in trained._asdict().items() if key != "theta"}
-        self.ledger.keep_round(t, trained.theta, {**about, "seconds": perf_counter() - clock})
-        return trained
 
 
 def _together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -375,26 +419,6 @@ def peak_mb() -> float:
     """The most memory this process has held so far, in MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def _policies(settings: Settings, network: MLP) -> dict[str, Any]:
-    """What the method named in the settings passes to the loop."""
-    train = Trainer(
-        network,
-        schedule=settings.schedule,  # type: ignore[arg-type]
-        penalty=PENALTIES[settings.penalty],
-        decay=settings.decay or 0.0,
-        seed=settings.seed,
-    )
-    if settings.method == "sequential":
-        fixed = 0.0 if isinstance(settings.memory, str) else settings.memory
-        memory: Memory = Automatic() if settings.memory == "automatic" else Fixed(fixed)
-        return {
-            "select": drop_compressed(network, settings.delta, settings.most_kept),
-            "memory": memory,
-            "train": train,
-        }
-    return {"select": keep_fresh if settings.method == "online" else keep_all, "memory": Fixed(0.0), "train": train}
 
 
 def _check_test(test: Any, space: Space) -> tuple[np.ndarray, np.ndarray]:

@@ -109,10 +109,11 @@ class SequentialCopy(_Copy):
         iterations: int | None = None,
         budget: int | None = None,
         target: float | None = None,
-        delta: float = 1e-4,
-        keep: float = 0.2,
-        memory: str | float = "automatic",
-        penalty: str = "bounded",
+        preset: str = "default",
+        delta: float | None = None,
+        keep: float | None = None,
+        memory: str | float | None = None,
+        penalty: str | None = None,
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
         decay: float | None = None,
@@ -125,6 +126,7 @@ class SequentialCopy(_Copy):
         self.iterations = iterations
         self.budget = budget
         self.target = target
+        self.preset = preset
         self.delta = delta
         self.keep = keep
         self.memory = memory
@@ -147,6 +149,7 @@ class SinglePassCopy(_Copy):
         *,
         space: Space | None = None,
         budget: int = 3000,
+        preset: str = "default",
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
         decay: float | None = None,
@@ -156,6 +159,7 @@ class SinglePassCopy(_Copy):
         self.original = original
         self.space = space
         self.budget = budget
+        self.preset = preset
         self.layers = layers
         self.schedule = schedule
         self.decay = decay
@@ -177,6 +181,7 @@ class OnlineCopy(_Copy):
         iterations: int | None = None,
         budget: int | None = None,
         target: float | None = None,
+        preset: str = "default",
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
         decay: float | None = None,
@@ -189,6 +194,7 @@ class OnlineCopy(_Copy):
         self.iterations = iterations
         self.budget = budget
         self.target = target
+        self.preset = preset
         self.layers = layers
         self.schedule = schedule
         self.decay = decay

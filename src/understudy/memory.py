@@ -1,7 +1,8 @@
-"""The memory term lambda * penalty(theta - theta'), which keeps what was dropped from being forgotten.
+"""The memory term lambda * penalty, which keeps what was dropped from being forgotten.
 
 A weight policy has the `initial` lambda and maps (lambda, |S_t|, |S_{t-1}|) to the next one. A penalty maps the
-difference to the previous parameters to a number that is 0 at 0.
+difference to the previous parameters to a number that is 0 at 0. There is one more, `FUNCTION`, which does not compare
+parameters but what they answer on rows of the space, which cost nothing: see `training.Trainer`.
 """
 
 from __future__ import annotations
@@ -73,3 +74,4 @@ def bounded(difference: Any) -> Any:
 
 
 PENALTIES: dict[str, Penalty] = {"bounded": bounded, "norm": norm}
+FUNCTION = "function"

@@ -29,7 +29,9 @@ def keep_fresh(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
 def drop_compressed(network: MLP, delta: float, most: int | None = None) -> Select:
     """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta.
 
-    If these are more than `most`, delta is raised for this once: the most uncertain stay.
+    If these are more than `most`, half of the places go to the most uncertain, and the other half to points spread
+    evenly over the rest of the ranking: the most uncertain alone are mistakes and oddities, from which no copy learns
+    what is usual.
     """
 
     def select(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
@@ -37,8 +39,11 @@ def drop_compressed(network: MLP, delta: float, most: int | None = None) -> Sele
         uncertainty = rho(network.probabilities(theta, pool.X), pool.y)
         keep = uncertainty >= delta
         if most is not None and keep.sum() > most:
+            ranking = np.argsort(-uncertainty, kind="stable")[: keep.sum()]
+            half = most - most // 2
+            spread = np.linspace(half, len(ranking) - 1, most - half).astype(int)
             keep = np.zeros(len(pool), bool)
-            keep[np.argpartition(-uncertainty, most)[:most]] = True
+            keep[ranking[:half]] = keep[ranking[spread]] = True
         return pool.where(keep)
 
     return select

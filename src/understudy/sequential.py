@@ -47,18 +47,27 @@ class Step:
 
 
 def sequential(
-    draw: Callable[[int, np.ndarray], Samples], theta: np.ndarray, *, select: Select, memory: Memory, train: Train
+    draw: Callable[[int, np.ndarray], Samples],
+    theta: np.ndarray,
+    *,
+    select: Select,
+    memory: Memory,
+    train: Train,
+    after: Step | None = None,
 ) -> Iterator[Step]:
     """Yield one step per iteration, for as long as the consumer asks.
 
     `draw(t, theta)` gives the n freshly drawn and labelled points of iteration t, which may depend on the copy so far;
-    theta is where training starts.
+    theta is where training starts. `after` an earlier step, the loop goes on from there.
     """
-    clock = perf_counter()
-    S, lam = draw(0, theta), memory.initial
-    trained = train(theta, S, 0.0, 0)
-    yield Step(0, S, 0.0, trained, 0, _distance(trained.theta, theta), perf_counter() - clock)
-    for t in count(1):
+    if after is None:
+        clock = perf_counter()
+        S = draw(0, theta)
+        trained = train(theta, S, 0.0, 0)
+        after = Step(0, S, 0.0, trained, 0, _distance(trained.theta, theta), perf_counter() - clock)
+        yield after
+    S, trained, lam = after.S, after.trained, after.lam if after.t else memory.initial
+    for t in count(after.t + 1):
         clock = perf_counter()
         theta, S_before, fresh = trained.theta, S, draw(t, trained.theta)
         S = select(theta, S_before, fresh)  # Algorithm 2

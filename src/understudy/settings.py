@@ -11,14 +11,58 @@ from understudy import checks
 from understudy.drawing import DRAWS
 from understudy.errors import SettingError
 from understudy.hypothesis.mlp import PAPER_LAYERS
-from understudy.memory import LARGEST, PENALTIES
-from understudy.training import Schedule, annealed
+from understudy.memory import FUNCTION, LARGEST, PENALTIES
+from understudy.training import Schedule, annealed, plain, steps
 
 FAMILIES = ("mlp",)
 METHODS = ("sequential", "pure", "one-shot", "online")
 SHARE = "a share from 0 to below 1"
-# Epochs and decay of an iteration, unless said otherwise: of one that is the only one, and of one among many.
-ALONE, AMONG_MANY = (1000, 0.1), (300, 0.03)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What settings are, unless said otherwise."""
+
+    draw: str
+    delta: float
+    keep: float
+    penalty: str
+    schedule: Schedule
+    """Of an iteration among many."""
+    alone: Schedule
+    """Of an iteration that is the only one."""
+    training: dict[str, Any]
+    """The loss, the size and kind of batches, and the step size, as `Trainer` takes them."""
+
+    def decay(self, inputs: int) -> float:
+        """How much weights shrink: more in a network with more inputs, which has more of them to bend to a point."""
+        return 0.0 if self.training["loss"] == "rho" else min(0.02 * inputs, 0.2)
+
+
+PRESETS = {
+    # Measured on half of the paper's problems: docs/choices.md has what each part brings.
+    "default": Preset(
+        draw="margin",
+        delta=1e-3,
+        keep=0.2,
+        penalty=FUNCTION,
+        schedule=steps(200),
+        alone=steps(10_000),
+        training={"loss": "cross-entropy", "batch": 128, "balanced": False, "rate": 4e-3},
+    ),
+    # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
+    "paper": Preset(
+        draw="random",
+        delta=1e-6,
+        keep=1.0,
+        penalty="bounded",
+        schedule=plain(1000),
+        alone=plain(1000),
+        training={"loss": "rho", "batch": 32, "balanced": True, "rate": 5e-4},
+    ),
+}
+# The weight of the memory term: the paper's rule for distances between parameters, this for answers.
+FUNCTION_WEIGHT = 3.0
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 
 
@@ -34,14 +78,15 @@ class Settings:
     target: float | None = None
     certificate_n: int = 2000
     confidence: float = 0.95
-    delta: float = 1e-4
-    keep: float = 0.2
-    memory: str | float = "automatic"
-    penalty: str = "bounded"
+    preset: str = "default"
+    delta: float | None = None
+    keep: float | None = None
+    memory: str | float | None = None
+    penalty: str | None = None
     layers: Sequence[int] = PAPER_LAYERS
     schedule: Schedule | int | None = None
     seed: int = 0
-    draw: str = "random"
+    draw: str | None = None
     repeat: float = 0.02
     decay: float | None = None
 
@@ -49,7 +94,26 @@ class Settings:
         """The same settings with every default filled in; the first thing wrong with them is an error."""
         checks.choice("method", self.method, METHODS)
         checks.choice("to", self.to, FAMILIES)
-        checks.choice("penalty", self.penalty, tuple(PENALTIES))
+        checks.choice("preset", self.preset, tuple(PRESETS))
+        return self._filled()._checked()
+
+    def _filled(self) -> Settings:
+        """With what was left to the preset."""
+        preset, alone = PRESETS[self.preset], self.method == "one-shot"
+        penalty = self.penalty or preset.penalty
+        weight = FUNCTION_WEIGHT if penalty == FUNCTION else "automatic"
+        return replace(
+            self,
+            draw=self.draw or (preset.draw if self.method in ("sequential", "pure") else "random"),
+            delta=preset.delta if self.delta is None else self.delta,
+            keep=preset.keep if self.keep is None else self.keep,
+            penalty=penalty,
+            memory=weight if self.memory is None else self.memory,
+            schedule=(preset.alone if alone else preset.schedule) if self.schedule is None else self.schedule,
+        )
+
+    def _checked(self) -> Settings:
+        checks.choice("penalty", self.penalty, (*PENALTIES, FUNCTION))
         checks.choice("draw", self.draw, DRAWS)
         if self.draw != "random" and self.method == "one-shot":
             raise SettingError("draw", "'random' for the method one-shot", repr(self.draw), "it draws only once")
@@ -66,10 +130,10 @@ class Settings:
             delta=checks.number("delta", self.delta, "a number from 0 to below 1", 0, 1),
             memory=self.memory if named else checks.number("memory", self.memory, MEMORY, 0, LARGEST),
             layers=_layers(self.layers),
-            schedule=_schedule(self._epochs if self.schedule is None else self.schedule),
+            schedule=_schedule(self.schedule),
             seed=checks.count("seed", self.seed, 0),
             keep=checks.number("keep", self.keep, "a share above 0, up to 1", nextafter(0, 1), nextafter(1, 2)),
-            decay=checks.number("decay", self._decay if self.decay is None else self.decay, SHARE, 0, 1),
+            decay=None if self.decay is None else checks.number("decay", self.decay, SHARE, 0, 1),
             repeat=checks.number("repeat", self.repeat, SHARE, 0, 1),
         )
 
@@ -96,17 +160,9 @@ class Settings:
         return self.batch * (self.iterations or 0)
 
     @property
-    def _epochs(self) -> int:
-        return (ALONE if self.method == "one-shot" else AMONG_MANY)[0]
-
-    @property
-    def _decay(self) -> float:
-        return (ALONE if self.method == "one-shot" else AMONG_MANY)[1]
-
-    @property
     def most_kept(self) -> int:
         """The most points that checked settings keep: a share of the training queries, but at least a batch."""
-        return max(self.batch, round(self.keep * self.queries))
+        return max(self.batch, round((self.keep or 0.0) * self.queries))
 
     @property
     def repeats(self) -> int:
@@ -144,4 +200,5 @@ def _schedule(schedule: Any) -> Schedule:
         checks.count("schedule.capacity", schedule.capacity, 1, 2**30),
         checks.count("schedule.look_every", schedule.look_every, 1, 2**30),
         bool(schedule.anneal),
+        checks.count("schedule.steps", schedule.steps, 0, 2**30),
     )

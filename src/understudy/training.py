@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from understudy.errors import SettingError
-from understudy.hypothesis.mlp import MLP, forward
+from understudy.hypothesis.mlp import MLP, forward, scores
 from understudy.memory import Penalty, bounded
 from understudy.samples import Samples
-from understudy.uncertainty import empirical_risk, rho_squared
+from understudy.uncertainty import LOSSES, divergence, rho_squared
 
 # Sample sets are padded to this size times a power of two, so that a growing set compiles a handful of programs.
 SMALLEST_BUCKET = 512
@@ -32,7 +33,8 @@ class Schedule(NamedTuple):
     Stage k trains until the risk falls below its bound eps_k, or its capacity Omega_k (in epochs) is used up. Then the
     bound halves towards `epsilon`, the capacity doubles, and a new stage starts from where the last one ended. A round
     ends when the risk is below `epsilon`, or after `epochs` in all. With `anneal`, the step size falls to zero over
-    those epochs, by a cosine; else it is constant.
+    those epochs, by a cosine; else it is constant. An epoch is a pass over the sample set, unless `steps` says how many
+    steps it has.
     """
 
     epochs: int
@@ -41,6 +43,7 @@ class Schedule(NamedTuple):
     capacity: int = 2**30
     look_every: int = 2**30
     anneal: bool = False
+    steps: int = 0
 
 
 def plain(epochs: int = 1000) -> Schedule:
@@ -49,11 +52,16 @@ def plain(epochs: int = 1000) -> Schedule:
 
 
 def annealed(epochs: int = 1000) -> Schedule:
-    """The default: a fixed number of epochs, with a step size that falls to zero over them.
+    """A fixed number of epochs, with a step size that falls to zero over them.
 
     A constant step leaves each round wherever its last noisy step landed; docs/choices.md has what that costs.
     """
     return Schedule(epochs, anneal=True)
+
+
+def steps(n: int) -> Schedule:
+    """A fixed number of steps, whatever the number of points: a round costs the same early and late in a run."""
+    return Schedule(1, anneal=True, steps=n)
 
 
 def staged(
@@ -63,7 +71,7 @@ def staged(
     return Schedule(epochs, epsilon, bound, capacity, look_every)
 
 
-DEFAULT_SCHEDULE = annealed()
+PLAIN = plain()
 
 
 class Trained(NamedTuple):
@@ -89,27 +97,35 @@ class Trainer:
 
     With lam = 0 this is Algorithm 3. In a balanced batch every class present in S is equally likely, whatever its
     share. Adam starts afresh in every stage. With `decay`, every step also shrinks theta by that share of its size.
+
+    With `rehearse`, which gives unlabelled rows for round t, the memory term is not a distance between parameters but
+    between what they answer: lam * the divergence on those rows of f_C(theta) from f_C(theta_{t-1}).
     """
 
     network: MLP
-    schedule: Schedule = DEFAULT_SCHEDULE
+    schedule: Schedule = PLAIN
     penalty: Penalty = bounded
+    rehearse: Callable[[int], np.ndarray] | None = None
+    loss: str = "rho"
     batch: int = 32
     balanced: bool = True
     rate: float = 5e-4
     adam_epsilon: float = 1e-8
     decay: float = 0.0
     seed: int = 0
+    room: int = 0
+    """How many points the sample set may grow to, where that is known: what is compiled for it serves all rounds."""
 
     def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
         """Fit the copy to S, from theta."""
         if len(S) == 0:  # everything is compressed: nothing to learn
             return Trained(theta, 0.0, 0.0, 0, 0)
-        if self.schedule.epochs * -(-len(S) // self.batch) >= 2**31:
-            found = f"{self.schedule.epochs} epochs of {len(S)} points"
+        if self.schedule.epochs * (self.schedule.steps or -(-len(S) // self.batch)) >= 2**31:
+            found = f"{self.schedule.epochs} epochs of {self.schedule.steps or len(S)}"
             raise SettingError("schedule", "fewer than 2**31 steps a round", found, "train for fewer epochs")
         order = np.argsort(S.y, kind="stable")
-        X, y = np.zeros((bucket(len(S)), S.X.shape[1]), np.float32), np.zeros(bucket(len(S)), np.int32)
+        size = bucket(max(len(S), self.room))
+        X, y = np.zeros((size, S.X.shape[1]), np.float32), np.zeros(size, np.int32)
         np.take(S.X, order, axis=0, out=X[: len(S)])
         y[: len(S)] = S.y[order]
         counts = np.bincount(S.y, minlength=self.network.n_c) if self.balanced else np.array([len(S)])
@@ -117,9 +133,9 @@ class Trainer:
         adam = (np.float32(self.rate), np.float32(self.adam_epsilon), np.float32(self.decay))
         program = _compiled()
         end = program(
-            self.network, self.penalty, self.batch,
-            theta, X, y, np.int32(len(S)), Groups.of(counts, self.network.n_c), np.float32(lam), key, adam,
-            _numbers(self.schedule),
+            Kind(self.network, LOSSES[self.loss], self.penalty, self.batch),
+            theta, X, y, np.int32(len(S)), Groups.of(counts, self.network.n_c),
+            None if self.rehearse is None else self.rehearse(t), np.float32(lam), key, adam, _numbers(self.schedule),
         )  # fmt: skip
         if not np.isfinite(end.risk):
             hint = "lower memory, or the step size, or describe the inputs in a space of their own scale"
@@ -165,15 +181,45 @@ def draw_rows(key: Any, groups: Groups, shape: tuple[int, ...]) -> Any:
     return groups.starts[group] + (row % groups.counts[group]).astype(jnp.int32)
 
 
-def gradient(network: MLP, penalty: Penalty, theta: Any, previous: Any, lam: Any, x: Any, y: Any) -> Any:
-    """The gradient of R_emp over a batch plus lam * penalty(theta - previous)."""
+def draw_any(key: Any, n: int, shape: tuple[int, ...]) -> Any:
+    """Row numbers below n, each equally likely; the key may have been used to draw rows of batches with."""
     import jax
     import jax.numpy as jnp
 
+    return (jax.random.bits(jax.random.fold_in(key, 1), shape, jnp.uint32) % n).astype(jnp.int32)
+
+
+class Kind(NamedTuple):
+    """What a training round is compiled for, beside the sizes of what it is given."""
+
+    network: MLP
+    loss: Callable[[Any, Any], Any]
+    penalty: Penalty
+    batch: int
+
+
+def gradient(
+    kind: Kind, theta: Any, previous: Any, lam: Any, x: Any, y: Any, rehearsed: tuple[Any, Any] | None = None
+) -> Any:
+    """The gradient of the loss over a batch plus the memory term.
+
+    The memory term is lam * penalty(theta - previous), or, where rows and what the copy answered to them before are
+    given, lam * the divergence from those answers.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def objective(layers: Any) -> Any:
+        if rehearsed is None:
+            return kind.loss(scores(layers, x, _product), y)
+        rows, before = rehearsed
+        found = scores(layers, jnp.concatenate([x, rows]), _product)  # one pass through the network for both
+        return kind.loss(found[: len(y)], y) + lam * divergence(found[len(y) :], before)
+
     # With respect to the layers, not the flat vector: the transpose of a slice is a pad of the whole vector.
-    layers = jax.grad(lambda layers: empirical_risk(forward(layers, x, _product), y))(network.layers(theta))
+    layers = jax.grad(objective)(kind.network.layers(theta))
     flat = jnp.concatenate([part.ravel() for part in jax.tree.leaves(layers)])
-    return flat + lam * jax.grad(penalty)(theta - previous)
+    return flat if rehearsed is not None else flat + lam * jax.grad(kind.penalty)(theta - previous)
 
 
 def _product(x: Any, weights: Any) -> Any:
@@ -202,7 +248,7 @@ def evaluate(network: MLP, theta: Any, X: Any, y: Any, n: Any) -> tuple[Any, Any
 
 def _numbers(schedule: Schedule) -> Schedule:
     """The schedule as numbers that the compiled program takes, so that changing it compiles nothing."""
-    kinds: Any = (np.int32, np.float32, np.float32, np.int32, np.int32, np.float32)
+    kinds: Any = (np.int32, np.float32, np.float32, np.int32, np.int32, np.float32, np.int32)
     return Schedule(*(kind(value) for kind, value in zip(kinds, schedule, strict=True)))
 
 
@@ -228,7 +274,7 @@ def _compiled() -> Any:
     import jax
 
     _use_compilation_cache()
-    return jax.jit(_round, static_argnums=(0, 1, 2))
+    return jax.jit(_round, static_argnums=0)
 
 
 def _use_compilation_cache() -> None:
@@ -246,19 +292,23 @@ def _use_compilation_cache() -> None:
 
 
 def _round(
-    network: MLP, penalty: Penalty, batch: int,
-    theta: Any, X: Any, y: Any, n: Any, groups: Groups, lam: Any, key_data: Any, adam: tuple[Any, Any, Any],
+    kind: Kind,
+    theta: Any, X: Any, y: Any, n: Any, groups: Groups, rehearsal: Any, lam: Any, key_data: Any, adam: tuple[Any, ...],
     schedule: Schedule,
 ) -> _Stage:  # fmt: skip
-    """One round of training: looks at the risk, between them blocks of steps, until the schedule says stop."""
+    """One round of training: looks at the risk, between them blocks of steps, until the schedule says stop.
+
+    `rehearsal` is the rows to remember the previous answers on, or None.
+    """
     import jax
     import jax.numpy as jnp
     from jax import lax
 
-    previous = theta
+    previous, batch = theta, kind.batch
+    before = None if rehearsal is None else forward(kind.network.layers(theta), rehearsal)
     rate, adam_epsilon, decay = adam
     key = jax.random.wrap_key_data(key_data, impl="threefry2x32")  # whatever the user's default is
-    steps_per_epoch = (n + batch - 1) // batch
+    steps_per_epoch = jnp.where(schedule.steps > 0, schedule.steps, (n + batch - 1) // batch)
 
     def step_sizes(in_stage: Any, in_round: Any) -> Any:
         """Adam's corrected step sizes for a block, after so many steps in the stage and in the round."""
@@ -268,10 +318,11 @@ def _round(
         annealed = 1 - schedule.anneal * (0.5 - 0.5 * jnp.cos(jnp.pi * progress))
         return annealed * rate * jnp.sqrt(1 - 0.999**k) / (1 - 0.9**k)
 
-    def step(rows: Any, sizes: Any, i: Any, state: Any) -> Any:
+    def step(rows: Any, old: Any, sizes: Any, i: Any, state: Any) -> Any:
         """One step of Adam."""
         theta, m, v = state
-        g = gradient(network, penalty, theta, previous, lam, X[rows[i]], y[rows[i]])
+        rehearsed = None if before is None else (rehearsal[old[i]], before[old[i]])
+        g = gradient(kind, theta, previous, lam, X[rows[i]], y[rows[i]], rehearsed)
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g * g
         return theta - sizes[i] * (m / (jnp.sqrt(v) + adam_epsilon) + decay * theta), m, v
@@ -284,13 +335,15 @@ def _round(
         look_key = jax.random.fold_in(key, stage.looks)
 
         def run_block(b: Any, state: Any) -> Any:
-            rows = draw_rows(jax.random.fold_in(look_key, b), groups, (BLOCK, batch))
+            block_key = jax.random.fold_in(look_key, b)
+            rows = draw_rows(block_key, groups, (BLOCK, batch))
+            old = None if rehearsal is None else draw_any(block_key, len(rehearsal), (BLOCK, batch))
             sizes = step_sizes(*(done * steps_per_epoch + b * BLOCK for done in (stage.used, stage.epochs)))
-            return lax.fori_loop(0, jnp.minimum(BLOCK, steps - b * BLOCK), partial(step, rows, sizes), state)
+            return lax.fori_loop(0, jnp.minimum(BLOCK, steps - b * BLOCK), partial(step, rows, old, sizes), state)
 
         blocks = (steps + BLOCK - 1) // BLOCK
         theta, m, v = lax.fori_loop(0, blocks, run_block, (stage.theta, stage.m, stage.v))
-        risk, mean_rho = evaluate(network, theta, X, y, n)
+        risk, mean_rho = evaluate(kind.network, theta, X, y, n)
         used = stage.used + epochs
         done = (risk < stage.bound) | (used >= stage.capacity)
         return _Stage(
@@ -311,6 +364,6 @@ def _round(
         return (stage.risk >= schedule.epsilon) & (stage.epochs < schedule.epochs)
 
     none, zero = jnp.zeros_like(theta), jnp.int32(0)
-    risk, mean_rho = evaluate(network, theta, X, y, n)
+    risk, mean_rho = evaluate(kind.network, theta, X, y, n)
     start = _Stage(theta, none, none, zero, schedule.bound, schedule.capacity, zero, zero, zero, risk, mean_rho)
     return lax.while_loop(unfinished, look, start)

@@ -6,6 +6,7 @@ from 1 would lose everything below 1e-7 in float32, and the thresholds of the pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,39 @@ def empirical_risk(p: Any, y: Any) -> Any:
     """R_emp: the mean of rho^2 over a sample set; 0 over an empty one, where nothing is left to learn."""
     n = p.shape[0]
     return p.__array_namespace__().sum(rho_squared(p, y)) / max(n, 1)
+
+
+def squared(scores: Any, y: Any) -> Any:
+    """The paper's loss: R_emp of the class probabilities that these scores stand for."""
+    return empirical_risk(softmax(scores), y)
+
+
+def cross_entropy(scores: Any, y: Any) -> Any:
+    """The mean of -log f_C(z)_y.
+
+    Where a copy is confidently wrong, the gradient of rho^2 vanishes; that of the logarithm is largest there.
+    """
+    import jax.numpy as jnp
+
+    return jnp.mean(_log_sum(scores) - jnp.take_along_axis(scores, y[:, None], axis=-1)[:, 0])
+
+
+def divergence(scores: Any, p: Any) -> Any:
+    """The mean cross-entropy to class probabilities p: least where the scores stand for p themselves."""
+    import jax.numpy as jnp
+
+    return jnp.mean(_log_sum(scores) - jnp.sum(p * scores, axis=-1))
+
+
+def _log_sum(scores: Any) -> Any:
+    """log of the sum of exp(scores) of every row."""
+    import jax.numpy as jnp
+
+    largest = _constant(jnp.max(scores, axis=-1))
+    return largest + jnp.log(jnp.sum(jnp.exp(scores - largest[:, None]), axis=-1))
+
+
+LOSSES: dict[str, Callable[[Any, Any], Any]] = {"cross-entropy": cross_entropy, "rho": squared}
 
 
 def _constant(x: Any) -> Any:

@@ -14,7 +14,7 @@ import click
 from understudy.cli.original import opened, original_options
 from understudy.drawing import DRAWS
 from understudy.errors import OriginalError, SettingError
-from understudy.settings import FAMILIES, METHODS, Settings
+from understudy.settings import FAMILIES, METHODS, PRESETS, Settings
 
 if TYPE_CHECKING:
     from understudy.original import Original
@@ -38,9 +38,16 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
 @click.option(
     "--certificate-n", type=int, default=Settings.certificate_n, show_default=True, help="Held-out queries, on top."
 )
-@click.option("--delta", type=float, default=Settings.delta, show_default=True, help="Drop points with rho below this.")
-@click.option("--keep", type=float, default=Settings.keep, show_default=True, help="The most points kept, as a share.")
-@click.option("--draw", type=click.Choice(DRAWS), default=Settings.draw, show_default=True, help="Which rows to ask.")
+@click.option(
+    "--preset",
+    type=click.Choice(tuple(PRESETS)),
+    default=Settings.preset,
+    show_default=True,
+    help="What settings are where they are not given.",
+)
+@click.option("--delta", type=float, help=f"Drop points with rho below this.  [default: {PRESETS['default'].delta}]")
+@click.option("--keep", type=float, help=f"The most points kept, as a share.  [default: {PRESETS['default'].keep}]")
+@click.option("--draw", type=click.Choice(DRAWS), help=f"Which rows to ask.  [default: {PRESETS['default'].draw}]")
 @click.option(
     "--repeat", type=float, default=Settings.repeat, show_default=True, help="The share of queries asked again."
 )

@@ -64,6 +64,14 @@ class MLP:
             at += a * b + b
         return layers
 
+    def widened(self, theta: np.ndarray, places: np.ndarray, n_c: int) -> tuple[MLP, np.ndarray]:
+        """The same with n_c outputs, of which `places` are those it had; the others start at nothing."""
+        *hidden, (weights, biases) = self.layers(theta)
+        wider = np.zeros((len(weights), n_c), np.float32), np.zeros(n_c, np.float32)
+        wider[0][:, places], wider[1][places] = weights, biases
+        parts = [part.ravel() for layer in (*hidden, wider) for part in layer]
+        return MLP(self.d, self.hidden, n_c), np.concatenate(parts)
+
     def probabilities(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
         """f_C(z, theta) for every row, in NumPy, a chunk of rows at a time."""
         layers = self.layers(theta)
@@ -75,8 +83,13 @@ class MLP:
 
 def forward(layers: list[tuple[Any, Any]], x: Any, product: Callable[[Any, Any], Any] = matmul) -> Any:
     """Class probabilities of rows x under these layers; `product` multiplies rows by weights."""
+    return softmax(scores(layers, x, product))
+
+
+def scores(layers: list[tuple[Any, Any]], x: Any, product: Callable[[Any, Any], Any] = matmul) -> Any:
+    """What the last layer says of every class, before the softmax."""
     xp = x.__array_namespace__()
     for weights, biases in layers[:-1]:
         x = xp.maximum(product(x, weights) + biases, 0.0)
     weights, biases = layers[-1]
-    return softmax(product(x, weights) + biases)
+    return product(x, weights) + biases

@@ -69,8 +69,8 @@ class Labels:
 class Original:
     """A classifier that may only be asked for hard labels.
 
-    `predict` takes rows and gives one label per row. `classes` declares the labels it may answer; undeclared, those of
-    a run's first answers are taken to be all of them.
+    `predict` takes rows and gives one label per row. `classes` declares the labels it may answer; undeclared, they are
+    those that it answers.
 
     What a run needs to know to ask well: `request_rows`, the most rows it takes at once; `concurrency`, how many such
     requests it may have at the same time (above 1, `predict` is called from several threads); `fingerprint`, what tells
