@@ -1,6 +1,7 @@
 """copy_classifier from outside: what it does, and what it says when it cannot."""
 
 import warnings
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,11 @@ from understudy.errors import (
     UnderstudyError,
     UnderstudyWarning,
 )
+from understudy.hypothesis.mlp import MLP
+from understudy.memory import Automatic, bounded
+from understudy.samples import Samples
+from understudy.selection import drop_compressed
+from understudy.training import Trainer, plain
 
 QUICK = {"budget": 300, "schedule": 40, "certificate_n": 400}
 PLANE = us.Space.normal(2)
@@ -47,6 +53,22 @@ def test_dropping_pays_and_memory_is_automatic():
     for t in range(2, 12):
         assert lam[t] == pytest.approx(lam[t - 1] / 2 if kept[t] >= kept[t - 1] else 1.5 * lam[t - 1])
     assert result.stopped == "iterations"
+
+
+def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
+    result = us.copy_classifier(disc, PLANE, iterations=4, preset="paper", certificate_n=0, repeat=0, seed=7)
+    network = MLP(2, (64, 32, 10), 2)
+    rows = [PLANE.sample(100, np.random.default_rng([7, 2, t])) for t in range(4)]
+    steps = us.sequential(
+        lambda t, theta: Samples(rows[t].astype(np.float32), disc(rows[t]).astype(np.int32)),
+        network.initial(np.random.default_rng([7, 1, 0])),
+        select=drop_compressed(network, 1e-6),
+        memory=Automatic(initial=0.5),
+        train=Trainer(network, plain(1000), bounded, loss="rho", batch=32, balanced=True, rate=5e-4, seed=7),
+    )
+    *_, last = islice(steps, 4)
+    np.testing.assert_array_equal(result.copy.theta, last.theta)
+    assert result.kept == len(last.S)
 
 
 def test_no_more_points_are_kept_than_a_share_of_the_queries():
