@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,14 +55,14 @@ class _Asked:
         self.original, self.rows_of, self.journal = original, rows_of, journal
 
     def one_by_one(self, parts: list[Part]) -> None:
-        announced: deque[tuple[Part, Any]] = deque()
-        waiting, ahead = iter(parts), 1  # the first alone, as it is waited for, then more and more
-        for _ in parts:
-            while len(announced) < ahead and (following := next(waiting, None)) is not None:
-                announced.append((following, self.journal.announce(following)))
+        following = ((part, self.journal.announce(part)) for part in parts)
+        announced, ahead = deque(islice(following, 1)), 1  # the first alone, as it is waited for, then more and more
+        while announced:
             part, ticket = announced.popleft()
+            self.journal.ready(ticket)
             ahead = min(ahead + 1, AHEAD)
-            if error := self.send(part, ticket):
+            announced.extend(islice(following, ahead - len(announced)))  # written down while this one is asked
+            if error := self.put(part, ticket):
                 self.halve(part, error)
 
     def several_at_once(self, parts: list[Part]) -> None:
@@ -91,8 +92,12 @@ class _Asked:
             self.several_at_once(list(waiting))
 
     def send(self, part: Part, ticket: Any) -> OriginalError | None:
-        """Send an announced request and write down what came of it; gives the error, if it failed."""
+        """Send a request once its announcement is safe; gives the error, if it failed."""
         self.journal.ready(ticket)
+        return self.put(part, ticket)
+
+    def put(self, part: Part, ticket: Any) -> OriginalError | None:
+        """Ask, and write down what came of it; gives the error, if it failed."""
         return self.settle(ticket, lambda: self.original.answer(self.rows_of(part)))
 
     def settle(self, ticket: Any, answer: Callable[[], np.ndarray]) -> OriginalError | None:
