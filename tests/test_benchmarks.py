@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
@@ -34,3 +36,11 @@ def test_spirals():
 def test_scale():
     small, large = json.loads(run("scale.py", "--quick", "--json"))
     assert (small["kept"], large["kept"]) == (1000, 2000)
+
+
+def test_sweep():
+    pytest.importorskip("distributed")
+    small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]
+    document = json.loads(run("sweep.py", *small, "--json"))
+    assert [row["workers"] for row in document["rows"]] == [1, 2]
+    assert document["ratio"] > 0

@@ -145,6 +145,18 @@ def test_accuracy_is_recorded_where_test_data_is_given(rng):
     X = rng.normal(size=(200, 2))
     result = us.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X)))
     assert result.history[-1].accuracy == us.metrics.accuracy(disc(X), result.copy.predict(X))
+    assert result.history[-1].agreement is None
+
+
+def test_agreement_is_recorded_where_the_originals_answers_are_given(rng):
+    X = rng.normal(size=(500, 2))
+    truth = disc(X) ^ (rng.uniform(size=500) < 0.1)
+    result = us.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)))
+    found = result.copy.predict(X)
+    assert result.history[-1].agreement == us.metrics.fidelity(disc(X), found)
+    assert result.history[-1].accuracy == us.metrics.accuracy(truth, found) < result.history[-1].agreement
+    with pytest.raises(SettingError, match="one label per row"):
+        us.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)[:9]))
 
 
 def test_one_class_is_copied_with_a_warning():

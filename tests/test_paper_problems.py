@@ -81,11 +81,16 @@ def test_every_class_has_its_share_of_test_rows():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("f0,label\n1,0\nx,1\n", "a compressed table of numbers"),
-        ("f0,label\n1,0\n1,2,3\n", "a compressed table of numbers"),
-        ("f0,f1\n1,0\n2,1\n", "then one called label"),
-        ("f0,f1,label\n1,0\n2,1\n", "finite numbers in 3 columns"),
-        ("f0,label\nnan,0\n2,1\n", "1 cells that are not finite"),
+        ("f0,label\n1,0\nx,1\n", "iris.csv.gz, line 3: expected a finite number, found 'x'"),
+        ("f0,label\n1,0\n\n1,2,3\n", "iris.csv.gz, line 4: expected 2 cells, found 3"),
+        ("f0,f1\n1,0\n2,1\n", "line 1: .* then one called label"),
+        ("f0,f1,label\n1,0\n2,1\n", "line 2: expected 3 cells, found 2"),
+        ("f0,label\nnan,0\n2,1\n", "line 2: expected a finite number, found 'nan'"),
+        ("f0,label\nnan,0\ninf,1\n", "line 2: expected a finite number, found 'nan'"),
+        ("f0,label\n1,0\n,1\n", "line 3: expected a finite number, found ''"),
+        ('f0,label\n1,0\n"2,1\n', "line 3: expected 2 cells"),
+        ("f0,label\n", "0 rows of 0 classes"),
+        ("", "line 1: "),
         ("f0,label\n1,0\n2,0\n", "at least two classes"),
         ("f0,label\n1,0\n2,1\n", "rows enough to test on"),
     ],
@@ -104,13 +109,42 @@ def test_files_that_are_missing_or_cut_short(folder, tmp_path):
     path.unlink()
     with pytest.raises(SpaceError, match="No such file"):
         load(folder, "iris")
-    with pytest.raises(SettingError, match=r"listed in .*index.csv, found 'wine'"):
-        load(folder, "wine")
-    with pytest.raises(SettingError, match="a readable list of problems"):
+    with pytest.raises(SettingError, match=r"listed in .*index.csv, found 'magic'; without a folder there are breast-"):
+        load(folder, "magic")
+    with pytest.raises(SettingError, match=r"nowhere/index.csv: .*list of problems.*without a folder there are .*wine"):
         names(tmp_path / "nowhere")
     (folder / "index.csv").write_text("title\niris\n")
     with pytest.raises(SettingError, match="a column called name"):
         names(folder)
+
+
+def test_words_become_numbers_in_the_order_of_their_levels(folder):
+    lines = [f"{word},{number},{label}" for word, number, label in zip("cab" * 10, range(30), "ynn" * 10, strict=True)]
+    write_text(folder, "iris", "\n".join(["f0,f1,label", *lines]) + "\n")
+    problem = load(folder, "iris")
+    assert problem.n_classes == 2
+    rows, labels = np.vstack([problem.X_train, problem.X_test]), np.concatenate([problem.y_train, problem.y_test])
+    levels = np.unique(rows[:, 0])
+    np.testing.assert_allclose(np.diff(levels), (levels[2] - levels[0]) / 2)  # 0, 1, 2 before scaling
+    np.testing.assert_array_equal(rows[labels == 1, 0], levels[2])  # c, which is labelled y
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(folder, monkeypatch):
+    monkeypatch.setattr("understudy.paper.problems.LARGEST", 100)
+    with pytest.raises(SpaceError, match="at most 100 characters, unpacked"):
+        load(folder, "iris")
+
+
+def test_what_the_folder_does_not_list_is_built_in(folder):
+    assert load(folder, "iris").source == "folder"
+    assert load(folder, "wine").source == load(None, "wine").source == "built-in"
+    with pytest.raises(SettingError, match="a problem that is built in, found 'magic'; without a folder"):
+        load(None, "magic")
+
+
+def test_the_digest_is_of_the_content(folder):
+    one, same, other = load(folder, "iris"), load(folder, "iris"), load(folder, "iris", seed=1)
+    assert one.digest == same.digest != other.digest
 
 
 @pytest.mark.parametrize("family", FAMILIES)

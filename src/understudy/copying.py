@@ -24,7 +24,7 @@ from understudy.errors import SettingError, UnderstudyWarning
 from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
 from understudy.ledger import REPEAT, Ledger
 from understudy.memory import FUNCTION, PENALTIES, Automatic, Fixed, Memory, bounded
-from understudy.metrics import accuracy
+from understudy.metrics import accuracy, fidelity
 from understudy.original import Labels, Original, as_original, label_array
 from understudy.queries import Queries, check_fit
 from understudy.result import Record, Repeats, Result, load
@@ -64,7 +64,7 @@ def copy_classifier(
     decay: float | None = None,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
-    test: tuple[Any, Any] | None = None,
+    test: tuple[Any, ...] | None = None,
 ) -> Result:
     """Copy a classifier that can only be queried.
 
@@ -97,7 +97,8 @@ def copy_classifier(
     repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
-    test : rows and true labels, to record accuracy by iteration.
+    test : rows and true labels, to record accuracy by iteration; and, as a third part, the original's answers to these
+        rows, to record how often the copy agrees with them.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def copy_steps(
     *,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
-    test: tuple[Any, Any] | None = None,
+    test: tuple[Any, ...] | None = None,
 ) -> Generator[Record, None, Result]:
     """`copy_classifier` as a generator: yields a record per iteration, returns the result."""
     asked = Settings() if settings is None else settings
@@ -194,7 +195,7 @@ class _Run:
     settings: Settings
     about: dict[str, Any]
     limited_by: str
-    truth: tuple[np.ndarray, np.ndarray] | None
+    truth: tuple[np.ndarray, np.ndarray, np.ndarray | None] | None
     ledger: Ledger | None = None
 
     def __post_init__(self) -> None:
@@ -393,6 +394,8 @@ class _Run:
         warnings.warn(message, UnderstudyWarning, stacklevel=6)
 
     def _record(self, step: Step, copy: CopyClassifier, proof: Certificate | None) -> Record:
+        X, truth, answers = self.truth or (None, None, None)
+        decided = None if X is None else copy.classes[copy.decide(X)]
         return Record(
             iteration=step.t,
             queries=self.queries.made["training"],
@@ -402,7 +405,8 @@ class _Run:
             mean_rho=step.trained.mean_rho,
             risk=step.trained.risk,
             fidelity=None if proof is None else proof.estimate,
-            accuracy=None if self.truth is None else accuracy(self.truth[1], copy.classes[copy.decide(self.truth[0])]),
+            accuracy=None if truth is None else accuracy(truth, decided),
+            agreement=None if answers is None else fidelity(answers, decided),
             moved=step.moved,
             epochs=step.trained.epochs,
             seconds=step.seconds + self.spared.get(step.t, 0.0),
@@ -421,16 +425,17 @@ def peak_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def _check_test(test: Any, space: Space) -> tuple[np.ndarray, np.ndarray]:
-    """Encoded rows, and their labels."""
-    if not isinstance(test, (tuple, list)) or len(test) != 2:
+def _check_test(test: Any, space: Space) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Encoded rows, their labels, and the original's answers where they were given."""
+    if not isinstance(test, (tuple, list)) or len(test) not in (2, 3):
         raise SettingError("test", "a pair of rows and labels", repr(test)[:80])
     rows = space.read(test[0], "test")
     try:
-        labels = label_array(test[1])
+        labels = [label_array(part) for part in test[1:]]
     except (TypeError, ValueError) as error:
         raise SettingError("test", "one label per row", str(error)) from error
-    if labels.shape != (len(rows),) or len(rows) == 0:
-        found = f"rows of shape {rows.shape}, labels of shape {labels.shape}"
+    shapes = {part.shape for part in labels}
+    if shapes != {(len(rows),)} or len(rows) == 0:
+        found = f"rows of shape {rows.shape}, labels of shape {', '.join(map(str, shapes))}"
         raise SettingError("test", f"rows of {space.d} columns, and one label per row", found)
-    return Encoding(space)(rows), labels
+    return Encoding(space)(rows), labels[0], labels[1] if len(labels) > 1 else None

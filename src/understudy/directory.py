@@ -41,7 +41,7 @@ def claim(path: str | Path, settings: dict[str, Any]) -> Path:
             path.mkdir(parents=True, exist_ok=True)
             os.rmdir(tempfile.mkdtemp(prefix=UNFINISHED, dir=path))
         finally:
-            _remove_empty(missing)
+            remove_empty(missing)
     return path
 
 
@@ -57,7 +57,7 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterat
         path.mkdir(parents=True, exist_ok=True)
         lock = os.open(path, os.O_RDONLY)
     try:
-        _lock(lock, path)
+        lock_for_writing(lock, path)
         for left in path.glob(f"{UNFINISHED}*"):
             shutil.rmtree(left, ignore_errors=True)
         ledger = Ledger(path / NAME, settings, space)
@@ -68,7 +68,7 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterat
             if ledger.empty and not finished(path):
                 for name in (NAME, f"{NAME}-wal", f"{NAME}-shm"):
                     (path / name).unlink(missing_ok=True)
-                _remove_empty(missing)
+                remove_empty(missing)
     finally:
         os.close(lock)
 
@@ -86,7 +86,7 @@ def write_whole(path: Path, write: Any) -> None:
         finally:
             shutil.rmtree(work, ignore_errors=True)
             if new:
-                _remove_empty([path])
+                remove_empty([path])
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def errors_of(path: Path) -> Iterator[None]:
         raise DirectoryError(str(path), "a directory that can be written", str(error), hint) from error
 
 
-def _lock(descriptor: int, path: Path) -> None:
+def lock_for_writing(descriptor: int, path: Path) -> None:
     """Keep other processes out; the system lifts it when this one ends, however it does."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -152,7 +152,8 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
         raise DirectoryError(str(path), "a new directory, or one with the same run", f"a run with {found}", hint)
 
 
-def _remove_empty(folders: list[Path]) -> None:
+def remove_empty(folders: list[Path]) -> None:
+    """Remove folders that have nothing in them, inner ones first."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()

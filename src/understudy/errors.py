@@ -49,5 +49,11 @@ class BudgetError(UnderstudyError):
     """A query was about to exceed the budget; it was not sent."""
 
 
+class EngineError(UnderstudyError):
+    """What units are run on was lost half-way; what is finished is kept."""
+
+    exit_code = 3
+
+
 class UnderstudyWarning(UserWarning):
     """Something a user should know before trusting a copy."""

@@ -46,6 +46,8 @@ class Record:
     """How far the parameters went in this round."""
     epochs: int
     seconds: float
+    agreement: float | None = None
+    """On the test data: how often the copy answers as the original did, where its answers were given too."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ COMMANDS = {
     "space": ("space", "Describe inputs from unlabelled rows."),
     "ledger": ("ledger", "Show what a run has asked, or export it."),
     "report": ("report", "Write one self-contained HTML page about a finished copy."),
+    "paper": ("paper", "Run the experiments of the paper."),
 }
 
 

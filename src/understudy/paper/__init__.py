@@ -1,4 +1,4 @@
-"""The paper's experiments: its problems, and the originals it copies."""
+"""The paper's experiments: its problems, the originals it copies, and the sweep over them."""
 
 from understudy.paper.originals import FAMILIES, FAMILY_OF, original
 from understudy.paper.problems import Problem, load, names

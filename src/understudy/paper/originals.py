@@ -105,12 +105,17 @@ FAMILY_OF = {name: family for family, problems in _TABLE_3.items() for name in p
 
 def original(problem: Problem, family: str | None = None) -> Any:
     """An estimator of this family (Table 3's for the problem, if not given), fitted to the training part."""
-    if family is None and problem.name not in FAMILY_OF:
-        raise SettingError("problem", "one of the paper's Table 3", repr(problem.name), "name a family")
-    chosen = checks.choice("family", family or FAMILY_OF[problem.name], tuple(FAMILIES))
+    chosen = family_of(problem, family)
     estimator = FAMILIES[chosen].estimator()
     estimator.set_params(**_best(estimator, FAMILIES[chosen].grid, problem))
     return estimator.fit(problem.X_train, problem.y_train)
+
+
+def family_of(problem: Problem, family: str | None = None) -> str:
+    """The family named, or Table 3's for the problem."""
+    if family is None and problem.name not in FAMILY_OF:
+        raise SettingError("problem", "one of the paper's Table 3", repr(problem.name), "name a family")
+    return checks.choice("family", family or FAMILY_OF[problem.name], tuple(FAMILIES))
 
 
 def _best(estimator: Any, grid: dict[str, list[Any]], problem: Problem) -> dict[str, Any]:

@@ -1,9 +1,12 @@
-"""The paper's UCI problems, read from a folder: one `<name>.csv.gz` each, and an index.csv that lists them."""
+"""The paper's UCI problems: from a folder of `<name>.csv.gz` with an index.csv, or built in."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
+import io
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from understudy.errors import SettingError, SpaceError
+from understudy.paper.builtin import BUILT_IN
 
 # The paper's split: 80 % to train originals on, 20 % to measure on.
 TEST_SHARE = 0.2
+# The most characters of a file, unpacked; the largest of the paper's problems has a tenth of that.
+LARGEST = 2**29
+WITHOUT_FOLDER = "without a folder there are " + ", ".join(sorted(BUILT_IN))
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,8 @@ class Problem:
     y_train: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
+    source: str = "folder"
+    """Where it came from: `folder`, or `built-in`."""
 
     @property
     def d(self) -> int:
@@ -36,33 +45,63 @@ class Problem:
         """How many classes there are; every one is in the training part."""
         return int(self.y_train.max()) + 1
 
+    @property
+    def digest(self) -> str:
+        """A hash of all its rows and labels."""
+        return digest(self.X_train, self.y_train, self.X_test, self.y_test)
 
-def names(folder: str | Path) -> tuple[str, ...]:
-    """The problems that the folder's index lists, sorted."""
+
+def digest(*arrays: np.ndarray) -> str:
+    """A hash of arrays: their numbers, types and shapes.
+
+    >>> digest(np.arange(4)) == digest(np.arange(4)), digest(np.arange(4)) == digest(np.arange(4).reshape(2, 2))
+    (True, False)
+    """
+    hashed = hashlib.sha256()
+    for array in arrays:
+        hashed.update(f"{array.dtype.str}{array.shape}".encode())
+        hashed.update(np.ascontiguousarray(array).tobytes())
+    return hashed.hexdigest()
+
+
+def names(folder: str | Path | None = None) -> tuple[str, ...]:
+    """The problems that the folder's index lists, or those that are built in, sorted."""
+    if folder is None:
+        return tuple(sorted(BUILT_IN))
     path = Path(folder) / "index.csv"
     try:
         with path.open(encoding="utf-8", newline="") as file:
             listed = [row.get("name") for row in csv.DictReader(file)]
     except (OSError, ValueError, csv.Error) as error:
-        raise SettingError(str(path), "a readable list of problems", str(error)) from error
+        raise SettingError(str(path), "a readable list of problems", str(error), WITHOUT_FOLDER) from error
     known = sorted({name for name in listed if name})
     if not known:
-        raise SettingError(str(path), "a column called name, with one problem per row", "none")
+        raise SettingError(str(path), "a column called name, with one problem per row", "none", WITHOUT_FOLDER)
     return tuple(known)
 
 
-def load(folder: str | Path, name: str, seed: int = 0) -> Problem:
-    """Read a problem, split it in a stratified way, and standardise it by its training part.
+def load(folder: str | Path | None, name: str, seed: int = 0) -> Problem:
+    """A problem from the folder, if there is one that lists it, else built in: split and standardised.
 
-    The seed decides the split only.
+    The split is stratified, and the seed decides nothing else. The training part gives means and deviations.
+
+    >>> load(None, "iris").X_train.shape
+    (120, 4)
     """
-    if name not in names(folder):
-        raise SettingError("name", f"a problem listed in {Path(folder) / 'index.csv'}", repr(name))
-    X, y = _read(Path(folder) / f"{name}.csv.gz")
+    if folder is not None and name in names(folder):
+        return prepare(name, *_read(Path(folder) / f"{name}.csv.gz"), seed=seed)
+    if name in BUILT_IN:
+        return prepare(name, *BUILT_IN[name](), seed=seed, source="built-in")
+    listed = "a problem that is built in" if folder is None else f"a problem listed in {Path(folder) / 'index.csv'}"
+    raise SettingError("name", listed, repr(name), WITHOUT_FOLDER)
+
+
+def prepare(name: str, X: np.ndarray, y: np.ndarray, *, seed: int, source: str = "folder") -> Problem:
+    """Split a problem in a stratified way, and standardise it by its training part."""
     test = split(y, seed)
     mean, std = X[~test].mean(axis=0), X[~test].std(axis=0)
     X = (X - mean) / np.where(std > 0, std, 1.0)
-    return Problem(name, X[~test], y[~test], X[test], y[test])
+    return Problem(name, X[~test], y[~test], X[test], y[test], source)
 
 
 def split(y: np.ndarray, seed: int) -> np.ndarray:
@@ -81,20 +120,84 @@ def split(y: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a file, and the codes of its last column, which must be called label."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-            header = next(csv.reader(file), [])
-            table = np.loadtxt(file, delimiter=",", ndmin=2)
-    except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
-        raise SpaceError(str(path), "a compressed table of numbers with a header", str(error)) from error
+    """The rows of a file as numbers, and the codes of its last column, which must be called label."""
+    text = _text(path)
+    header = next(csv.reader(io.StringIO(text)), [])
     if len(header) < 2 or header[-1] != "label":
-        raise SpaceError(str(path), "columns of inputs, then one called label", header[-3:])
-    if table.shape[1] != len(header) or not np.isfinite(table).all():
-        found = f"{table.shape[1]} columns, {np.size(table) - np.isfinite(table).sum()} cells that are not finite"
-        raise SpaceError(str(path), f"finite numbers in {len(header)} columns", found)
+        raise SpaceError(f"{path}, line 1", "columns of inputs, then one called label", header[-3:])
+    table = _numbers(text)
+    if table is None or table.shape[1] != len(header) or not np.isfinite(table).all():
+        table = _coded(path, text, len(header))  # words among the numbers, or damage: it tells which, and where
     classes, y = np.unique(table[:, -1], return_inverse=True)
     if len(classes) < 2 or not split(y, 0).any():
         found = f"{len(table)} rows of {len(classes)} classes"
         raise SpaceError(str(path), "at least two classes, and rows enough to test on", found)
     return table[:, :-1], y
+
+
+def _text(path: Path) -> str:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            text = file.read(LARGEST + 1)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise SpaceError(str(path), "a compressed table with a header", str(error)) from error
+    if len(text) > LARGEST:
+        raise SpaceError(str(path), f"at most {LARGEST} characters, unpacked", "more")
+    return text
+
+
+def _numbers(text: str) -> np.ndarray | None:
+    """The rows after the header, if there is nothing but numbers in them; fast."""
+    with warnings.catch_warnings(action="ignore"):  # of a table without rows
+        try:
+            return np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2, skiprows=1, comments=None)
+        except ValueError:
+            return None
+
+
+def _coded(path: Path, text: str, width: int) -> np.ndarray:
+    """A table whose nominal columns, those without any number, are coded by their levels in order."""
+    rows, lines = _cells(path, text, width)
+    columns = [_column(path, cells, lines) for cells in zip(*rows, strict=True)]
+    return np.column_stack(columns) if columns else np.empty((0, width))
+
+
+def _cells(path: Path, text: str, width: int) -> tuple[list[list[str]], list[int]]:
+    """The cells of every row after the header, and the lines they are on."""
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    reader = csv.reader(io.StringIO(text))
+    try:
+        next(reader)
+        for row in reader:
+            if row and len(row) != width:
+                raise SpaceError(f"{path}, line {reader.line_num}", f"{width} cells", f"{len(row)}: {row[:8]}")
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise SpaceError(f"{path}, line {reader.line_num}", "a row of a table", str(error)) from error
+    return rows, lines
+
+
+def _column(path: Path, cells: tuple[str, ...], lines: list[int]) -> np.ndarray:
+    numbers = np.array([_number(cell) for cell in cells])
+    broken = np.flatnonzero(~np.isfinite(numbers))
+    if len(broken) == len(cells) and not any(_spells_number(cell) for cell in cells):
+        return np.unique(np.array(cells), return_inverse=True)[1].astype(float)
+    if len(broken):
+        found, hint = repr(cells[broken[0]]), "a column holds numbers in every row, or in none"
+        raise SpaceError(f"{path}, line {lines[broken[0]]}", "a finite number", found, hint)
+    return numbers
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return np.nan
+
+
+def _spells_number(cell: str) -> bool:
+    """Whether a cell that is no finite number was meant as one, or is empty."""
+    return cell.strip().lower().lstrip("+-") in ("", "nan", "inf", "infinity")

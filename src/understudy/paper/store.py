@@ -1,0 +1,177 @@
+"""The results of a sweep: a line of JSON for each finished unit, on disk before the next one is taken."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from understudy.directory import as_path, errors_of, lock_for_writing, remove_empty
+from understudy.errors import DirectoryError
+from understudy.paper.units import Record, Unit
+
+NAME = "units.jsonl"
+FORMAT = 1
+# What the compact table leaves out: one number per iteration, and what is the same in all rows.
+LEFT_OUT = ("accuracies", "fidelities", "rhos", "data", "versions")
+
+
+class Store:
+    """The finished units of a sweep with these settings; one process writes at a time. See `open_store`."""
+
+    def __init__(self, path: Path, records: dict[Unit, Record], descriptor: int):
+        self.path, self.records, self._descriptor = path, records, descriptor
+
+    def add(self, record: Record) -> None:
+        """Keep a finished unit for good."""
+        unit = unit_of(record)
+        assert unit not in self.records
+        line = (json.dumps(record, allow_nan=False) + "\n").encode()
+        with errors_of(self.path):
+            written = os.write(self._descriptor, line)
+            if written != len(line):
+                raise OSError(f"only {written} of {len(line)} bytes could be written")
+            os.fsync(self._descriptor)
+        self.records[unit] = record
+
+    def refuse_other_data(self, digests: dict[str, str]) -> None:
+        """Make sure that what is finished was measured on the data there is now."""
+        for unit, record in self.records.items():
+            there = str(record["data"])
+            now = digests.get(unit.problem, there)
+            if there != now:
+                found = f"{unit.problem} with the hash {there[:12]} (now {now[:12]})"
+                hint = "choose another directory, or use the same data"
+                raise DirectoryError(str(self.path), "units of the same data", found, hint)
+
+
+@contextmanager
+def open_store(folder: str | Path, settings: dict[str, Any]) -> Iterator[Store]:
+    """A store to add to: new, or one that was made with the same settings, without a line that was never finished.
+
+    Where nothing was ever finished, nothing is left behind.
+    """
+    path = as_path(folder) / NAME
+    missing = [parent for parent in path.parents if not parent.exists()]
+    with errors_of(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path.parent, os.O_RDONLY)
+    try:
+        lock_for_writing(lock, path.parent)
+        if not path.exists():
+            _begin(path, settings)
+        header, records, whole = _parse(path)
+        _refuse_other(path, header["settings"], settings)
+        with errors_of(path):
+            os.truncate(path, whole)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            yield Store(path, records, descriptor)
+        finally:
+            os.close(descriptor)
+            if not records:
+                path.unlink()
+    finally:
+        os.close(lock)
+        remove_empty(missing)
+
+
+def read_store(folder: str | Path) -> tuple[dict[str, Any], list[Record]]:
+    """The settings and the records of a store, finished or not; nothing is changed."""
+    header, records, _ = _parse(as_path(folder) / NAME)
+    return header["settings"], list(records.values())
+
+
+def export(records: list[Record], path: Path) -> Path:
+    """Write units as a compact table, a row each, in order; the file appears whole."""
+    rows = sorted((_row(record) for record in records), key=_order)
+    part = path.with_name(f".unfinished-{path.name}")
+    with errors_of(path), part.open("w", encoding="utf-8", newline="") as file:
+        if rows:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    os.replace(part, path)
+    return path
+
+
+def unit_of(record: Record) -> Unit:
+    """The unit that a record is of."""
+    return Unit(*(record[name] for name in ("problem", "space", "method", "delta", "repetition")))
+
+
+def _row(record: Record) -> Record:
+    row = {name: value for name, value in record.items() if name not in LEFT_OUT}
+    return {name: _digits(value) for name, value in {**row, "kept": record["kept"][-1]}.items()}
+
+
+def _digits(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def _order(row: Record) -> tuple[Any, ...]:
+    return row["problem"], row["space"], row["method"], -float(row["delta"] or 0), row["repetition"]
+
+
+def _begin(path: Path, settings: dict[str, Any]) -> None:
+    """Write the first line beside its place, then move it there, so that it is never half a line."""
+    foreign = [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".unfinished-")]
+    if foreign:
+        hint = "choose another directory"
+        raise DirectoryError(str(path.parent), "a new or empty directory, or a store", foreign[:3], hint)
+    part = path.with_name(f".unfinished-{NAME}")
+    with errors_of(path.parent):
+        with part.open("w", encoding="utf-8") as file:
+            file.write(json.dumps({"format": FORMAT, "settings": settings}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _parse(path: Path) -> tuple[dict[str, Any], dict[Unit, Record], int]:
+    """The first line, the records, and how many bytes of the file are whole lines."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DirectoryError(str(path), "a store that a sweep wrote", "nothing") from error
+    except OSError as error:
+        raise DirectoryError(str(path), "a store that can be read", str(error)) from error
+    whole = content.rfind(b"\n") + 1  # what follows was being written when the writer was killed
+    lines = [_json(path, number, line) for number, line in enumerate(content[:whole].splitlines(), 1)]
+    if not lines or lines[0].get("format") != FORMAT or not isinstance(lines[0].get("settings"), dict):
+        raise DirectoryError(f"{path}, line 1", f"the settings of a sweep, in format {FORMAT}", str(lines[:1])[:80])
+    records: dict[Unit, Record] = {}
+    for number, record in enumerate(lines[1:], 2):
+        try:
+            records.setdefault(unit_of(record), record)
+        except (KeyError, TypeError) as error:
+            raise DirectoryError(f"{path}, line {number}", "the record of a unit", f"no {error}") from error
+    return lines[0], records, whole
+
+
+def _json(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        hint = "remove the line to have its unit run again"
+        raise DirectoryError(f"{path}, line {number}", "a line of JSON", str(error), hint) from error
+    if not isinstance(content, dict):
+        raise DirectoryError(f"{path}, line {number}", "a JSON object", type(content).__name__)
+    return content
+
+
+def _refuse_other(path: Path, there: dict[str, Any], settings: dict[str, Any]) -> None:
+    keys = [key for key in sorted({*there, *settings}) if there.get(key) != settings.get(key)]
+    if keys:
+        found = ", ".join(f"{key} {there.get(key)!r} (now {settings.get(key)!r})" for key in keys)
+        hint = "choose another directory, or use the same settings"
+        raise DirectoryError(str(path.parent), "a store of the same settings", f"one with {found}", hint)

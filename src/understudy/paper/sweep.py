@@ -1,0 +1,182 @@
+"""The sweep: problems x methods x thresholds x repetitions, each a unit of its own, none run twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from dataclasses import dataclass
+from math import log10
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from understudy import checks
+from understudy.errors import EngineError, SettingError
+from understudy.paper.engines import MOST_DEATHS, Engine
+from understudy.paper.originals import FAMILY_OF
+from understudy.paper.problems import load, names
+from understudy.paper.settings import METHODS, SPACES, WITHOUT_RESULT
+from understudy.paper.store import Store
+from understudy.paper.units import Record, Task, Unit, absolute, run
+
+# Seconds after which to look whether a cluster has grown, though nothing was finished.
+LOOK = 10.0
+
+
+class Outcome(NamedTuple):
+    """A unit that is finished, with its record; or one that failed, with the reason."""
+
+    unit: Unit
+    record: Record | None
+    error: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A task, and roughly the seconds that it takes."""
+
+    task: Task
+    weight: float
+
+
+def problem_names(folder: str | Path | None, chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The problems named, or else all of Table 4 that there are, in the folder or built in."""
+    known = {*names(folder), *names()}
+    for name in chosen or ():
+        if name not in known or name not in FAMILY_OF:
+            load(folder, name)  # says what is missing; what can be loaded is none of Table 3's
+            raise SettingError("problem", "one of the paper's Table 3", repr(name))
+    return tuple(dict.fromkeys(chosen or sorted(known & FAMILY_OF.keys() - {*WITHOUT_RESULT})))
+
+
+def units(
+    problems: Sequence[str], methods: Sequence[str], deltas: Sequence[float], runs: int, space: str
+) -> tuple[Unit, ...]:
+    """Every unit of a sweep; only the sequential method has thresholds.
+
+    >>> len(units(["iris", "wine"], ["sequential", "one-shot"], [1e-4, 1e-6], runs=3, space="normal"))
+    18
+    """
+    checks.choice("space", space, SPACES)
+    for delta in deltas:
+        checks.number("delta", delta, "a number from 0 to below 1", 0, 1)
+    ways = [
+        (method, delta)
+        for method in dict.fromkeys(checks.choice("method", method, METHODS) for method in methods)
+        for delta in (tuple(dict.fromkeys(deltas)) if method == "sequential" else (None,))
+    ]
+    repetitions = range(checks.count("runs", runs, 1))
+    return tuple(Unit(name, space, *way, repetition) for name in problems for way in ways for repetition in repetitions)
+
+
+def plan(wanted: Sequence[Unit], store: Store, settings: dict[str, Any], folder: str | Path | None) -> list[Planned]:
+    """The units that the store does not have yet, largest first, each with what is needed to run it."""
+    problems = {name: load(folder, name) for name in dict.fromkeys(unit.problem for unit in wanted)}
+    digests = {name: problem.digest for name, problem in problems.items()}
+    store.refuse_other_data(digests)
+    planned = [
+        Planned(Task(unit, settings, absolute(folder), digests[unit.problem]), weight(unit, problem.d, settings))
+        for unit in wanted
+        if unit not in store.records
+        for problem in [problems[unit.problem]]
+    ]
+    return sorted(planned, key=lambda one: -one.weight)
+
+
+def weight(unit: Unit, d: int, settings: dict[str, Any]) -> float:
+    """Roughly the seconds a unit takes: its training steps, and a little for all else."""
+    n, rounds = settings["batch"], settings["iterations"]
+    pure = n * rounds * (rounds + 1) / 2
+    # The share of points kept grows by about a twentieth with every power of ten that the threshold falls.
+    share = min(1.0, max(0.05, 0.1 + 0.055 * log10(5e-4 / unit.delta))) if unit.delta else 1.0
+    points = {"one-shot": n * rounds, "online": n * rounds, "pure": pure, "sequential": share * pure}[unit.method]
+    return 0.5 + settings["epochs"] * points / 32 * 40e-6 * (1 + d / 150)
+
+
+def sweep(
+    planned: Sequence[Planned], store: Store, engine: Engine, call: Callable[[Task], Record] = run
+) -> Iterator[Outcome]:
+    """Run the units on an engine, started if there are any; each is kept in the store before it is told of."""
+    if not planned:
+        return
+    with engine:
+        for outcome in outcomes(planned, engine, call):
+            if outcome.record is not None:
+                store.add(outcome.record)
+            yield outcome
+
+
+def outcomes(planned: Sequence[Planned], engine: Engine, call: Callable[[Task], Record]) -> Iterator[Outcome]:
+    """Have all units run by `call`; one whose worker died is run again, but not for ever."""
+    waiting, deaths = Waiting(planned), Counter[Unit]()
+    running: dict[Future[Record], tuple[int, Planned]] = {}
+    last: dict[int, str] = {}
+    while True:
+        busy = {slot for slot, _ in running.values()}
+        for slot in (slot for slot in range(engine.slots) if slot not in busy):
+            if (taken := waiting.take(last.get(slot))) is not None:
+                last[slot] = taken.task.unit.problem
+                running[engine.submit(slot, call, taken.task)] = slot, taken
+        if not running:
+            return
+        for future in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
+            slot, one = running.pop(future)
+            record, error = _settled(future)
+            if isinstance(error, BrokenExecutor):
+                engine.renew(slot)
+                deaths[one.task.unit] += 1
+                if deaths[one.task.unit] < MOST_DEATHS:
+                    waiting.put_back(one)
+                    continue
+            yield Outcome(one.task.unit, record, "" if error is None else _reason(error), one.weight)
+
+
+def _settled(future: Future[Record]) -> tuple[Record | None, Exception | None]:
+    """What a unit came to: its record, or what went wrong."""
+    try:
+        return future.result(), None
+    except CancelledError as error:
+        hint = "what is finished is kept, and the same command goes on from there"
+        raise EngineError("engine", "workers until the end", "the connection to them was lost", hint) from error
+    except Exception as error:
+        return None, error
+
+
+def _reason(error: Exception) -> str:
+    died = isinstance(error, BrokenExecutor)
+    return f"its worker died {MOST_DEATHS} times" if died else f"{type(error).__name__}: {error}"
+
+
+class Waiting:
+    """Units that wait, by problem: largest first, and a slot stays with its problem, whose original it has loaded."""
+
+    def __init__(self, planned: Sequence[Planned]):
+        self._of: dict[str, list[Planned]] = {}
+        for one in planned:
+            self._of.setdefault(one.task.unit.problem, []).append(one)
+        self._untouched = sorted(self._of, key=self._left, reverse=True)
+
+    def take(self, near: str | None) -> Planned | None:
+        """The next unit: of the problem nearest, of one that nobody is at, or of the one with most left."""
+        name = near if near in self._of else self._next()
+        if name is None:
+            return None
+        if name in self._untouched:
+            self._untouched.remove(name)
+        taken = self._of[name].pop(0)
+        if not self._of[name]:
+            del self._of[name]
+        return taken
+
+    def put_back(self, one: Planned) -> None:
+        """Have a unit taken again, first of its problem."""
+        self._of.setdefault(one.task.unit.problem, []).insert(0, one)
+
+    def _next(self) -> str | None:
+        if self._untouched:
+            return self._untouched[0]
+        return max(self._of, key=self._left, default=None)
+
+    def _left(self, name: str) -> float:
+        return sum(one.weight for one in self._of[name])

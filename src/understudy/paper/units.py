@@ -1,0 +1,151 @@
+"""One unit of a sweep: a copy of a problem's original with given settings, and all that is measured of it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from understudy.errors import SettingError
+from understudy.paper.cache import cached_original
+from understudy.paper.originals import family_of
+from understudy.paper.problems import Problem, load
+from understudy.paper.settings import copy_arguments
+
+# Rows of the space, drawn for this purpose only, on which a copy's fidelity is measured.
+FRESH_ROWS = 5000
+ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What tells a unit from all others of a sweep; `delta` is None where the method has none."""
+
+    problem: str
+    space: str
+    method: str
+    delta: float | None
+    repetition: int
+
+    def __str__(self) -> str:
+        delta = "" if self.delta is None else f" delta {self.delta:g}"
+        return f"{self.problem} {self.space} {self.method}{delta} run {self.repetition}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A unit with what is needed to run it anywhere that sees the same folder."""
+
+    unit: Unit
+    settings: dict[str, Any]
+    folder: str | None
+    digest: str
+    """The hash of the problem, so that another version of the data is noticed."""
+
+
+class Subject(NamedTuple):
+    """A problem, its fitted original, and the original's answers to the test rows."""
+
+    problem: Problem
+    original: Any
+    answers: np.ndarray
+
+
+def run(task: Task) -> Record:
+    """Make the copy and measure it, in one thread; the record holds nothing but JSON values."""
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes never seen and searches cut short: the record shows
+        return _measured(task, subject(task.unit.problem, task.folder, task.digest))
+
+
+def _measured(task: Task, subject: Subject) -> Record:
+    from understudy.certificate import certify
+    from understudy.copying import copy_classifier
+
+    unit, problem = task.unit, subject.problem
+    space = operational_space(unit.space, problem)
+    arguments = copy_arguments(task.settings, unit.method, unit.delta, seed=unit.repetition)
+    clock = perf_counter()
+    result = copy_classifier(
+        subject.original, space, **arguments, test=(problem.X_test, problem.y_test, subject.answers)
+    )
+    seconds = perf_counter() - clock
+    fresh = certify(result.copy, subject.original, space, n=FRESH_ROWS, seed=unit.repetition)
+    return {
+        **asdict(unit),
+        **_curves(result.history, task.settings["batch"], single=unit.method == "one-shot"),
+        "fidelity_fresh": fresh.estimate,
+        "queries": result.queries["training"],
+        "original_accuracy": float((subject.answers == problem.y_test).mean()),
+        "family": family_of(problem),
+        "source": problem.source,
+        "data": task.digest,
+        "seconds": round(seconds, 3),
+        "versions": result.versions,
+    }
+
+
+def _curves(history: list[Any], n: int, single: bool) -> Record:
+    """The paper's metrics, and what they were made from by iteration; one round alone has no conv and no eff."""
+    from understudy.metrics import convergence, efficiency
+
+    accuracies, kept = [record.accuracy for record in history], [record.kept for record in history]
+    return {
+        "accuracy": accuracies[-1],
+        "fidelity": history[-1].agreement,
+        "conv": None if single else convergence(accuracies),
+        "eff": None if single else efficiency(kept, n),
+        "accuracies": [_short(value) for value in accuracies],
+        "fidelities": [_short(record.agreement) for record in history],
+        "kept": kept,
+        "rhos": [_short(record.mean_rho) for record in history],
+    }
+
+
+def _short(value: float) -> float:
+    """A number with as many digits as anybody looks at."""
+    return float(f"{value:.6g}")
+
+
+@lru_cache(maxsize=2)
+def subject(name: str, folder: str | None, digest: str) -> Subject:
+    """The problem and its original; a worker that stays with a problem loads them once."""
+    problem = load(folder, name)
+    if problem.digest != digest:
+        hint = "every machine needs the same folder of problems at the same place"
+        raise SettingError(name, f"data with the hash {digest[:12]}", problem.digest[:12], hint)
+    original = cached_original(problem)
+    return Subject(problem, original, original.predict(problem.X_test))
+
+
+def operational_space(kind: str, problem: Problem) -> Any:
+    """The paper's N(0, 1), or a space learned from the unlabelled training rows."""
+    from understudy.space import Space
+
+    return Space.from_data(problem.X_train) if kind == "learned" else Space.normal(problem.d)
+
+
+def absolute(folder: str | Path | None) -> str | None:
+    """The folder as workers are told of it, wherever they run."""
+    return None if folder is None else str(Path(folder).absolute())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep a unit to one thread: others have the remaining cores."""
+    from threadpoolctl import threadpool_limits
+
+    for name, value in ONE_THREAD.items():  # read when a library is first used, which may be now
+        os.environ.setdefault(name, value)
+    with threadpool_limits(1):
+        yield

@@ -1,0 +1,179 @@
+"""What units run on: local processes and Dask, workers that die, schedulers that are not there."""
+
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from concurrent.futures import BrokenExecutor
+from http.client import HTTPException
+
+import pytest
+
+from understudy.errors import SettingError
+from understudy.paper.engines import Dask, Local, open_engine
+
+VARIABLES = ("NPROC", "OMP_NUM_THREADS")
+
+
+def about():
+    """What a call sees of the worker it runs in."""
+    return os.getpid(), sorted(os.sched_getaffinity(0)), [os.environ.get(name) for name in VARIABLES]
+
+
+def die():
+    os.kill(os.getpid(), 9)
+
+
+def test_local_workers_are_processes_pinned_to_a_core_and_a_thread_each(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    cores = sorted(os.sched_getaffinity(0))
+    with Local(3) as engine:
+        assert engine.slots == 3
+        found = [engine.submit(slot, about).result(60) for slot in range(3)]
+        assert [pid for pid, _, _ in found] == [engine.pids[slot] for slot in range(3)]
+    assert [affinity for _, affinity, _ in found] == [[cores[slot % len(cores)]] for slot in range(3)]
+    assert all(threads == ["1", "1"] for _, _, threads in found)
+    assert not any(name in os.environ for name in VARIABLES)
+    assert not multiprocessing.active_children()
+
+
+def test_a_local_worker_that_dies_takes_no_other_with_it():
+    with Local(2) as engine:
+        survivor = engine.submit(1, time.sleep, 2)
+        with pytest.raises(BrokenExecutor):
+            engine.submit(0, die).result(60)
+        with pytest.raises(BrokenExecutor):
+            engine.submit(0, about).result(60)
+        before = dict(engine.pids)
+        engine.renew(0)
+        assert survivor.result(60) is None
+        assert engine.submit(0, about).result(60)[0] == engine.pids[0] != before[0]
+        assert engine.pids[1] == before[1]
+
+
+def test_local_workers_end_at_once_with_their_engine():
+    with Local(2) as engine:
+        for slot in range(2):
+            engine.submit(slot, time.sleep, 60)
+        pids, clock = list(engine.pids.values()), time.perf_counter()
+    assert time.perf_counter() - clock < 10
+    assert not any(alive(pid) for pid in pids)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for processes in /proc")
+def test_local_workers_end_when_their_parent_is_killed(tmp_path):
+    script = tmp_path / "driver.py"
+    script.write_text(
+        "import time\nfrom understudy.paper.engines import Local\n"
+        "if __name__ == '__main__':\n"
+        "    with Local(2) as engine:\n"
+        "        engine.submit(0, time.sleep, 60)\n"
+        "        print(*engine.pids.values(), flush=True)\n"
+        "        time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    pids = list(map(int, process.stdout.readline().split()))
+    assert all(map(alive, pids))
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 20
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, pids))
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    script = tmp_path / "driver.py"
+    script.write_text("from understudy.paper.engines import Local\nwith Local(1) as engine:\n    pass\n")
+    out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert out.returncode == 1
+    assert 'a script needs `if __name__ == "__main__":`' in out.stderr
+
+
+def test_engines_by_name():
+    assert isinstance(open_engine("local", 1), Local)
+    assert isinstance(open_engine("dask", 1), Dask)
+    for arguments, says in [
+        (("ray",), "engine: expected one of 'local', 'dask', found 'ray'"),
+        (("local", 0), "workers: expected a whole number of at least 1"),
+        (("local", 1, "tcp://127.0.0.1:1"), "add --engine dask"),
+        (("dask", 2, "tcp://127.0.0.1:1"), "workers: expected nothing, with a scheduler, found 2"),
+    ]:
+        with pytest.raises(SettingError, match=says):
+            open_engine(*arguments)
+
+
+def test_dask_may_be_absent(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(SettingError, match=r'pip install "understudy\[dask\]"'), Dask(1):
+        pass
+
+
+def test_dask_workers_are_local_processes_of_one_thread_that_nobody_else_reaches():
+    pytest.importorskip("distributed")
+    with Dask(2) as engine:
+        assert engine.slots == 2
+        assert len({*engine.pids.values(), os.getpid()}) == 3
+        pid, affinity, threads = engine.submit(0, about).result(60)
+        assert pid in engine.pids.values()
+        assert len(affinity) == 1
+        assert threads == ["1", "1"]
+        pids = list(engine.pids.values())
+        places = [place for pid in (os.getpid(), *pids) for place in listening(pid)]
+        assert len(places) >= 3
+        assert {place.ip for place in places} == {"127.0.0.1"}
+        for place in places:  # no dashboard, and nothing else to look at
+            with pytest.raises((OSError, HTTPException)):
+                urllib.request.urlopen(f"http://127.0.0.1:{place.port}/status", timeout=5)
+    assert not any(map(alive, pids))
+
+
+def listening(pid):
+    psutil = pytest.importorskip("psutil")
+    return [found.laddr for found in psutil.Process(pid).net_connections("tcp") if found.status == psutil.CONN_LISTEN]
+
+
+@pytest.fixture
+def silent():
+    """A server that takes connections and says nothing."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+def refused(address):
+    pytest.importorskip("distributed")
+    clock = time.monotonic()
+    with pytest.raises(SettingError) as caught, Dask(scheduler=address):
+        pass
+    assert time.monotonic() - clock < 15
+    assert f"--scheduler: expected a Dask scheduler at {address!r}" in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_scheduler_that_is_not_there_is_an_error_within_15_seconds():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        assert "nothing that answered within" in refused(f"tcp://127.0.0.1:{free.getsockname()[1]}")
+
+
+def test_a_server_that_is_no_scheduler_is_an_error_within_15_seconds(silent):
+    assert "nothing that answered within" in refused(silent)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:80", "tcp://127.0.0.1:port", ""])
+def test_addresses_that_are_none(address):
+    assert "ValueError" in refused(address)
