@@ -265,7 +265,18 @@ def test_a_directory_with_another_run_is_refused(folder):
 
 
 def test_ctrl_c_is_exit_code_130_and_keeps_what_was_answered(folder):
-    arguments = ["copy", "mine:slow", "--space", "normal:2", "--out", "run", "--certificate-n", "0"]
+    arguments = [
+        "copy",
+        "mine:slow",
+        "--space",
+        "normal:2",
+        "--out",
+        "run",
+        "--certificate-n",
+        "0",
+        "--budget",
+        "90000",
+    ]
     # As at a terminal: a test run started in the background inherits an ignored Ctrl-C.
     heard = "import signal, understudy.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler); c.main()"
     process = subprocess.Popen(

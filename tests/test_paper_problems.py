@@ -182,7 +182,8 @@ def test_xgboost_may_be_absent(folder, monkeypatch):
 
 
 def test_the_benchmark_prints_a_table_and_writes_its_rows(folder):
-    small = ["--only", "iris", "--methods", "one-shot", "--queries", "300", "--epochs", "50", "--workers", "1"]
+    options = ["--options", '{"schedule": 50}']
+    small = ["--only", "iris", "--methods", "one-shot", "--queries", "300", *options, "--workers", "1"]
     arguments = [ROOT / "benchmarks" / "uci_gap.py", "--folder", folder, *small, "--json", folder / "rows.jsonl"]
     out = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
     assert out.returncode == 0, out.stderr

@@ -23,7 +23,7 @@ class Seen:
     >>> seen, rows = Seen(), np.array([[1.0], [2.0], [1.0], [3.0]])
     >>> seen.add(rows[1:2])
     >>> seen.new(rows, at_least=1).tolist(), seen.new(rows, at_least=3).tolist()
-    ([0, 3], [0, 3, 1])
+    ([0, 3], [0, 3, 1, 2])
     """
 
     def __init__(self) -> None:
