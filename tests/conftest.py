@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import subprocess
 
 # Before SciPy is imported: without it one of scikit-learn's estimator checks is skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -39,3 +41,21 @@ def pytest_addoption(parser):
 @pytest.fixture(scope="session")
 def kills(request):
     return request.config.getoption("--kills")
+
+
+def shown_on_a_terminal(command, **options):
+    """What a command that ends well shows on a terminal: its standard error."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment, **options)
+    os.close(slave)
+    shown = b""
+    try:
+        while part := os.read(master, 4096):
+            shown += part
+    except OSError:  # the other side closed
+        pass
+    os.close(master)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    return shown

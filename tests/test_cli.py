@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from conftest import shown_on_a_terminal
 
 COMMAND = [sys.executable, "-m", "understudy"]
 ORIGINALS = """
@@ -297,23 +297,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_was_answered(folder):
 
 
 def test_a_terminal_gets_a_progress_bar(folder):
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "300"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-    )  # fmt: skip
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            part = os.read(master, 4096)
-        except OSError:  # the other side closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(master)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "300"]
+    shown = shown_on_a_terminal([*COMMAND, *arguments], cwd=folder)
     assert b"3/3" in shown
     assert "━".encode() in shown

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import shown_on_a_terminal
 from understudy.errors import EngineError, SettingError, SpaceError
 from understudy.paper import FAMILY_OF
 from understudy.paper.engines import Dask, Local
@@ -384,23 +384,8 @@ def test_units_that_fail_are_exit_code_1_and_run_again_next_time(tmp_path):
 
 
 def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
-    master, slave = pty.openpty()
     arguments = ["--out", tmp_path / "store", "--problems", "iris", *SMALL, "--runs", "1", "--workers", "1"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=slave, env=environment)
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            part = os.read(master, 4096)
-        except OSError:  # the other side closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(master)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+    shown = shown_on_a_terminal([*COMMAND, *map(str, arguments)])
     assert b"3/3" in shown
     assert b"left 0:00" in shown
 
