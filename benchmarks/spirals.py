@@ -21,8 +21,8 @@ PAPER: dict[str, Any] = {"preset": "paper"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "random draws": {"draw": "random"},
-    "keep all": {"keep": 1.0},
-    "keep 0.1": {"keep": 0.1},
+    "keep all": {"max_kept": 3000},
+    "keep 300": {"max_kept": 300},
     "delta 1e-6": {"delta": 1e-6},
     "no memory": {"memory": "none"},
     "bounded": {"penalty": "bounded"},

@@ -73,8 +73,11 @@ def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
 
 def test_no_more_points_are_kept_than_a_share_of_the_queries():
     result = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0)
-    assert [record.kept for record in result.history] == [100, 200, 300] + [400] * 17
-    everything = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, keep=1)
+    assert [record.kept for record in result.history] == [100, 200, 300, 400] + [500] * 16
+    assert [record.lam for record in result.history] == [0.0] * 5 + [3.0] * 15  # nothing to remember before
+    few = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=250)
+    assert [record.kept for record in few.history] == [100, 200] + [250] * 18
+    everything = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=2000)
     assert everything.kept == 2000
 
 
@@ -207,8 +210,7 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
         ({"confidence": 95}, "confidence: expected a number between 0 and 1, found 95"),
         ({"target": 1.5}, "target: expected a number between 0 and 1, found 1.5"),
         ({"target": 0.9, "certificate_n": 0}, "held-out rows to measure the target with, found 0"),
-        ({"keep": 0}, "keep: expected a share above 0, up to 1, found 0"),
-        ({"keep": 1.1}, "keep: expected a share above 0, up to 1, found 1.1"),
+        ({"max_kept": 0}, "max_kept: expected a whole number of at least 1, found 0"),
         ({"decay": 1}, "decay: expected a share from 0 to below 1, found 1"),
         ({"delta": -1e-3}, "delta: expected a number from 0 to below 1, found -0.001"),
         ({"memory": "some"}, "memory: expected 'automatic', 'none' or a number from 0 to below 1e+06, found 'some'"),
@@ -305,7 +307,7 @@ def test_a_late_label_gives_the_copy_another_output(tmp_path, draw):
         asked.append(len(rows))
         return np.where(rows[:, 0] > 2.5, "rare", np.where(disc(rows), "in", "out"))
 
-    quick = {"budget": 1500, "certificate_n": 20, "seed": 3, "repeat": 0, "draw": draw, "keep": 1.0}
+    quick = {"budget": 1500, "certificate_n": 20, "seed": 3, "repeat": 0, "draw": draw, "max_kept": 1500}
     result = us.copy_classifier(rare, PLANE, **quick)
     assert sum(asked) == 1520  # what was asked before stays: nothing is asked about again
     assert result.copy.classes_.tolist() == ["in", "out", "rare"]

@@ -7,6 +7,7 @@ import pytest
 
 from understudy.paper import FAMILY_OF, load, names
 from understudy.paper.builtin import BUILT_IN, ringnorm, tic_tac_toe, twonorm, waveform, waveform_noise
+from understudy.toys import TOYS
 
 UCI = Path(__file__).parent.parent.parent / "shared" / "uci"
 SIZES = {
@@ -23,7 +24,8 @@ SIZES = {
 
 def test_all_have_the_sizes_that_the_paper_gives_and_are_among_its_problems():
     assert {name: (*X.shape, len(np.unique(y))) for name, (X, y) in tables()} == SIZES
-    assert set(names()) == set(SIZES) <= set(FAMILY_OF)
+    assert set(SIZES) <= set(FAMILY_OF)
+    assert set(names()) == set(SIZES) | set(TOYS)
 
 
 def tables():

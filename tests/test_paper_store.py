@@ -17,6 +17,7 @@ SETTINGS = {"iterations": 3, "epochs": 10}
 def record(problem="iris", delta=1e-6, repetition=0, method="sequential", **more):
     curves = {"accuracies": [0.5, 0.9], "fidelities": [0.5, 0.95], "kept": [100, 150], "rhos": [0.5, 0.1]}
     unit = {"problem": problem, "space": "normal", "method": method, "delta": delta, "repetition": repetition}
+    unit |= {"memory": "automatic", "points": None}
     return {**unit, "accuracy": 0.9, **curves, "data": "abc", "versions": {"numpy": "2"}, **more}
 
 
@@ -69,8 +70,8 @@ def test_a_corrupt_line_is_named_and_nothing_is_lost(tmp_path, at, line, says):
 
 def test_other_settings_are_refused_with_the_difference_named(tmp_path):
     fill(tmp_path, 1)
-    with pytest.raises(DirectoryError, match=r"epochs 10 \(now 20\), keep None \(now 1.0\); choose another directory"):
-        fill(tmp_path, 2, {**SETTINGS, "epochs": 20, "keep": 1.0})
+    with pytest.raises(DirectoryError, match=r"epochs 10 \(now 20\), max_kept None \(now 500\); choose another directory"):
+        fill(tmp_path, 2, {**SETTINGS, "epochs": 20, "max_kept": 500})
     assert len(read_store(tmp_path)[1]) == 1
 
 

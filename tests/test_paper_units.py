@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def test_a_record_is_json_and_complete(records, method):
     record = records[method]
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     rounds = 1 if method == "one-shot" else 3
-    for name in ("accuracies", "fidelities", "kept", "rhos"):
+    for name in ("accuracies", "fidelities", "kept", "rhos", "test_rhos", "test_risks", "moved", "lambdas", "times"):
         assert len(record[name]) == rounds
     assert record["accuracy"] == pytest.approx(record["accuracies"][-1], abs=1e-5)
     assert record["fidelity"] == pytest.approx(record["fidelities"][-1], abs=1e-5)
@@ -66,10 +67,29 @@ def test_fidelity_is_agreement_with_the_original_and_accuracy_with_the_labels():
 
 def test_the_repetition_seeds_the_run(records):
     again, other = run(task("sequential", 1e-3)), run(task("sequential", 1e-3, repetition=1))
-    plain = {key: value for key, value in records["sequential"].items() if key != "seconds"}
-    assert {key: value for key, value in again.items() if key != "seconds"} == plain
+    timeless = [{**found, "seconds": 0, "times": []} for found in (again, records["sequential"])]
+    assert timeless[0] == timeless[1]
     assert other["rhos"] != again["rhos"]
     assert other["original_accuracy"] == again["original_accuracy"]  # not the split, and not the original
+
+
+def test_the_risk_on_test_rows_lies_between_the_squares_that_it_is_the_mean_of(records):
+    for record in records.values():
+        for mean, squares, agreed in zip(record["test_rhos"], record["test_risks"], record["fidelities"], strict=True):
+            assert mean**2 <= squares <= mean
+            assert squares >= (1 - agreed) / 3 / 2  # a wrong answer has rho^2 of at least 1 / (2 n_c)
+
+
+@pytest.mark.parametrize(("more", "lambdas"), [({"memory": "none"}, [0, 0, 0]), ({"memory": 0.05}, [0, 0.05, 0.05])])
+def test_the_weight_of_the_memory_term_is_part_of_a_unit(more, lambdas):
+    one = task("sequential", 1e-3)
+    assert run(replace(one, unit=replace(one.unit, **more)))["lambdas"] == lambdas
+
+
+def test_a_single_pass_of_fewer_points():
+    one = task("one-shot")
+    found = run(replace(one, unit=replace(one.unit, points=70)))
+    assert (found["queries"], found["kept"]) == (70, [70])
 
 
 def test_a_learned_space(records):

@@ -47,3 +47,9 @@ def test_beyond_the_most_it_may_keep_the_most_uncertain_stay_and_some_of_the_oth
         if most > 3:
             assert found[-1] == values[-1]  # spread over the whole of the ranking
     assert len(drop_compressed(network, 0.0, most=len(S))(theta, *halves)) == len(S)
+
+
+def test_few_points_are_kept_whatever_their_uncertainty(small, halves):
+    network, theta, S = small
+    for free, kept in ((len(S), len(S)), (len(S) - 1, 0)):
+        assert len(drop_compressed(network, 0.999, free=free)(theta, *halves)) == kept

@@ -23,7 +23,7 @@ from understudy.encoding import Encoding
 from understudy.errors import SettingError, UnderstudyWarning
 from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
 from understudy.ledger import REPEAT, Ledger
-from understudy.memory import FUNCTION, PENALTIES, Automatic, Fixed, Memory, bounded
+from understudy.memory import FUNCTION, PENALTIES, Automatic, Fixed, Memory, OnceDropped, bounded
 from understudy.metrics import accuracy, fidelity
 from understudy.original import Labels, Original, as_original, label_array
 from understudy.queries import Queries, check_fit
@@ -34,6 +34,7 @@ from understudy.sequential import Step, sequential
 from understudy.settings import PRESETS, Settings
 from understudy.space import Space
 from understudy.training import Schedule, Train, Trained, Trainer
+from understudy.uncertainty import rho_squared
 
 # One stream of random numbers each, so that none depends on how much of another was used.
 _INITIAL, _DRAW, _HELD_OUT, _CANDIDATES = 1, 2, 3, 4
@@ -53,7 +54,7 @@ def copy_classifier(
     confidence: float = 0.95,
     preset: str = "default",
     delta: float | None = None,
-    keep: float | None = None,
+    max_kept: int | None = None,
     memory: str | float | None = None,
     penalty: str | None = None,
     layers: Sequence[int] = PAPER_LAYERS,
@@ -83,7 +84,7 @@ def copy_classifier(
     preset : "default", or "paper" for the setting of the paper's experiments: what the parameters below are where they
         are not given, and the loss, batches and step size of training.
     delta : points with uncertainty below this are dropped ("sequential" only).
-    keep : the most points kept, as a share of the training queries ("sequential" only).
+    max_kept : the most points kept: a fifth of the training queries, but at least 500 ("sequential" only).
     memory : the weight of the memory term: "automatic", "none", or a fixed number ("sequential" only).
     penalty : the memory term: "function" (what the copy answers on rows that cost nothing), "bounded" (tanh of the mean
         square between parameters) or "norm" (as printed in the paper).
@@ -120,7 +121,7 @@ def copy_classifier(
         confidence,
         preset,
         delta,
-        keep,
+        max_kept,
         memory,
         penalty,
         layers,
@@ -284,8 +285,9 @@ class _Run:
         weight = settings.memory
         memory: Memory = Automatic() if weight == "automatic" else Fixed(weight if isinstance(weight, float) else 0.0)
         if settings.penalty == FUNCTION and weight not in ("none", 0.0):
+            memory = OnceDropped(memory.initial, settings.batch)
             train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.most_kept)
-        select = drop_compressed(network, settings.delta or 0.0, settings.most_kept)
+        select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
         return {"select": select, "memory": memory, "train": self._remembered(train)}
 
     def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
@@ -394,8 +396,7 @@ class _Run:
         warnings.warn(message, UnderstudyWarning, stacklevel=6)
 
     def _record(self, step: Step, copy: CopyClassifier, proof: Certificate | None) -> Record:
-        X, truth, answers = self.truth or (None, None, None)
-        decided = None if X is None else copy.classes[copy.decide(X)]
+        tested = {} if self.truth is None else _tested(copy, self.labels, *self.truth)
         return Record(
             iteration=step.t,
             queries=self.queries.made["training"],
@@ -405,12 +406,27 @@ class _Run:
             mean_rho=step.trained.mean_rho,
             risk=step.trained.risk,
             fidelity=None if proof is None else proof.estimate,
-            accuracy=None if truth is None else accuracy(truth, decided),
-            agreement=None if answers is None else fidelity(answers, decided),
             moved=step.moved,
             epochs=step.trained.epochs,
             seconds=step.seconds + self.spared.get(step.t, 0.0),
+            **tested,
         )
+
+
+def _tested(
+    copy: CopyClassifier, labels: Labels, X: np.ndarray, truth: np.ndarray, answers: np.ndarray | None
+) -> dict[str, float]:
+    """What a record says of test data: against its true labels, and against the original's answers if there are any."""
+    probabilities = copy.network.probabilities(copy.theta, X)
+    decided = copy.classes[probabilities.argmax(axis=1)]
+    found: dict[str, float] = {"accuracy": accuracy(truth, decided)}
+    if answers is not None:
+        codes = labels.find(answers)
+        # To a label that the copy does not know, it is as far as to any that it gives no chance at all.
+        squares = np.where(codes < 0, 2 / len(labels), rho_squared(probabilities, codes))
+        found["agreement"] = fidelity(answers, decided)
+        found["test_rho"], found["test_risk"] = float(np.sqrt(squares).mean()), float(squares.mean())
+    return found
 
 
 def _together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

@@ -111,7 +111,7 @@ class SequentialCopy(_Copy):
         target: float | None = None,
         preset: str = "default",
         delta: float | None = None,
-        keep: float | None = None,
+        max_kept: int | None = None,
         memory: str | float | None = None,
         penalty: str | None = None,
         layers: Sequence[int] = PAPER_LAYERS,
@@ -128,7 +128,7 @@ class SequentialCopy(_Copy):
         self.target = target
         self.preset = preset
         self.delta = delta
-        self.keep = keep
+        self.max_kept = max_kept
         self.memory = memory
         self.penalty = penalty
         self.layers = layers

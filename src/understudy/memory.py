@@ -57,6 +57,24 @@ class Fixed:
         return self.initial
 
 
+@dataclass(frozen=True)
+class OnceDropped:
+    """The same lambda in every round from the first that drops a point; before, there is nothing to remember.
+
+    >>> OnceDropped(3.0, n=100)(0.0, kept=200, kept_before=100), OnceDropped(3.0, n=100)(0.0, kept=199, kept_before=100)
+    (0.0, 3.0)
+    """
+
+    weight: float
+    n: int
+    """How many points are new in a round."""
+    initial: float = 0.0
+
+    def __call__(self, lam: float, kept: int, kept_before: int) -> float:
+        """The next lambda."""
+        return self.weight if lam or kept < kept_before + self.n else 0.0
+
+
 def norm(difference: Any) -> Any:
     """The penalty as printed in the paper: ||theta - theta'||."""
     import jax.numpy as jnp

@@ -40,14 +40,18 @@ class Record:
     """R_emp over the sample set, after training."""
     fidelity: float | None
     """On the held-out rows of the certificate."""
-    accuracy: float | None
-    """On the test data, where some was given."""
     moved: float
     """How far the parameters went in this round."""
     epochs: int
     seconds: float
+    accuracy: float | None = None
+    """On the test data, where some was given."""
     agreement: float | None = None
     """On the test data: how often the copy answers as the original did, where its answers were given too."""
+    test_rho: float | None = None
+    """On the test data: the mean of rho, likewise."""
+    test_risk: float | None = None
+    """On the test data: the empirical fidelity error, the mean of rho^2, likewise."""
 
 
 @dataclass(frozen=True)

@@ -26,16 +26,19 @@ def keep_fresh(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
     return fresh
 
 
-def drop_compressed(network: MLP, delta: float, most: int | None = None) -> Select:
+def drop_compressed(network: MLP, delta: float, most: int | None = None, free: int = 0) -> Select:
     """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta.
 
-    If these are more than `most`, half of the places go to the most uncertain, and the other half to points spread
+    Up to `free` points, all are kept: what a copy made from so few takes for certain may well be wrong. If more than
+    `most` are left, half of the places go to the most uncertain, and the other half to points spread
     evenly over the rest of the ranking: the most uncertain alone are mistakes and oddities, from which no copy learns
     what is usual.
     """
 
     def select(theta: np.ndarray, S: Samples, fresh: Samples) -> Samples:
         pool = S | fresh
+        if len(pool) <= free:
+            return pool
         uncertainty = rho(network.probabilities(theta, pool.X), pool.y)
         keep = uncertainty >= delta
         if most is not None and keep.sum() > most:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from math import ceil, nextafter
+from math import ceil
 from typing import Any
 
 from understudy import checks
@@ -26,13 +26,25 @@ class Preset:
     draw: str
     delta: float
     keep: float
+    """The most points kept, as a share of the training queries."""
+    free: int
+    """Points that are kept whatever their uncertainty."""
     penalty: str
     schedule: Schedule
     """Of an iteration among many."""
     alone: Schedule
     """Of an iteration that is the only one."""
+    run_steps: int
+    """Steps of all iterations together: where they are few, each takes more than its schedule says."""
     training: dict[str, Any]
     """The loss, the size and kind of batches, and the step size, as `Trainer` takes them."""
+
+    def schedule_of(self, iterations: int, alone: bool) -> Schedule:
+        """How long an iteration trains."""
+        if alone:
+            return self.alone
+        least = steps(ceil(self.run_steps / iterations))
+        return max(self.schedule, least, key=lambda schedule: schedule.steps)
 
     def decay(self, inputs: int) -> float:
         """How much weights shrink: more in a network with more inputs, which has more of them to bend to a point."""
@@ -45,9 +57,11 @@ PRESETS = {
         draw="margin",
         delta=1e-3,
         keep=0.2,
+        free=500,
         penalty=FUNCTION,
         schedule=steps(200),
         alone=steps(10_000),
+        run_steps=6000,
         training={"loss": "cross-entropy", "batch": 128, "balanced": False, "rate": 4e-3},
     ),
     # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
@@ -55,9 +69,11 @@ PRESETS = {
         draw="random",
         delta=1e-6,
         keep=1.0,
+        free=0,
         penalty="bounded",
         schedule=plain(1000),
         alone=plain(1000),
+        run_steps=0,
         training={"loss": "rho", "batch": 32, "balanced": True, "rate": 5e-4},
     ),
 }
@@ -80,7 +96,7 @@ class Settings:
     confidence: float = 0.95
     preset: str = "default"
     delta: float | None = None
-    keep: float | None = None
+    max_kept: int | None = None
     memory: str | float | None = None
     penalty: str | None = None
     layers: Sequence[int] = PAPER_LAYERS
@@ -95,7 +111,7 @@ class Settings:
         checks.choice("method", self.method, METHODS)
         checks.choice("to", self.to, FAMILIES)
         checks.choice("preset", self.preset, tuple(PRESETS))
-        return self._filled()._checked()
+        return self._sized()._filled()._checked()
 
     def _filled(self) -> Settings:
         """With what was left to the preset."""
@@ -106,10 +122,9 @@ class Settings:
             self,
             draw=self.draw or (preset.draw if self.method in ("sequential", "pure") else "random"),
             delta=preset.delta if self.delta is None else self.delta,
-            keep=preset.keep if self.keep is None else self.keep,
             penalty=penalty,
             memory=weight if self.memory is None else self.memory,
-            schedule=(preset.alone if alone else preset.schedule) if self.schedule is None else self.schedule,
+            schedule=preset.schedule_of(self.iterations or 1, alone) if self.schedule is None else self.schedule,
         )
 
     def _checked(self) -> Settings:
@@ -123,7 +138,7 @@ class Settings:
             raise SettingError("certificate_n", "held-out rows to measure the target with", 0, hint)
         named = isinstance(self.memory, str) and self.memory in ("automatic", "none")
         return replace(
-            self._sized(),
+            self,
             target=None if self.target is None else checks.fraction("target", self.target),
             certificate_n=certificate_n,
             confidence=checks.fraction("confidence", self.confidence),
@@ -132,7 +147,7 @@ class Settings:
             layers=_layers(self.layers),
             schedule=_schedule(self.schedule),
             seed=checks.count("seed", self.seed, 0),
-            keep=checks.number("keep", self.keep, "a share above 0, up to 1", nextafter(0, 1), nextafter(1, 2)),
+            max_kept=None if self.max_kept is None else checks.count("max_kept", self.max_kept, 1),
             decay=None if self.decay is None else checks.number("decay", self.decay, SHARE, 0, 1),
             repeat=checks.number("repeat", self.repeat, SHARE, 0, 1),
         )
@@ -161,8 +176,15 @@ class Settings:
 
     @property
     def most_kept(self) -> int:
-        """The most points that checked settings keep: a share of the training queries, but at least a batch."""
-        return max(self.batch, round((self.keep or 0.0) * self.queries))
+        """The most points that checked settings keep; no more are ever asked about."""
+        preset = PRESETS[self.preset]
+        share = max(self.batch, preset.free, round(preset.keep * self.queries))
+        return min(self.queries, self.max_kept or share)
+
+    @property
+    def free(self) -> int:
+        """How many points checked settings keep whatever their uncertainty."""
+        return min(self.most_kept, PRESETS[self.preset].free)
 
     @property
     def repeats(self) -> int:

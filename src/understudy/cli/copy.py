@@ -46,7 +46,7 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
     help="What settings are where they are not given.",
 )
 @click.option("--delta", type=float, help=f"Drop points with rho below this.  [default: {PRESETS['default'].delta}]")
-@click.option("--keep", type=float, help=f"The most points kept, as a share.  [default: {PRESETS['default'].keep}]")
+@click.option("--max-kept", type=int, help="The most points kept.  [default: a fifth of the budget, at least 500]")
 @click.option("--draw", type=click.Choice(DRAWS), help=f"Which rows to ask.  [default: {PRESETS['default'].draw}]")
 @click.option(
     "--repeat", type=float, default=Settings.repeat, show_default=True, help="The share of queries asked again."

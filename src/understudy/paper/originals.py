@@ -10,6 +10,7 @@ import numpy as np
 from understudy import checks
 from understudy.errors import SettingError
 from understudy.paper.problems import Problem
+from understudy.toys import TOYS
 
 FOLDS = 3
 # The grid search of a larger problem looks at this many of its rows; the chosen estimator is then fitted to all.
@@ -71,6 +72,8 @@ FAMILIES = {
     "linear_svm": Family(_linear_svm, {"C": [0.01, 0.1, 1.0, 10.0]}),
     "rbf_svm": Family(_rbf_svm, {"C": [1.0, 10.0, 100.0], "gamma": ["scale", 0.01]}),
     "xgboost": Family(_xgboost, {"max_depth": [3, 6]}),
+    # The toy problems' own: the others' grid leaves 1.4 % of spirals wrong, and the paper's original has none.
+    "toy_rbf_svm": Family(_rbf_svm, {"C": [1000.0], "gamma": [1.0]}),
 }
 
 # Which family the original of each problem belongs to: Table 3 of the paper.
@@ -101,6 +104,7 @@ _TABLE_3 = {
     ),
 }  # fmt: skip
 FAMILY_OF = {name: family for family, problems in _TABLE_3.items() for name in problems}
+_KNOWN = {**FAMILY_OF, **dict.fromkeys(TOYS, "toy_rbf_svm")}
 
 
 def original(problem: Problem, family: str | None = None) -> Any:
@@ -112,10 +116,10 @@ def original(problem: Problem, family: str | None = None) -> Any:
 
 
 def family_of(problem: Problem, family: str | None = None) -> str:
-    """The family named, or Table 3's for the problem."""
-    if family is None and problem.name not in FAMILY_OF:
+    """The family named, or Table 3's for the problem, or that of the toy problems."""
+    if family is None and problem.name not in _KNOWN:
         raise SettingError("problem", "one of the paper's Table 3", repr(problem.name), "name a family")
-    return checks.choice("family", family or FAMILY_OF[problem.name], tuple(FAMILIES))
+    return checks.choice("family", family or _KNOWN[problem.name], tuple(FAMILIES))
 
 
 def _best(estimator: Any, grid: dict[str, list[Any]], problem: Problem) -> dict[str, Any]:

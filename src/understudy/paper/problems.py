@@ -15,12 +15,13 @@ import numpy as np
 
 from understudy.errors import SettingError, SpaceError
 from understudy.paper.builtin import BUILT_IN
+from understudy.toys import TOYS
 
 # The paper's split: 80 % to train originals on, 20 % to measure on.
 TEST_SHARE = 0.2
 # The most characters of a file, unpacked; the largest of the paper's problems has a tenth of that.
 LARGEST = 2**29
-WITHOUT_FOLDER = "without a folder there are " + ", ".join(sorted(BUILT_IN))
+WITHOUT_FOLDER = "without a folder there are " + ", ".join(sorted(BUILT_IN | TOYS))
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def digest(*arrays: np.ndarray) -> str:
 def names(folder: str | Path | None = None) -> tuple[str, ...]:
     """The problems that the folder's index lists, or those that are built in, sorted."""
     if folder is None:
-        return tuple(sorted(BUILT_IN))
+        return tuple(sorted(BUILT_IN | TOYS))
     path = Path(folder) / "index.csv"
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -90,8 +91,9 @@ def load(folder: str | Path | None, name: str, seed: int = 0) -> Problem:
     """
     if folder is not None and name in names(folder):
         return prepare(name, *_read(Path(folder) / f"{name}.csv.gz"), seed=seed)
-    if name in BUILT_IN:
-        return prepare(name, *BUILT_IN[name](), seed=seed, source="built-in")
+    made = {**BUILT_IN, **TOYS}.get(name)
+    if made is not None:
+        return prepare(name, *made(), seed=seed, source="built-in")
     listed = "a problem that is built in" if folder is None else f"a problem listed in {Path(folder) / 'index.csv'}"
     raise SettingError("name", listed, repr(name), WITHOUT_FOLDER)
 

@@ -23,16 +23,22 @@ def paper_settings(iterations: int = ITERATIONS, epochs: int = EPOCHS) -> dict[s
         "iterations": iterations,
         "epochs": epochs,
         "layers": [64, 32, 10],
-        "memory": "automatic",
         "penalty": "bounded",
-        "keep": 1.0,
+        "max_kept": None,
         "decay": 0.0,
         "draw": "random",
     }
 
 
-def copy_arguments(settings: dict[str, Any], method: str, delta: float | None, seed: int) -> dict[str, Any]:
-    """The arguments of `copy_classifier` for one unit; only the sequential method takes a threshold.
+def copy_arguments(
+    settings: dict[str, Any],
+    method: str,
+    delta: float | None,
+    seed: int,
+    memory: str | float = "automatic",
+    points: int | None = None,
+) -> dict[str, Any]:
+    """The arguments of `copy_classifier` for one unit; only the sequential method takes a threshold and has a memory.
 
     >>> copy_arguments(paper_settings(epochs=7), "one-shot", None, seed=1)["schedule"].epochs
     7
@@ -40,11 +46,14 @@ def copy_arguments(settings: dict[str, Any], method: str, delta: float | None, s
     from understudy.training import plain
 
     common = {name: value for name, value in settings.items() if name != "epochs"}
+    if points is not None:
+        common |= {"batch": points, "iterations": 1}
     return {
         **common,
         "method": method,
         "to": "mlp",
         "delta": 0.0 if delta is None else delta,
+        "memory": memory,
         "schedule": plain(settings["epochs"]),
         "budget": None,
         "target": None,

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from understudy.paper.units import Record, Unit
 NAME = "units.jsonl"
 FORMAT = 1
 # What the compact table leaves out: one number per iteration, and what is the same in all rows.
-LEFT_OUT = ("accuracies", "fidelities", "rhos", "data", "versions")
+LEFT_OUT = (
+    "accuracies", "fidelities", "rhos", "test_rhos", "test_risks", "moved", "lambdas", "times", "data", "versions"
+)  # fmt: skip
 
 
 class Store:
@@ -101,7 +104,7 @@ def export(records: list[Record], path: Path) -> Path:
 
 def unit_of(record: Record) -> Unit:
     """The unit that a record is of."""
-    return Unit(*(record[name] for name in ("problem", "space", "method", "delta", "repetition")))
+    return Unit(*(record[part.name] for part in fields(Unit)))
 
 
 def _row(record: Record) -> Record:
@@ -114,7 +117,8 @@ def _digits(value: Any) -> Any:
 
 
 def _order(row: Record) -> tuple[Any, ...]:
-    return row["problem"], row["space"], row["method"], -float(row["delta"] or 0), row["repetition"]
+    first = row["problem"], row["space"], row["method"], -float(row["delta"] or 0)
+    return *first, str(row["memory"]), row["points"] or 0, row["repetition"]
 
 
 def _begin(path: Path, settings: dict[str, Any]) -> None:

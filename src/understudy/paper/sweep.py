@@ -18,6 +18,7 @@ from understudy.paper.problems import load, names
 from understudy.paper.settings import METHODS, SPACES, WITHOUT_RESULT
 from understudy.paper.store import Store
 from understudy.paper.units import Record, Task, Unit, absolute, run
+from understudy.toys import TOYS
 
 # Seconds after which to look whether a cluster has grown, though nothing was finished.
 LOOK = 10.0
@@ -44,9 +45,9 @@ def problem_names(folder: str | Path | None, chosen: Sequence[str] | None = None
     """The problems named, or else all of Table 4 that there are, in the folder or built in."""
     known = {*names(folder), *names()}
     for name in chosen or ():
-        if name not in known or name not in FAMILY_OF:
+        if name not in known or name not in {*FAMILY_OF, *TOYS}:
             load(folder, name)  # says what is missing; what can be loaded is none of Table 3's
-            raise SettingError("problem", "one of the paper's Table 3", repr(name))
+            raise SettingError("problem", "one of the paper's Table 3, or a toy problem", repr(name))
     return tuple(dict.fromkeys(chosen or sorted(known & FAMILY_OF.keys() - {*WITHOUT_RESULT})))
 
 
@@ -87,6 +88,8 @@ def plan(wanted: Sequence[Unit], store: Store, settings: dict[str, Any], folder:
 def weight(unit: Unit, d: int, settings: dict[str, Any]) -> float:
     """Roughly the seconds a unit takes: its training steps, and a little for all else."""
     n, rounds = settings["batch"], settings["iterations"]
+    if unit.points is not None:
+        n, rounds = unit.points, 1
     pure = n * rounds * (rounds + 1) / 2
     # The share of points kept grows by about a twentieth with every power of ten that the threshold falls.
     share = min(1.0, max(0.05, 0.1 + 0.055 * log10(5e-4 / unit.delta))) if unit.delta else 1.0

@@ -36,10 +36,16 @@ class Unit:
     method: str
     delta: float | None
     repetition: int
+    memory: str | float = "automatic"
+    """The weight of the memory term, for the sequential method."""
+    points: int | None = None
+    """How many points one-shot draws, if not as many as the others do in all iterations."""
 
     def __str__(self) -> str:
         delta = "" if self.delta is None else f" delta {self.delta:g}"
-        return f"{self.problem} {self.space} {self.method}{delta} run {self.repetition}"
+        memory = "" if self.memory == "automatic" else f" memory {self.memory}"
+        points = "" if self.points is None else f" {self.points} points"
+        return f"{self.problem} {self.space} {self.method}{delta}{memory}{points} run {self.repetition}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ def _measured(task: Task, subject: Subject) -> Record:
 
     unit, problem = task.unit, subject.problem
     space = operational_space(unit.space, problem)
-    arguments = copy_arguments(task.settings, unit.method, unit.delta, seed=unit.repetition)
+    arguments = copy_arguments(task.settings, unit.method, unit.delta, unit.repetition, unit.memory, unit.points)
     clock = perf_counter()
     result = copy_classifier(
         subject.original, space, **arguments, test=(problem.X_test, problem.y_test, subject.answers)
@@ -109,6 +115,11 @@ def _curves(history: list[Any], n: int, single: bool) -> Record:
         "fidelities": [_short(record.agreement) for record in history],
         "kept": kept,
         "rhos": [_short(record.mean_rho) for record in history],
+        "test_rhos": [_short(record.test_rho) for record in history],
+        "test_risks": [_short(record.test_risk) for record in history],
+        "moved": [_short(record.moved) for record in history],
+        "lambdas": [_short(record.lam) for record in history],
+        "times": [round(record.seconds, 3) for record in history],
     }
 
 

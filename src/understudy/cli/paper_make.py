@@ -1,0 +1,63 @@
+"""`understudy paper NAME`: a figure or a table of the paper, made from the units it needs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from understudy.cli.paper_units import Wanted, run_units, unit_options
+from understudy.paper.catalogue import NAMES
+
+HELP = """{}
+
+The files are written to the directory --out, and so are the units that they are made from. Units that are there
+already, of another figure or of `understudy paper sweep`, are not run again; the same command goes on where it was
+interrupted.
+"""
+
+
+def make_command(name: str) -> click.Command:
+    """The command of one exhibit."""
+
+    @click.command(name, help=HELP.format(NAMES[name][1]))
+    @click.option(
+        "--out", type=click.Path(path_type=Path), required=True, help="Directory for the files and the units."
+    )
+    @click.option("--runs", type=int, help="Repetitions.  [default: the paper's]")
+    @unit_options
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+    def command(out: Path, runs: int | None, wanted: Wanted, as_json: bool) -> None:
+        _make(name, out, runs, wanted, as_json)
+
+    return command
+
+
+def _make(name: str, out: Path, runs: int | None, wanted: Wanted, as_json: bool) -> None:
+    from understudy import checks
+    from understudy.paper.catalogue import Options, exhibit
+    from understudy.paper.units import absolute
+    from understudy.paper.writing import write
+
+    shown = exhibit(name)
+    options = Options(
+        runs=shown.runs if runs is None else checks.count("--runs", runs, 1),
+        iterations=wanted.iterations,
+        data=absolute(wanted.data),
+        problems=wanted.problems,
+        deltas=wanted.deltas,
+        space=wanted.space,
+    )
+    units = shown.units(options)
+    ran = run_units(units, out, wanted)
+    if ran.failed:
+        ran.tell()
+        sys.exit(1)
+    files = write(shown.make([ran.records[unit] for unit in units], options), out, name, shown.title)
+    if as_json:
+        click.echo(json.dumps({"name": name, "files": [*map(str, files)], **ran.counts, "seconds": ran.seconds}))
+        return
+    ran.tell()
+    click.echo("\n".join(map(str, files)))

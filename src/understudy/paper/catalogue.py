@@ -1,0 +1,66 @@
+"""Every figure and table of the paper by name: the units it is made from, and how it is made of them.
+
+An exhibit lives in a module of its own that is imported only when it is asked for; `understudy paper NAME` runs the
+units that the result store does not have yet, and writes what comes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from understudy.errors import SettingError
+from understudy.paper.settings import ITERATIONS
+from understudy.paper.units import Record, Unit
+
+Row = dict[str, Any]
+
+# The name: its module, the class in it, and one line of help that must not cost an import.
+NAMES = {
+    "fig1": ("understudy.paper.figures.spirals:Accuracy", "Accuracy by iteration on spirals, by method."),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an exhibit is asked for; None is the exhibit's own choice, which is the paper's."""
+
+    runs: int
+    iterations: int = ITERATIONS
+    data: str | None = None
+    problems: tuple[str, ...] | None = None
+    deltas: tuple[float, ...] | None = None
+    space: str = "normal"
+
+
+@dataclass(frozen=True)
+class Made:
+    """An exhibit: a figure if it is one, the numbers in it, and what there is to say of them, as Markdown."""
+
+    rows: Sequence[Row]
+    notes: str
+    figure: Any = None
+
+
+class Exhibit(Protocol):
+    """A figure or a table of the paper."""
+
+    title: str
+    runs: int
+    """Repetitions, where nobody says how many."""
+
+    def units(self, options: Options) -> tuple[Unit, ...]:
+        """What has to be run for it."""
+
+    def make(self, records: Sequence[Record], options: Options) -> Made:
+        """It, from the records of these units, which are in the same order."""
+
+
+def exhibit(name: str) -> Exhibit:
+    """The figure or table of this name."""
+    if name not in NAMES:
+        raise SettingError("NAME", f"one of {', '.join(NAMES)}", repr(name))
+    module, attribute = NAMES[name][0].split(":")
+    return getattr(import_module(module), attribute)()

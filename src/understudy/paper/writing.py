@@ -1,0 +1,81 @@
+"""Exhibits as files: a figure as SVG and PNG, its numbers as CSV and Markdown. Each file appears whole."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Sequence
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+from understudy.directory import errors_of
+from understudy.paper.catalogue import Made, Row
+
+# Dots per inch of a PNG.
+DPI = 160
+
+
+def write(made: Made, folder: Path, name: str, title: str) -> list[Path]:
+    """Write an exhibit's files into a folder, and say which they are."""
+    contents = {f"{name}.csv": as_csv(made.rows).encode(), f"{name}.md": _page(made, name, title).encode()}
+    if made.figure is not None:
+        contents |= {f"{name}.{kind}": _drawn(made.figure, kind) for kind in ("svg", "png")}
+    with errors_of(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return [_whole(folder / file, content) for file, content in contents.items()]
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Rows as a table with a header; numbers with six digits."""
+    text = StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows
+    )
+    return text.getvalue()
+
+
+def as_markdown(rows: Sequence[Row], show: Callable[[Any], str] | None = None) -> str:
+    """Rows as a Markdown table; numbers with three places.
+
+    >>> print(as_markdown([{"problem": "iris", "eff": 0.91666}, {"problem": "wine", "eff": None}]))
+    | problem | eff |
+    |---|---|
+    | iris | 0.917 |
+    | wine |  |
+    """
+    show = show or _shown
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    lines += ["| " + " | ".join(show(value) for value in row.values()) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _page(made: Made, name: str, title: str) -> str:
+    picture = "" if made.figure is None else f"![{title}]({name}.svg)\n\n"
+    return f"# {title}\n\n{picture}{made.notes.strip()}\n\n{as_markdown(made.rows)}\n"
+
+
+def _drawn(figure: Any, kind: str) -> bytes:
+    import matplotlib as mpl
+
+    stream = BytesIO()
+    # No date and no random names: the same numbers give the same file.
+    with mpl.rc_context({"svg.hashsalt": "understudy", "svg.fonttype": "none"}):
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(stream, format=kind, dpi=DPI, metadata=metadata)
+    return stream.getvalue()
+
+
+def _whole(path: Path, content: bytes) -> Path:
+    part = path.with_name(f".unfinished-{path.name}")
+    part.write_bytes(content)
+    os.replace(part, path)
+    return path

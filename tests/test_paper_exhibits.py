@@ -1,0 +1,49 @@
+"""Figures and tables by name: what is run for them, what is written, and that nothing is run twice."""
+
+import csv
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from understudy.cli.paper import command
+from understudy.paper.catalogue import NAMES, exhibit
+
+QUICK = ["--runs", "2", "--iterations", "3", "--epochs", "5", "--workers", "2"]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(command, list(map(str, arguments)), catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_has_an_exhibit_with_a_title_and_repetitions(name):
+    shown = exhibit(name)
+    assert re.match(r"(Figure|Table) \d|Theorems|Cost", shown.title)
+    assert shown.runs >= 1
+
+
+def test_a_figure_is_written_in_four_formats_and_its_units_are_kept(tmp_path):
+    made = invoke("fig1", "--out", tmp_path, *QUICK, "--json")
+    assert made.exit_code == 0
+    told = json.loads(made.stdout)
+    assert (told["units"], told["before"], told["ran"]) == (12, 0, 12)
+    assert ET.parse(tmp_path / "fig1.svg").getroot().tag.endswith("svg")
+    assert (tmp_path / "fig1.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "fig1.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} == {"pure", "online", "one-shot"}
+    assert all(0 <= float(row["accuracy"]) <= 1 for row in rows)
+    before = (tmp_path / "fig1.svg").read_bytes()
+    again = json.loads(invoke("fig1", "--out", tmp_path, *QUICK, "--json").stdout)
+    assert (again["before"], again["ran"]) == (12, 0)
+    assert (tmp_path / "fig1.svg").read_bytes() == before
+
+
+def test_an_unknown_name_lists_the_known_ones(tmp_path):
+    asked = invoke("fig9", "--out", tmp_path)
+    assert asked.exit_code == 2
+    assert all(name in asked.output for name in ("fig1", "sweep", "import"))
+    assert not list(tmp_path.iterdir())
