@@ -67,7 +67,7 @@ def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
         train=Trainer(network, plain(1000), bounded, loss="rho", batch=32, balanced=True, rate=5e-4, seed=7),
     )
     *_, last = islice(steps, 4)
-    np.testing.assert_array_equal(result.copy.theta, last.theta)
+    np.testing.assert_array_equal(result.copy.model.theta, last.theta)
     assert result.kept == len(last.S)
 
 
@@ -313,7 +313,7 @@ def test_a_late_label_gives_the_copy_another_output(tmp_path, draw):
     assert result.copy.classes_.tolist() == ["in", "out", "rare"]
     assert result.copy.predict([[0.0, 0.0], [1.5, 1.5], [4.5, 0.0]]).tolist() == ["in", "out", "rare"]
     again = us.copy_classifier(rare, PLANE, **quick, out=tmp_path / "run")
-    np.testing.assert_array_equal(result.copy.theta, again.copy.theta)
+    np.testing.assert_array_equal(result.copy.model.theta, again.copy.model.theta)
 
 
 def test_a_space_of_another_width_than_the_original_takes(rng):
@@ -360,7 +360,7 @@ def test_the_same_run_in_the_same_directory_is_loaded_and_another_refused(tmp_pa
     other = us.Original(disc, name="another")
     with pytest.raises(DirectoryError, match="found a run with original 'disc' \\(now 'another'\\)"):
         us.copy_classifier(other, PLANE, out=tmp_path / "run", **QUICK)
-    np.testing.assert_array_equal(first.copy.theta, again.copy.theta)
+    np.testing.assert_array_equal(first.copy.model.theta, again.copy.model.theta)
     assert again.history == first.history
     with pytest.raises(DirectoryError, match="found a run with seed 0 \\(now 1\\); choose another directory"):
         us.copy_classifier(original, PLANE, out=tmp_path / "run", seed=1, **QUICK)
@@ -439,8 +439,8 @@ def test_steps_can_be_followed_and_the_result_is_the_same():
             break
     assert records == result.history
     assert (
-        result.copy.theta.tobytes()
-        == us.copy_classifier(disc, PLANE, budget=200, schedule=10, certificate_n=0).copy.theta.tobytes()
+        result.copy.model.theta.tobytes()
+        == us.copy_classifier(disc, PLANE, budget=200, schedule=10, certificate_n=0).copy.model.theta.tobytes()
     )
 
 

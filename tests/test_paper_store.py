@@ -70,7 +70,9 @@ def test_a_corrupt_line_is_named_and_nothing_is_lost(tmp_path, at, line, says):
 
 def test_other_settings_are_refused_with_the_difference_named(tmp_path):
     fill(tmp_path, 1)
-    with pytest.raises(DirectoryError, match=r"epochs 10 \(now 20\), max_kept None \(now 500\); choose another directory"):
+    with pytest.raises(
+        DirectoryError, match=r"epochs 10 \(now 20\), max_kept None \(now 500\); choose another directory"
+    ):
         fill(tmp_path, 2, {**SETTINGS, "epochs": 20, "max_kept": 500})
     assert len(read_store(tmp_path)[1]) == 1
 

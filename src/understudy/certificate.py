@@ -82,10 +82,14 @@ class HeldOut:
     codes: np.ndarray
     labels: Labels
 
-    def certify(self, predicted: np.ndarray, confidence: float, look: int | None = None) -> Certificate:
-        """The certificate of a copy that predicts these codes; `look` is its number, if more than one is looked at."""
+    def certify(self, predicted: np.ndarray, confidence: float, look: int | None = None, among: int = 1) -> Certificate:
+        """The certificate of a copy that predicts these codes.
+
+        `look` is its number, if the run looks at more than one to see whether it may stop; `among` so many copies it
+        was chosen by these very rows, whose bounds are then made to hold all at once.
+        """
         agree = self.codes == predicted
-        corrected = look_confidence(confidence, look) if look else confidence
+        corrected = look_confidence(confidence, look) if look else 1 - (1 - confidence) / among
 
         def bound(which: np.ndarray) -> Bound:
             n, agreed = int(which.sum()), int((agree & which).sum())

@@ -9,19 +9,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from understudy.encoding import Encoding
-from understudy.hypothesis.mlp import MLP
+from understudy.hypothesis import Model
 from understudy.space import Space
 
 
 class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A network, its parameters, the labels it answers, and the space that says how raw columns are read and encoded.
+    """A fitted model, the labels it answers, and the space that says how raw columns are read and encoded.
 
     It comes fitted, from `copy_classifier` or `load`; it predicts in NumPy and needs no JAX.
     """
 
-    def __init__(self, network: MLP, theta: np.ndarray, classes: np.ndarray, space: Space):
-        self.network = network
-        self.theta = theta
+    def __init__(self, model: Model, classes: np.ndarray, space: Space):
+        self.model = model
         self.classes = classes
         self.space = space
 
@@ -44,16 +43,16 @@ class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @cached_property
     def encoding(self) -> Encoding:
-        """From rows as a matrix to the network's inputs."""
+        """From rows as a matrix to the model's inputs."""
         return Encoding(self.space)
 
     def encode(self, rows: Any) -> np.ndarray:
-        """Rows as they come in production as the network sees them."""
+        """Rows as they come in production as the model sees them."""
         return self.encoding(self.space.read(rows, "copy.predict"))
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """The copy's class probabilities, in the order of `classes_`."""
-        return self.network.probabilities(self.theta, self.encode(rows))
+        return self.model.probabilities(self.encode(rows))
 
     def predict(self, rows: Any) -> np.ndarray:
         """The copy's labels."""
@@ -61,4 +60,4 @@ class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decide(self, X: np.ndarray) -> np.ndarray:
         """The positions in `classes_` of the copy's labels for rows that are encoded already."""
-        return self.network.probabilities(self.theta, X).argmax(axis=1)
+        return self.model.probabilities(X).argmax(axis=1)

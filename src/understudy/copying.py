@@ -15,29 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from understudy.certificate import Certificate, HeldOut
+from understudy.certificate import Certificate, HeldOut, lower_bound
 from understudy.classifier import CopyClassifier
 from understudy.directory import claim, finished, open_run
 from understudy.drawing import FIRST, POLICIES, Seen, pool
 from understudy.encoding import Encoding
 from understudy.errors import SettingError, UnderstudyWarning
-from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
+from understudy.families import Limits
+from understudy.hypothesis.mlp import MLP, PAPER_LAYERS, Network
 from understudy.ledger import REPEAT, Ledger
 from understudy.memory import FUNCTION, PENALTIES, Automatic, Fixed, Memory, OnceDropped, bounded
 from understudy.metrics import accuracy, fidelity
 from understudy.original import Labels, Original, as_original, label_array
 from understudy.queries import Queries, check_fit
+from understudy.relay import Candidate, Workshop, choose, outcomes
 from understudy.result import Record, Repeats, Result, load
 from understudy.samples import Samples
 from understudy.selection import drop_compressed, keep_all, keep_fresh
 from understudy.sequential import Step, sequential
 from understudy.settings import PRESETS, Settings
 from understudy.space import Space
-from understudy.training import Schedule, Train, Trained, Trainer
+from understudy.training import Schedule, Train, Trained, Trainer, steps
 from understudy.uncertainty import rho_squared
 
 # One stream of random numbers each, so that none depends on how much of another was used.
-_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES = 1, 2, 3, 4
+_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES, _FREE = 1, 2, 3, 4, 5
+# Steps of a network that learns from a teacher.
+RELAY_STEPS = 10_000
 
 
 def copy_classifier(
@@ -63,6 +67,8 @@ def copy_classifier(
     draw: str | None = None,
     repeat: float = 0.02,
     decay: float | None = None,
+    max_depth: int | None = None,
+    max_leaves: int | None = None,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
     test: tuple[Any, ...] | None = None,
@@ -74,7 +80,8 @@ def copy_classifier(
     original : a fitted estimator, a function rows -> labels, or an `Original`.
     space : what inputs look like; queries are drawn from it.
     method : "sequential" (Algorithm 5), "pure" (Algorithm 1, keeps every point), "one-shot" or "online" single-pass.
-    to : the family of the copy.
+    to : the family of the copy: "mlp", "linear", "tree", "forest", "boosting"; or "auto", the most faithful of them on
+        the certificate's rows, or the smallest that reaches the target.
     batch : queries per iteration (the paper's n).
     iterations : 30, or as many as the budget pays for.
     budget : the most training queries, in whole batches; batch * iterations if not given.
@@ -95,6 +102,7 @@ def copy_classifier(
     draw : "random"; "margin": after the first batches, mostly rows on which the copy is least sure; or "balanced": rows
         that the copy takes for its classes in equal parts.
     decay : how much weights shrink in a step of training, as a multiple of the step size.
+    max_depth, max_leaves : what a tree may grow to, in the families that have some.
     repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
@@ -130,6 +138,8 @@ def copy_classifier(
         draw,
         repeat,
         decay,
+        max_depth,
+        max_leaves,
     )
     return finish(copy_steps(original, space, settings, classes=classes, out=out, test=test))
 
@@ -207,6 +217,7 @@ class _Run:
         self.asked = Seen()
         self.candidates: tuple[int, np.ndarray, np.ndarray] | None = None
         self.spared: dict[int, float] = {}
+        self.paid: list[tuple[np.ndarray, np.ndarray]] = []
 
     def steps(self) -> Generator[Record, None, Result]:
         """A record per iteration, then the result."""
@@ -216,6 +227,7 @@ class _Run:
         first_rows, first = _together(self.queries.fresh("training", settings.batch, self._stream(_DRAW)))
         self.asked.add(first_rows)
         self.latest = 0, self.encoding(first_rows), first
+        self.paid.append(self.latest[1:])
         answers = np.concatenate([measured[1], first]) if len(measured[1]) else first
         self.labels = self._known_labels(answers)
         self._warn_of_absent(answers)
@@ -224,16 +236,23 @@ class _Run:
         history: list[Record] = []
         stopped, proof = self.limited_by, None
         for step in islice(self._rounds(), settings.iterations):
-            copy = CopyClassifier(self.network, step.theta, self.labels.classes, self.space)
+            copy = CopyClassifier(Network(self.network, step.theta), self.labels.classes, self.space)
             if settings.certificate_n:
                 look = step.t + 1 if settings.target else None
                 held = HeldOut(held_out, self.labels.encode(measured[1]), self.labels)
                 proof = held.certify(copy.decide(held_out), settings.confidence, look)
             history.append(self._record(step, copy, proof))
             yield history[-1]
-            if settings.target and proof and proof.lower >= settings.target:
+            if settings.to == "mlp" and settings.target and proof and proof.lower >= settings.target:
                 stopped = "target"
                 break
+        tried: list[Candidate] = []
+        if settings.to != "mlp":
+            chosen, tried = self._chosen(step, Samples(held_out, self.labels.encode(measured[1])))
+            copy = CopyClassifier(chosen.model, self.labels.classes, self.space)
+            if settings.certificate_n:
+                among = outcomes(settings.families)
+                proof = held.certify(copy.decide(held_out), settings.confidence, among=among)
         return Result(
             copy=copy,
             certificate=proof,
@@ -245,7 +264,28 @@ class _Run:
             seconds=perf_counter() - clock + sum(self.spared.values()),
             peak_mb=peak_mb(),
             repeats=repeats,
+            tried=[candidate.as_json() for candidate in tried],
         )
+
+    def _chosen(self, last: Step, held_out: Samples) -> tuple[Candidate, list[Candidate]]:
+        """A copy of another family, from all that was paid for and from what better copies say of free rows."""
+        settings = self.settings
+        X, answers = _together(iter(self.paid))
+        trainer = replace(self._trainer(), schedule=steps(RELAY_STEPS))
+
+        def reaches(fidelity: float) -> bool:
+            n, corrected = len(held_out), 1 - (1 - settings.confidence) / outcomes(settings.families)
+            return lower_bound(round(fidelity * n), n, corrected) >= (settings.target or 1.0)
+
+        workshop = Workshop(
+            paid=Samples(X, self.labels.encode(answers)),
+            network=Network(self.network, last.theta),
+            free=lambda n: self.encoding(self.space.sample(n, self._stream(_FREE))),
+            train=lambda points: Network(self.network, trainer(last.theta, points, 0.0, last.t + 1).theta),
+            limits=Limits(settings.max_depth, settings.max_leaves),
+            seed=settings.seed,
+        )
+        return choose(settings.families, workshop, held_out, reaches if settings.target else None)
 
     def _rounds(self) -> Iterator[Step]:
         """The loop. A label that comes late gives the copy one more output, and the loop goes on from where it was."""
@@ -270,15 +310,7 @@ class _Run:
 
     def _policies(self) -> dict[str, Any]:
         """What the method named in the settings passes to the loop."""
-        network, settings, preset = self.network, self.settings, PRESETS[self.settings.preset]
-        train = Trainer(
-            network,
-            schedule=settings.schedule,  # type: ignore[arg-type]
-            penalty=PENALTIES.get(settings.penalty or "", bounded),
-            decay=preset.decay(network.d) if settings.decay is None else settings.decay,
-            seed=settings.seed,
-            **preset.training,
-        )
+        network, settings, train = self.network, self.settings, self._trainer()
         if settings.method != "sequential":
             kept = keep_fresh if settings.method == "online" else keep_all
             return {"select": kept, "memory": Fixed(0.0), "train": self._remembered(train)}
@@ -289,6 +321,18 @@ class _Run:
             train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.most_kept)
         select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
         return {"select": select, "memory": memory, "train": self._remembered(train)}
+
+    def _trainer(self) -> Trainer:
+        """How the network is trained."""
+        network, settings, preset = self.network, self.settings, PRESETS[self.settings.preset]
+        return Trainer(
+            network,
+            schedule=settings.schedule,  # type: ignore[arg-type]
+            penalty=PENALTIES.get(settings.penalty or "", bounded),
+            decay=preset.decay(network.d) if settings.decay is None else settings.decay,
+            seed=settings.seed,
+            **preset.training,
+        )
 
     def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, purpose, t])
@@ -304,6 +348,7 @@ class _Run:
         """The points of iteration t; asked about once, however often the loop comes by."""
         if self.latest[0] != t:
             self.latest = t, *self._answered(t, theta)
+            self.paid.append(self.latest[1:])
         _, X, found = self.latest
         if self.original.declared is None and (self.labels.find(found) < 0).any():
             raise _NewLabelError
@@ -417,7 +462,7 @@ def _tested(
     copy: CopyClassifier, labels: Labels, X: np.ndarray, truth: np.ndarray, answers: np.ndarray | None
 ) -> dict[str, float]:
     """What a record says of test data: against its true labels, and against the original's answers if there are any."""
-    probabilities = copy.network.probabilities(copy.theta, X)
+    probabilities = copy.model.probabilities(X)
     decided = copy.classes[probabilities.argmax(axis=1)]
     found: dict[str, float] = {"accuracy": accuracy(truth, decided)}
     if answers is not None:

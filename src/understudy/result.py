@@ -17,12 +17,12 @@ from understudy.classifier import CopyClassifier
 from understudy.directory import as_path, claim, read_json, write_whole
 from understudy.encoding import Encoding
 from understudy.errors import DirectoryError
-from understudy.hypothesis.mlp import MLP
+from understudy.hypothesis import model_of
 from understudy.space import Space
 
 FORMAT = 1
 # The parts of a result that run.json holds as they are.
-PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "versions")
+PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versions")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ class Result:
     peak_mb: float
     repeats: Repeats | None = None
     """How often the original answered the same rows differently."""
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    """The models that the copy was chosen from, where there was a choice: family, teacher, fidelity, bytes."""
     versions: dict[str, str] = field(default_factory=lambda: {"understudy": __version__, **_versions()})
 
     @property
@@ -118,12 +120,13 @@ class Result:
         return path
 
     def _write(self, path: Path) -> None:
-        arrays = _save_arrays({"theta": self.copy.theta})
+        shape, numbers = self.copy.model.state()
+        arrays = _save_arrays(numbers)
         (path / "copy.safetensors").write_bytes(arrays)
         about = {
             "format": FORMAT,
-            "family": "mlp",
-            "hidden": list(self.copy.network.hidden),
+            "kind": self.copy.model.kind,
+            **shape,
             "classes": {"type": self.copy.classes.dtype.str, "values": self.copy.classes.tolist()},
             "sha256": hashlib.sha256(arrays).hexdigest(),
         }
@@ -164,14 +167,11 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space)
     classes = np.array(about["classes"]["values"], dtype=np.dtype(about["classes"]["type"]))
     if classes.dtype.kind not in "biufU" or classes.ndim != 1:
         raise ValueError(f"classes of type {classes.dtype}")
-    network = MLP(Encoding(space).width, tuple(about["hidden"]), len(classes))
-    if arrays["theta"].shape != (network.size,):
-        raise ValueError(f"{arrays['theta'].shape} parameters for a network of {network.size}")
     history = [Record(**json.loads(line)) for line in (path / "history.jsonl").read_text("utf-8").splitlines()]
     if not history:
         raise ValueError("history.jsonl has no iteration")
     return Result(
-        copy=CopyClassifier(network, arrays["theta"], classes, space),
+        copy=CopyClassifier(model_of(about, arrays, Encoding(space).width, len(classes)), classes, space),
         certificate=None if run["certificate"] is None else Certificate.from_json(run["certificate"]),
         history=history,
         space=space,

@@ -14,7 +14,8 @@ from understudy.hypothesis.mlp import PAPER_LAYERS
 from understudy.memory import FUNCTION, LARGEST, PENALTIES
 from understudy.training import Schedule, annealed, plain, steps
 
-FAMILIES = ("mlp",)
+FAMILIES = ("mlp", "linear", "tree", "forest", "boosting")
+AUTO = "auto"
 METHODS = ("sequential", "pure", "one-shot", "online")
 SHARE = "a share from 0 to below 1"
 
@@ -105,11 +106,13 @@ class Settings:
     draw: str | None = None
     repeat: float = 0.02
     decay: float | None = None
+    max_depth: int | None = None
+    max_leaves: int | None = None
 
     def checked(self) -> Settings:
         """The same settings with every default filled in; the first thing wrong with them is an error."""
         checks.choice("method", self.method, METHODS)
-        checks.choice("to", self.to, FAMILIES)
+        checks.choice("to", self.to, (*FAMILIES, AUTO))
         checks.choice("preset", self.preset, tuple(PRESETS))
         return self._sized()._filled()._checked()
 
@@ -150,6 +153,8 @@ class Settings:
             max_kept=None if self.max_kept is None else checks.count("max_kept", self.max_kept, 1),
             decay=None if self.decay is None else checks.number("decay", self.decay, SHARE, 0, 1),
             repeat=checks.number("repeat", self.repeat, SHARE, 0, 1),
+            max_depth=None if self.max_depth is None else checks.count("max_depth", self.max_depth, 1),
+            max_leaves=None if self.max_leaves is None else checks.count("max_leaves", self.max_leaves, 2),
         )
 
     def _sized(self) -> Settings:
@@ -168,6 +173,11 @@ class Settings:
             iterations = min(iterations or affordable, affordable)
         sizes = (batch * iterations, 1) if self.method == "one-shot" else (batch, iterations)
         return replace(self, batch=sizes[0], iterations=sizes[1], budget=batch * iterations)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that the copy is chosen from."""
+        return FAMILIES if self.to == AUTO else (self.to,)
 
     @property
     def queries(self) -> int:

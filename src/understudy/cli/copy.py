@@ -14,7 +14,7 @@ import click
 from understudy.cli.original import opened, original_options
 from understudy.drawing import DRAWS
 from understudy.errors import OriginalError, SettingError
-from understudy.settings import FAMILIES, METHODS, PRESETS, Settings
+from understudy.settings import AUTO, FAMILIES, METHODS, PRESETS, Settings
 
 if TYPE_CHECKING:
     from understudy.original import Original
@@ -29,7 +29,7 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
 @click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
 @click.option(
-    "--to", type=click.Choice(FAMILIES), default=Settings.to, show_default=True, help="The family of the copy."
+    "--to", type=click.Choice([*FAMILIES, AUTO]), default=Settings.to, show_default=True, help="The family of the copy."
 )
 @click.option("--method", type=click.Choice(METHODS), default=Settings.method, show_default=True)
 @click.option("--budget", type=int, help="The most training queries.  [default: 3000]")
@@ -47,6 +47,8 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
 )
 @click.option("--delta", type=float, help=f"Drop points with rho below this.  [default: {PRESETS['default'].delta}]")
 @click.option("--max-kept", type=int, help="The most points kept.  [default: a fifth of the budget, at least 500]")
+@click.option("--max-depth", type=int, help="How deep trees may grow.")
+@click.option("--max-leaves", type=int, help="How many leaves a tree may have.")
 @click.option("--draw", type=click.Choice(DRAWS), help=f"Which rows to ask.  [default: {PRESETS['default'].draw}]")
 @click.option(
     "--repeat", type=float, default=Settings.repeat, show_default=True, help="The share of queries asked again."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import matmul
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -79,6 +79,36 @@ class MLP:
         for at in range(0, len(X), CHUNK):
             p[at : at + CHUNK] = forward(layers, X[at : at + CHUNK])
         return p
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network with its parameters."""
+
+    mlp: MLP
+    theta: np.ndarray
+    kind = "mlp"
+
+    @property
+    def n_c(self) -> int:
+        """How many classes it tells apart."""
+        return self.mlp.n_c
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """f_C(z) for every encoded row."""
+        return self.mlp.probabilities(self.theta, X)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All of it, as JSON values and arrays."""
+        return {"hidden": list(self.mlp.hidden)}, {"theta": self.theta}
+
+    @classmethod
+    def of_state(cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int) -> Self:
+        """The model that `state` was taken of."""
+        mlp, theta = MLP(inputs, tuple(about["hidden"]), n_c), arrays["theta"]
+        if theta.shape != (mlp.size,):
+            raise ValueError(f"{theta.shape} parameters for a network of {mlp.size}")
+        return cls(mlp, theta)
 
 
 def forward(layers: list[tuple[Any, Any]], x: Any, product: Callable[[Any, Any], Any] = matmul) -> Any:

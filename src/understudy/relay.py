@@ -1,0 +1,139 @@
+"""Copies of families without a warm start, by relay: a better copy labels rows that cost nothing to learn from.
+
+Whether that pays depends on the original. A network that has learned a smooth boundary teaches a tree more than the
+paid points alone can; of an original that is made of trees it has lost what another tree would have found. So the
+choice of the teacher, or of none, is left to held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from understudy.families import FITTED, Limits, fit
+from understudy.hypothesis import Model
+from understudy.samples import Samples
+
+NOBODY, MLP = "nobody", "mlp"
+# Who may teach: the network that chose the queries, boosting fitted to their answers, or both by their mean.
+TEACHERS = (MLP, "boosting", "both")
+# Free rows that a network learns from a teacher.
+RELAYED = 20_000
+# One in so many paid points is kept back to choose by, where nothing else was held out.
+HOLD_BACK = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that may be handed out: its family, who taught it, and how it did on held-out rows."""
+
+    family: str
+    teacher: str
+    model: Model
+    fidelity: float
+
+    @property
+    def size(self) -> int:
+        """Its numbers, in bytes."""
+        return sum(array.nbytes for array in self.model.state()[1].values())
+
+    def as_json(self) -> dict[str, Any]:
+        """What a run remembers of it."""
+        return {"family": self.family, "teacher": self.teacher, "fidelity": self.fidelity, "bytes": self.size}
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What models are made of: the paid points, the network that chose them, and rows without end that cost nothing."""
+
+    paid: Samples
+    network: Model
+    free: Callable[[int], np.ndarray]
+    train: Callable[[Samples], Model]
+    """Trains a network on points, from the one there is."""
+    limits: Limits
+    seed: int
+
+    @property
+    def n_c(self) -> int:
+        """How many classes there are."""
+        return self.network.n_c
+
+    def fitted(self, family: str, points: Samples) -> Model:
+        """A model of the family, from these points."""
+        return (
+            self.train(points) if family == MLP else fit(family, points.X, points.y, self.n_c, self.limits, self.seed)
+        )
+
+    def teachers(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+        """What those who may teach answer."""
+        boosting = fit("boosting", self.paid.X, self.paid.y, self.n_c, seed=self.seed)
+        members = {MLP: [self.network], "boosting": [boosting], "both": [self.network, boosting]}
+
+        def answers(models: list[Model], X: np.ndarray) -> np.ndarray:
+            return np.mean([model.probabilities(X) for model in models], axis=0).argmax(axis=1)
+
+        return {name: partial(answers, models) for name, models in members.items()}
+
+    def again(self, candidate: Candidate) -> Model:
+        """The same once more, from all the points there are."""
+        if candidate.teacher != NOBODY:
+            return self.taught(candidate.family, self.teachers()[candidate.teacher])
+        return self.network if candidate.family == MLP else self.fitted(candidate.family, self.paid)
+
+    def taught(self, family: str, teacher: Callable[[np.ndarray], np.ndarray]) -> Model:
+        """A model of the family, from the paid points and what the teacher says of free rows."""
+        X = self.free(RELAYED if family == MLP else FITTED[family].relayed)
+        return self.fitted(family, self.paid | Samples(X, teacher(X)))
+
+
+def candidates(families: Sequence[str], workshop: Workshop, held_out: Samples) -> list[Candidate]:
+    """A model of every family from the paid points alone, and one taught by whoever does best on the held-out rows."""
+
+    def agrees(decided: np.ndarray) -> float:
+        return float((decided == held_out.y).mean())
+
+    teachers = workshop.teachers()
+    best = max(TEACHERS, key=lambda name: agrees(teachers[name](held_out.X)))
+    found = []
+    for family in families:
+        models = {NOBODY: workshop.network if family == MLP else workshop.fitted(family, workshop.paid)}
+        if family != best:  # from itself it would learn what it knows
+            models[best] = workshop.taught(family, teachers[best])
+        for teacher, model in models.items():
+            agreed = agrees(model.probabilities(held_out.X).argmax(axis=1))
+            found.append(Candidate(family, teacher, model, agreed))
+    return found
+
+
+def choose(
+    families: Sequence[str], workshop: Workshop, held_out: Samples, reaches: Callable[[float], bool] | None = None
+) -> tuple[Candidate, list[Candidate]]:
+    """The candidate to hand out, and all there were.
+
+    The most faithful on the held-out rows; or the smallest of those that reach what was asked for, if any does. Where
+    there are no held-out rows, every fifth paid point is kept back to choose by, and the choice is then made of all.
+    """
+    if not len(held_out):
+        back = np.arange(len(workshop.paid)) % HOLD_BACK == 0
+        part = replace(workshop, paid=workshop.paid.where(~back))
+        best, tried = choose(families, part, workshop.paid.where(back), reaches)
+        return replace(best, model=workshop.again(best)), tried
+    tried = candidates(families, workshop, held_out)
+    enough = [one for one in tried if reaches is not None and reaches(one.fidelity)]
+    if enough:
+        return min(enough, key=lambda one: (one.size, -one.fidelity)), tried
+    return max(tried, key=lambda one: (one.fidelity, -one.size)), tried
+
+
+def outcomes(families: Sequence[str]) -> int:
+    """How many models might have been handed out: what a bound has to allow for.
+
+    >>> outcomes(["tree"]), outcomes(["mlp", "tree"])
+    (4, 7)
+    """
+    return sum(1 + len([teacher for teacher in TEACHERS if teacher != family]) for family in families)
