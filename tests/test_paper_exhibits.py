@@ -21,7 +21,7 @@ def invoke(*arguments):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_has_an_exhibit_with_a_title_and_repetitions(name):
     shown = exhibit(name)
-    assert re.match(r"(Figure|Table) \d|Theorems|Cost", shown.title)
+    assert re.match(r"(Figure|Table) \d|Theorems|Cost|Statistics|Spaces", shown.title)
     assert shown.runs >= 1
 
 

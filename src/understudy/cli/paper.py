@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from understudy.cli.paper_export import export_command
 from understudy.cli.paper_import import import_command
 from understudy.cli.paper_make import make_command
+from understudy.cli.paper_report import report_command
 from understudy.cli.paper_sweep import sweep_command
 from understudy.paper.catalogue import NAMES
 
@@ -33,3 +35,5 @@ def command() -> None:
 
 command.add_command(import_command)
 command.add_command(sweep_command)
+command.add_command(export_command)
+command.add_command(report_command)

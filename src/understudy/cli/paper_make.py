@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from understudy.cli.paper_units import Wanted, run_units, unit_options
+from understudy.cli.paper_units import Ran, Wanted, run_units, unit_options
 from understudy.paper.catalogue import NAMES
+
+if TYPE_CHECKING:
+    from understudy.paper.units import Unit
 
 HELP = """{}
 
 The files are written to the directory --out, and so are the units that they are made from. Units that are there
 already, of another figure or of `understudy paper sweep`, are not run again; the same command goes on where it was
-interrupted.
+interrupted. With --units nothing is run at all, and no data is needed.
 """
 
 
@@ -27,16 +32,18 @@ def make_command(name: str) -> click.Command:
         "--out", type=click.Path(path_type=Path), required=True, help="Directory for the files and the units."
     )
     @click.option("--runs", type=int, help="Repetitions.  [default: the paper's]")
+    @click.option("--units", "table", type=click.Path(path_type=Path), help="A table of units, as of `paper export`.")
     @unit_options
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
-    def command(out: Path, runs: int | None, wanted: Wanted, as_json: bool) -> None:
-        _make(name, out, runs, wanted, as_json)
+    def command(out: Path, runs: int | None, table: Path | None, wanted: Wanted, as_json: bool) -> None:
+        _make(name, out, runs, table, wanted, as_json)
 
     return command
 
 
-def _make(name: str, out: Path, runs: int | None, wanted: Wanted, as_json: bool) -> None:
+def _make(name: str, out: Path, runs: int | None, table: Path | None, wanted: Wanted, as_json: bool) -> None:
     from understudy import checks
+    from understudy.errors import SettingError
     from understudy.paper.catalogue import Options, exhibit
     from understudy.paper.units import absolute
     from understudy.paper.writing import write
@@ -49,9 +56,13 @@ def _make(name: str, out: Path, runs: int | None, wanted: Wanted, as_json: bool)
         problems=wanted.problems,
         deltas=wanted.deltas,
         space=wanted.space,
+        compact=table is not None,
     )
+    if table is not None and not getattr(shown, "compact", False):
+        hint = "leave out --units, and it is made from units with curves"
+        raise SettingError("--units", "a figure or table that needs no curves by iteration", name, hint)
     units = shown.units(options)
-    ran = run_units(units, out, wanted)
+    ran = run_units(units, out, wanted) if table is None and units else _found(units, table)
     if ran.failed:
         ran.tell()
         sys.exit(1)
@@ -61,3 +72,11 @@ def _make(name: str, out: Path, runs: int | None, wanted: Wanted, as_json: bool)
         return
     ran.tell()
     click.echo("\n".join(map(str, files)))
+
+
+def _found(units: Sequence[Unit], table: Path | None) -> Ran:
+    """Units of a table, where nothing has to be run; there may be no need of any."""
+    from understudy.paper.compact import take
+
+    records = {} if table is None else dict(zip(units, take(table, units), strict=True))
+    return Ran(records, {"units": len(units), "before": len(units), "ran": 0}, {}, {}, table)

@@ -20,6 +20,13 @@ Row = dict[str, Any]
 # The name: its module, the class in it, and one line of help that must not cost an import.
 NAMES = {
     "fig1": ("understudy.paper.figures.spirals:Accuracy", "Accuracy by iteration on spirals, by method."),
+    "fig7": ("understudy.paper.figures.uci:SinglePass", "Single-pass and sequential accuracy, UCI problems."),
+    "fig8": ("understudy.paper.figures.uci:OperationalPoints", "Operational points of the UCI problems."),
+    "table2": ("understudy.paper.tables.methods:Methods", "The methods in memory, accuracy and time."),
+    "table3": ("understudy.paper.tables.datasets:DataSets", "The data sets and their originals."),
+    "table4": ("understudy.paper.tables.results:Results", "The results on the UCI problems."),
+    "statistics": ("understudy.paper.tables.results:Statistics", "Tests of Table 4, and what the text quotes of it."),
+    "spaces": ("understudy.paper.tables.spaces:Spaces", "Copies in the paper's space and in a learned one."),
 }
 
 
@@ -33,6 +40,8 @@ class Options:
     problems: tuple[str, ...] | None = None
     deltas: tuple[float, ...] | None = None
     space: str = "normal"
+    compact: bool = False
+    """Whether records come from a compact table of units: without curves, and where there may be no data."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +51,12 @@ class Made:
     rows: Sequence[Row]
     notes: str
     figure: Any = None
+    shown: Sequence[Row] | None = None
+    """The rows on the page, if not all."""
 
 
 class Exhibit(Protocol):
-    """A figure or a table of the paper."""
+    """A figure or a table of the paper; one with `compact = True` can be made from a compact table of units."""
 
     title: str
     runs: int

@@ -60,7 +60,8 @@ def _shown(value: Any) -> str:
 
 def _page(made: Made, name: str, title: str) -> str:
     picture = "" if made.figure is None else f"![{title}]({name}.svg)\n\n"
-    return f"# {title}\n\n{picture}{made.notes.strip()}\n\n{as_markdown(made.rows)}\n"
+    shown = made.rows if made.shown is None else made.shown
+    return f"# {title}\n\n{picture}{made.notes.strip()}\n\n{as_markdown(shown)}\n"
 
 
 def _drawn(figure: Any, kind: str) -> bytes:

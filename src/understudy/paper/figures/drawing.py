@@ -11,6 +11,8 @@ from understudy.paper.units import Record
 
 # Those of the paper, where it has one.
 COLOURS = {"pure": "#e07b1a", "sequential": "#e07b1a", "online": "#2a6fb0", "one-shot": "#8a8a8a"}
+# For thresholds, problems and other things that have no colour of their own.
+OTHERS = ("#2f9e62", "#c0394b", "#7a4fa3", "#8c6239", "#d45fa8", "#4f5b66", "#b0a01f", "#2a9db0")
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -1,0 +1,214 @@
+"""docs/paper.md: its marked blocks are filled from results, so that no number in them is copied by hand."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy.directory import as_path, errors_of
+from understudy.errors import SettingError
+from understudy.paper.catalogue import Options, Row
+from understudy.paper.compact import read_table
+from understudy.paper.reported import table4
+from understudy.paper.settings import DELTAS, SPACES
+from understudy.paper.store import unit_of
+from understudy.paper.tables.methods import Methods, runs_of
+from understudy.paper.tables.results import average_rows, quoted_rows, result_rows, tested_rows
+from understudy.paper.tables.spaces import space_rows
+from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
+from understudy.paper.units import Record, Unit
+
+UNITS, DATA_SETS = "units.csv", "table3.csv"
+MARK = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end (?P=name) -->)", re.S)
+NOT_THERE = "Not there yet: `results/{}` is missing{}.\n"
+# From which difference on a number is said to differ from the paper's: of an original, of a single pass, of eff.
+DIFFERS = {"O": ("accuracy_original", 0.03), "S": ("accuracy_single", 0.05), "E": ("best_accuracy_eff", 0.1)}
+
+
+@dataclass(frozen=True)
+class Results:
+    """What there is to report: the records, the rows of Table 3 if they are there, and repetitions by space."""
+
+    records: Sequence[Record]
+    data_sets: Sequence[Row]
+    runs: dict[str, int]
+
+    def solved(self, space: str, runs: int | None = None) -> list[Solved]:
+        """The problems of a space that are complete, all with as many repetitions."""
+        runs = self.runs[space] if runs is None else runs
+        complete = {name for name in PROBLEMS if complete_runs(self.records, name, space) >= runs}
+        there = [one for one in self.records if one["problem"] in complete and one["repetition"] < runs]
+        return solved([one for one in there if one["points"] is None and one["memory"] == "automatic"], space)
+
+
+def complete_runs(records: Sequence[Record], problem: str, space: str) -> int:
+    """How many repetitions of a problem have the single pass and every threshold."""
+    there = {unit_of(one) for one in records if one["problem"] == problem and one["space"] == space}
+    ways: list[tuple[str, float | None]] = [(METHODS[0], None), *((METHODS[1], delta) for delta in DELTAS)]
+    runs = 0
+    while all(Unit(problem, space, method, delta, runs) in there for method, delta in ways):
+        runs += 1
+    return runs
+
+
+def read_results(folder: str | Path) -> Results | None:
+    """What a folder of results has; None where there is no table of units."""
+    path = as_path(folder)
+    if not (path / UNITS).exists():
+        return None
+    records = read_table(path / UNITS)
+    data_sets: list[Row] = []
+    if (path / DATA_SETS).exists():
+        with (path / DATA_SETS).open(encoding="utf-8", newline="") as file:
+            data_sets = list(csv.DictReader(file))
+    runs = {}
+    for space in SPACES:
+        found = [complete_runs(records, problem, space) for problem in PROBLEMS]
+        runs[space] = min((count for count in found if count), default=0)
+    return Results(records, data_sets, runs)
+
+
+def fill_page(page: str | Path, folder: str | Path) -> list[str]:
+    """Fill the marked blocks of a page from a folder of results; gives their names."""
+    path = as_path(page)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise SettingError(str(path), "a page with marked blocks", str(error)) from error
+    filled = fill(text, read_results(folder))
+    part = path.with_name(f".unfinished-{path.name}")
+    with errors_of(path.parent):
+        part.write_text(filled, encoding="utf-8")
+        os.replace(part, path)
+    return [found["name"] for found in MARK.finditer(text)]
+
+
+def fill(text: str, results: Results | None) -> str:
+    """A page with its blocks as the results have them; what is missing is said to be missing."""
+
+    def block(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name not in BLOCKS:
+            raise SettingError(f"<!-- begin {name} -->", f"one of {', '.join(BLOCKS)}", repr(name))
+        written = NOT_THERE.format(UNITS, "") if results is None else BLOCKS[name](results)
+        return f"{found[1]}{written}{found[4]}"
+
+    return MARK.sub(block, text)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    from understudy.paper.writing import as_markdown
+
+    return as_markdown(rows) + "\n"
+
+
+def _with_results(make: Callable[[list[Solved]], str]) -> Callable[[Results], str]:
+    """A block that is made of the problems in the paper's space."""
+
+    def block(results: Results) -> str:
+        problems = results.solved(SPACES[0]) if results.runs[SPACES[0]] else []
+        return make(problems) if problems else NOT_THERE.format(UNITS, " every problem with all thresholds")
+
+    return block
+
+
+def _extent(results: Results) -> str:
+    """How much there is."""
+    lines = []
+    for space in SPACES:
+        count, runs = len(results.solved(space)) if results.runs[space] else 0, results.runs[space]
+        lines.append(f"- space {space}: {count} of {len(PROBLEMS)} problems with all thresholds, {runs_of(runs)}\n")
+    return "".join(lines)
+
+
+def _accuracies(problems: list[Solved]) -> str:
+    """Accuracies row by row, ours and the paper's, and fidelity, which the paper does not have."""
+    rows = []
+    for row in result_rows(problems):
+        paper = table4()[row["dataset"]]
+        shown = {"problem": row["dataset"], "original": _beside(row, paper, "accuracy_original")}
+        shown |= {"single": _beside(row, paper, "accuracy_single"), "fidelity": f"{row['fidelity_single']:.3f}"}
+        for place, words in PLACES.items():
+            shown[words] = _beside(row, paper, f"{place}_accuracy")
+            shown[f"fidelity, {words}"] = f"{row[f'{place}_fidelity']:.3f}"
+        rows.append({**shown, "differs": _differs(row, paper)})
+    return _table(rows)
+
+
+def _costs(problems: list[Solved]) -> str:
+    """Eff and conv row by row, ours and the paper's."""
+    rows = []
+    for row in result_rows(problems):
+        paper = table4()[row["dataset"]]
+        shown = {"problem": row["dataset"]}
+        for place, words in PLACES.items():
+            for measure in ("eff", "conv"):
+                shown[f"{measure}, {words}"] = _beside(row, paper, f"{place}_{measure}")
+        rows.append(shown)
+    return _table(rows)
+
+
+def _beside(row: Row, paper: Row, name: str) -> str:
+    return f"{row[name]:.3f} ({paper[name]:.3f})"
+
+
+def _differs(row: Row, paper: Row) -> str:
+    marks = [mark for mark, (name, margin) in DIFFERS.items() if abs(row[name] - paper[name]) > margin]
+    return " ".join(marks)
+
+
+def _spaces(results: Results) -> str:
+    runs = min(results.runs[space] for space in SPACES)
+    if not runs:
+        return NOT_THERE.format(UNITS, " problems with all thresholds in both spaces")
+    found = {space: {one.problem: one for one in results.solved(space, runs)} for space in SPACES}
+    both = [name for name in PROBLEMS if all(name in those for those in found.values())]
+    if not both:
+        return NOT_THERE.format(UNITS, " problems with all thresholds in both spaces")
+    table = _table(space_rows({space: [those[name] for name in both] for space, those in found.items()}))
+    return f"{len(both)} problems, {runs_of(runs)}:\n\n{table}"
+
+
+def _methods(results: Results) -> str:
+    there = {unit_of(record): record for record in results.records}
+    runs = 0
+    while all(unit in there for unit in Methods().units(Options(runs + 1))):
+        runs += 1
+    if not runs:
+        return NOT_THERE.format(UNITS, " the units of `understudy paper table2`")
+    options = Options(runs)
+    made = Methods().make([there[unit] for unit in Methods().units(options)], options)
+    return f"{made.notes.strip()}\n\n{_table(made.rows)}"
+
+
+def _data_sets(results: Results) -> str:
+    if not results.data_sets:
+        return NOT_THERE.format(DATA_SETS, "; `understudy paper table3` writes it")
+    return _table([_data_set(row) for row in results.data_sets])
+
+
+def _data_set(row: Row) -> Row:
+    shown: dict[str, Any] = {"problem": row["dataset"], "original": row["original"]}
+    for name in ("classes", "samples", "features"):
+        ours, paper = row[name], row[f"paper_{name}"]
+        shown[name] = ours if ours == paper else f"{ours} ({paper})"
+    return shown | {"accuracy": f"{float(row['accuracy_original']):.3f} ({float(row['paper_accuracy_original']):.3f})"}
+
+
+# What can stand in a marked block.
+BLOCKS: dict[str, Callable[[Results], str]] = {
+    "extent": _extent,
+    "accuracies": _with_results(_accuracies),
+    "costs": _with_results(_costs),
+    "averages": _with_results(lambda problems: _table(average_rows(result_rows(problems)))),
+    "quoted": _with_results(lambda problems: _table(quoted_rows(result_rows(problems)))),
+    "tests": _with_results(lambda problems: _table(tested_rows(problems))),
+    "spaces": _spaces,
+    "methods": _methods,
+    "data-sets": _data_sets,
+}

@@ -1,0 +1,1 @@
+"""The paper's tables, and what is told of their numbers."""

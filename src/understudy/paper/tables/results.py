@@ -1,0 +1,166 @@
+"""Table 4: the results on the UCI problems; and the numbers that the paper's text quotes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from understudy.paper.catalogue import Made, Options, Row
+from understudy.paper.points import Point, Points
+from understudy.paper.reported import AVERAGES, QUOTED, table4
+from understudy.paper.statistics import LEVEL, averages, compare, counts, figures, held_out, over_problems
+from understudy.paper.tables.methods import runs_of
+from understudy.paper.uci import PLACES, Solved, solved, uci_units
+from understudy.paper.units import Record, Unit
+from understudy.paper.writing import as_markdown
+
+NOTES = """Means over {runs}, the deviation over them beside; the space is {space}. Fidelity is the share of test rows
+on which copy and original agree.{unfit}
+
+{averages}
+"""
+# What each number of the text is, in the order in which the text has them.
+WORDS = {
+    "matches": "problems that match the single pass at Best accuracy (within 0.05)",
+    "worse": "problems that are worse (by more than 0.05)",
+    "better": "problems that are better (by more than 0.05)",
+    "best_accuracy_conv": "conv at Best accuracy",
+    "best_accuracy_time": "share of the time until it has converged, 2 (1 - conv), at Best accuracy",
+    "best_accuracy_eff": "eff at Best accuracy",
+    "best_accuracy_points": "share of the points, (1 - eff) / 2, at Best accuracy",
+    "best_efficiency_loss": "accuracy lost to the single pass at Best efficiency, relative",
+    "best_efficiency_lower": "problems below the single pass at Best efficiency",
+    "best_efficiency_saves": "problems with a higher eff at Best efficiency than at Best accuracy",
+    "best_efficiency_eff": "eff at Best efficiency",
+    "best_efficiency_points": "share of the points at Best efficiency",
+    "best_efficiency_time": "share of the time at Best efficiency",
+    "best_convergence_loss": "accuracy lost to the single pass at Best convergence, relative",
+    "best_convergence_lower": "problems below the single pass at Best convergence",
+    "best_convergence_costs": "problems with a lower eff at Best convergence than at Best accuracy",
+    "best_convergence_points": "share of the points at Best convergence",
+    "best_convergence_differs": "problems with a higher conv at Best convergence than at Best accuracy",
+    "best_convergence_time": "share of the time at Best convergence",
+    "below_original": "problems on which both copies are below the original",
+    "above_original": "problems on which both copies are above the original",
+}
+
+
+class Results:
+    """Table 4: the columns of the paper, and fidelity beside every accuracy."""
+
+    title = "Table 4: single-pass and sequential copies of the UCI problems"
+    runs = 30
+    compact = True
+
+    def units(self, options: Options) -> tuple[Unit, ...]:
+        """The single pass and all thresholds, of every problem."""
+        return uci_units(options)
+
+    def make(self, records: Sequence[Record], options: Options) -> Made:
+        """A row for each problem; the averages are in the notes."""
+        problems = solved(records, options.space)
+        rows = result_rows(problems)
+        unfit = [one.problem for one in problems if not one.points.eligible]
+        told = f" No threshold is within 5 % of the single pass for {', '.join(unfit)}." if unfit else ""
+        table = as_markdown(average_rows(rows))
+        notes = NOTES.format(runs=runs_of(options.runs), space=options.space, unfit=told, averages=table)
+        return Made(rows, notes)
+
+
+class Statistics:
+    """Whether sequential copies are as good as the single pass, and every number that the paper's text quotes."""
+
+    title = "Statistics: what the text of the paper says of Table 4"
+    runs = 30
+    compact = True
+
+    def units(self, options: Options) -> tuple[Unit, ...]:
+        """Those of Table 4."""
+        return uci_units(options)
+
+    def make(self, records: Sequence[Record], options: Options) -> Made:
+        """The numbers quoted as rows, the tests in the notes."""
+        problems = solved(records, options.space)
+        return Made(quoted_rows(result_rows(problems)), as_markdown(tested_rows(problems)))
+
+
+def result_rows(problems: Sequence[Solved]) -> list[Row]:
+    """The rows of Table 4."""
+    return [_row(one) for one in problems]
+
+
+def average_rows(rows: Sequence[Row]) -> list[Row]:
+    """The averages of Table 4: ours, what the paper prints, and the mean of the paper's rows for the same problems."""
+    ours, theirs = averages(rows), _paper_rows(rows)
+    paper = averages(theirs) if theirs else {}
+    return [
+        {"average": name, "ours": value, "paper, printed": AVERAGES.get(name), "paper, these rows": paper.get(name)}
+        for name, value in ours.items()
+    ]
+
+
+def quoted_rows(rows: Sequence[Row]) -> list[Row]:
+    """Every number of the text: as quoted, by our definition from the paper's own rows, and ours."""
+    ours, theirs = figures(rows), _paper_rows(rows)
+    paper = figures(theirs) if theirs else {}
+    return [
+        {"number": words, "quoted": QUOTED.get(name), "paper, these rows": paper.get(name), "ours": ours[name]}
+        for name, words in WORDS.items()
+    ]
+
+
+def tested_rows(problems: Sequence[Solved]) -> list[Row]:
+    """For each operational point, in accuracy and in fidelity: the counts by problem, and the test over problems."""
+    points = [one.points for one in problems]
+    rows: list[Row] = []
+    for place, words in PLACES.items():
+        for measure in ("accuracy", "fidelity"):
+            found = compare(points, place, measure)
+            testable = all(one.p is not None for one in found)
+            test, margin = counts([one.by_test for one in found]), counts([one.by_margin for one in found])
+            overall = over_problems([one.difference for one in found])
+            rows.append(
+                {
+                    "point": words,
+                    "measure": measure,
+                    **{f"{verdict} (test)": count if testable else None for verdict, count in test.items()},
+                    **{f"{verdict} (margin)": count for verdict, count in margin.items()},
+                    "p < 0.05 uncorrected": sum((one.p or 0) < LEVEL for one in found) if testable else None,
+                    "mean difference": overall.mean,
+                    "held-out difference": _mean_held_out(points, place, measure),
+                    "Wilcoxon p": f"{overall.p:.2g}",
+                }
+            )
+    return rows
+
+
+def _mean_held_out(points: Sequence[Points], place: str, measure: str) -> float | None:
+    """The mean over problems of what runs reach that had no part in choosing their threshold."""
+    found = [held_out(one, place, measure) for one in points]
+    known = [value for value in found if value is not None]
+    return sum(known) / len(known) if len(known) == len(found) else None
+
+
+def _paper_rows(rows: Sequence[Row]) -> list[Row]:
+    return [table4()[row["dataset"]] for row in rows if row["dataset"] in table4()]
+
+
+def _row(one: Solved) -> Row:
+    points = one.points
+    row: Row = {
+        "dataset": one.problem,
+        "accuracy_original": one.original_accuracy,
+        "accuracy_single": points.single_accuracy.mean,
+        "accuracy_single_std": points.single_accuracy.std,
+        "fidelity_single": points.single_fidelity.mean,
+    }
+    for place in PLACES:
+        row |= _columns(place, getattr(points, place))
+    return row
+
+
+def _columns(place: str, point: Point) -> Row:
+    measures = {"eff": point.eff, "conv": point.conv, "accuracy": point.accuracy}
+    row: Row = {}
+    for name, spread in measures.items():
+        row |= {f"{place}_{name}": spread.mean, f"{place}_{name}_std": spread.std}
+    return row | {f"{place}_fidelity": point.fidelity.mean}

@@ -1,0 +1,63 @@
+"""What the exhibits of the UCI problems share: the units they need, and each problem's operational points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from understudy.paper.catalogue import Options
+from understudy.paper.points import Points, operational_points
+from understudy.paper.reported import table4
+from understudy.paper.settings import DELTAS
+from understudy.paper.sweep import problem_names, units
+from understudy.paper.units import Record, Unit
+
+METHODS = ("one-shot", "sequential")
+# The problems of Table 4, in its order.
+PROBLEMS = tuple(table4())
+# The operational points as Table 4 names them, with the words for them.
+PLACES = {
+    "best_accuracy": "Best accuracy",
+    "best_efficiency": "Best efficiency",
+    "best_convergence": "Best convergence",
+}
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A problem with its operational points, and how accurate its original is."""
+
+    points: Points
+    original_accuracy: float
+
+    @property
+    def problem(self) -> str:
+        """The problem's name."""
+        return self.points.problem
+
+
+def uci_units(options: Options, spaces: Sequence[str] | None = None) -> tuple[Unit, ...]:
+    """The single pass and every threshold, of the problems asked for or all of Table 4, in one space or several."""
+    # With a compact table there may be no data to look for, and none is needed.
+    problems = options.problems or PROBLEMS if options.compact else problem_names(options.data, options.problems)
+    deltas = DELTAS if options.deltas is None else options.deltas
+    return tuple(
+        unit for space in spaces or [options.space] for unit in units(problems, METHODS, deltas, options.runs, space)
+    )
+
+
+def solved(records: Sequence[Record], space: str) -> list[Solved]:
+    """Every problem of one space, in the order of Table 4; repetitions in their order, so that they pair up.
+
+    Records of other methods are left out.
+    """
+    there = [record for record in records if record["space"] == space and record["method"] in METHODS]
+    there.sort(key=lambda record: record["repetition"])
+    by_problem: dict[str, list[Record]] = {name: [] for name in PROBLEMS}
+    for record in there:
+        by_problem.setdefault(record["problem"], []).append(record)
+    return [
+        Solved(operational_points(those), float(those[0]["original_accuracy"]))
+        for those in by_problem.values()
+        if those
+    ]
