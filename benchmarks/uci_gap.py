@@ -15,23 +15,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import sys
 import warnings
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-# One core per worker: parts of a step handed to another thread take longer than doing them.
-os.environ.setdefault("NPROC", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from workers import chosen_problems, each, problem_options
 
-FOLDER = Path(__file__).parents[2] / "shared" / "uci"
 SPACES = ("learned", "normal")
 METHODS = ("one-shot", "sequential")
 # What the project asks of the learned space, over all problems: the gap in mean accuracy, and the mean fidelity.
@@ -85,27 +78,6 @@ def copy(
     }
 
 
-def run_all(problems: list[str], options: argparse.Namespace) -> Iterator[list[Row]]:
-    """Every problem in some worker process, each pinned to a core, as they finish."""
-    context = multiprocessing.get_context("spawn")  # a fork of a process that has started JAX may hang
-    cores: Any = context.Queue()
-    available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
-    for worker in range(options.workers):
-        cores.put(available[worker % len(available)])
-    with ProcessPoolExecutor(options.workers, context, pin, (cores,)) as pool:
-        try:
-            for done in as_completed([pool.submit(run, name, options) for name in problems]):
-                yield done.result()
-        finally:  # after an error, do not wait for what has not begun
-            pool.shutdown(cancel_futures=True)
-
-
-def pin(cores: Any) -> None:
-    core = cores.get()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
-
-
 def table(rows: list[Row]) -> str:
     """A line per problem and copy, averaged over seeds; then the means over the problems."""
     lines = [f"{'problem':<32}{'space':<9}{'method':<12}{'original':>9}{'copy':>8}{'fidelity':>10}{'seconds':>9}"]
@@ -138,29 +110,24 @@ def verdict(space: str, gap: float, rows: list[Row]) -> str:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The paper's UCI problems: how close copies come to their originals.")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="<name>.csv.gz files and their index.csv")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="some problems; all of the folder by default")
-    parser.add_argument("--half", choices=("even", "odd"), help="every second problem: from the first or the second on")
+    problem_options(parser)
     parser.add_argument("--spaces", nargs="+", choices=SPACES, default=list(SPACES))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=1, help="how many copies of each kind")
     parser.add_argument("--queries", type=int, default=3000)
     parser.add_argument("--options", type=json.loads, default={}, metavar="JSON", help="further settings of the copies")
-    parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every copy's numbers there too")
     return parser.parse_args()
 
 
 def main() -> None:
     from understudy.errors import UnderstudyError
-    from understudy.paper import FAMILY_OF, names
 
     options = parse()
     rows: list[Row] = []
     try:
-        problems = options.only or [name for name in names(options.folder) if name in FAMILY_OF]
-        problems = problems[options.half == "odd" :: 2 if options.half else 1]
-        for done, found in enumerate(run_all(problems, options), 1):
+        problems = chosen_problems(options)
+        for done, found in enumerate(each(partial(run, options=options), problems, options.workers), 1):
             rows += found
             for row in found:
                 print(f"{done}/{len(problems)}", json.dumps(row), file=sys.stderr, flush=True)
