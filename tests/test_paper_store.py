@@ -102,6 +102,17 @@ def test_where_nothing_was_finished_nothing_is_left(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def test_what_was_finished_stays_when_the_wait_for_the_disk_is_interrupted(tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with open_store(tmp_path, SETTINGS) as store:
+        monkeypatch.setattr("os.fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.add(record())
+    assert read_store(tmp_path)[1] == [record()]
+
+
 def test_directories_of_others_and_missing_stores(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(DirectoryError, match=r"a new or empty directory, or a store, found \['mine.txt'\]"):
@@ -154,3 +165,13 @@ def test_records_are_plain_json(tmp_path):
         store.add(record(accuracy=float("nan")))
     fill(tmp_path, 1)
     assert all(json.loads(line) for line in (tmp_path / NAME).read_text().splitlines())
+
+
+def test_units_of_other_iterations_are_others_and_old_records_have_none(tmp_path):
+    with open_store(tmp_path, SETTINGS) as store:
+        store.add(record())
+        store.add(record(iterations=100))
+    old, new = read_store(tmp_path)[1]
+    assert (unit_of(old).iterations, unit_of(new).iterations) == (None, 100)
+    with export([old, new], tmp_path / "units.csv").open(newline="") as file:
+        assert [row["iterations"] for row in csv.DictReader(file)] == ["", "100"]

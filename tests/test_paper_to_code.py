@@ -15,7 +15,7 @@ PAPER = [
     *(f"Algorithm {k}" for k in range(1, 6)),
     "Theorem 1", "Theorem 2", "single-pass, one-shot", "single-pass, online", "fixed lambda", "automatic lambda",
     "balanced batches", "A_C", "conv", "eff", "empirical fidelity error", "spirals, moons, yin-yang", "f_O", "f_C",
-    "P_S", "Figure 7", "Figure 8", "Table 2", "Table 3", "Table 4",
+    "P_S", "operational points", *(f"Figure {k}" for k in range(1, 9)), "Table 2", "Table 3", "Table 4",
 ]  # fmt: skip
 
 

@@ -45,13 +45,15 @@ def _make(name: str, out: Path, runs: int | None, table: Path | None, wanted: Wa
     from understudy import checks
     from understudy.errors import SettingError
     from understudy.paper.catalogue import Options, exhibit
+    from understudy.paper.settings import ITERATIONS
     from understudy.paper.units import absolute
     from understudy.paper.writing import write
 
     shown = exhibit(name)
+    own: int = getattr(shown, "iterations", ITERATIONS)
     options = Options(
         runs=shown.runs if runs is None else checks.count("--runs", runs, 1),
-        iterations=wanted.iterations,
+        iterations=wanted.iterations or own,
         data=absolute(wanted.data),
         problems=wanted.problems,
         deltas=wanted.deltas,

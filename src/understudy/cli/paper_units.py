@@ -34,7 +34,7 @@ class Wanted:
     data: Path | None
     problems: tuple[str, ...] | None
     deltas: tuple[float, ...] | None
-    iterations: int
+    iterations: int | None
     epochs: int
     space: str
     engine: str
@@ -48,7 +48,7 @@ def unit_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--data", type=click.Path(path_type=Path), help="A folder of <name>.csv.gz with an index.csv.")
     @click.option("--problems", type=Words(), metavar="A,B", help="Some problems.  [default: the paper's there are]")
     @click.option("--deltas", type=Words(), metavar="A,B", help="Thresholds.  [default: the paper's]")
-    @click.option("--iterations", type=int, default=ITERATIONS, show_default=True)
+    @click.option("--iterations", type=int, help="Of every unit.  [default: 30, or the figure's own]")
     @click.option("--epochs", type=int, default=EPOCHS, show_default=True, help="Epochs per iteration.")
     @click.option("--space", type=click.Choice(SPACES), default=SPACES[0], show_default=True)
     @click.option("--engine", type=click.Choice(["local", "dask"]), default="local", show_default=True)
@@ -59,7 +59,7 @@ def unit_options(command: Callable[..., None]) -> Callable[..., None]:
         data: Path | None,
         problems: tuple[str, ...] | None,
         deltas: tuple[str, ...] | None,
-        iterations: int,
+        iterations: int | None,
         epochs: int,
         space: str,
         engine: str,
@@ -73,7 +73,7 @@ def unit_options(command: Callable[..., None]) -> Callable[..., None]:
             data=data,
             problems=problems,
             deltas=None if deltas is None else tuple(map(_delta, deltas)),
-            iterations=checks.count("--iterations", iterations, 1, 2**20),
+            iterations=None if iterations is None else checks.count("--iterations", iterations, 1, 2**20),
             epochs=checks.count("--epochs", epochs, 1, 2**20),
             space=space,
             engine=engine,
@@ -126,7 +126,7 @@ def run_units(units: Sequence[Unit], out: Path, wanted: Wanted) -> Ran:
     from understudy.paper.store import export, open_store
     from understudy.paper.sweep import plan, sweep
 
-    settings = paper_settings(wanted.iterations, wanted.epochs)
+    settings = paper_settings(wanted.iterations or ITERATIONS, wanted.epochs)
     engine = open_engine(wanted.engine, wanted.workers, wanted.scheduler)
     with open_store(out, settings) as store:
         planned = plan(units, store, settings, wanted.data)

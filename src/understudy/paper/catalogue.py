@@ -20,6 +20,11 @@ Row = dict[str, Any]
 # The name: its module, the class in it, and one line of help that must not cost an import.
 NAMES = {
     "fig1": ("understudy.paper.figures.spirals:Accuracy", "Accuracy by iteration on spirals, by method."),
+    "fig2": ("understudy.paper.figures.spirals:Uncertainty", "Uncertainty by iteration on spirals, by method."),
+    "fig3": ("understudy.paper.figures.dropping:WithoutMemory", "Dropping points without memory, on spirals."),
+    "fig4": ("understudy.paper.figures.dropping:FixedMemory", "Dropping points with a fixed memory, on spirals."),
+    "fig5": ("understudy.paper.figures.dropping:AutomaticMemory", "Dropping with an automatic memory, on spirals."),
+    "fig6": ("understudy.paper.figures.operational:Toys", "Operational points of the toy problems."),
     "fig7": ("understudy.paper.figures.uci:SinglePass", "Single-pass and sequential accuracy, UCI problems."),
     "fig8": ("understudy.paper.figures.uci:OperationalPoints", "Operational points of the UCI problems."),
     "table2": ("understudy.paper.tables.methods:Methods", "The methods in memory, accuracy and time."),
@@ -27,6 +32,8 @@ NAMES = {
     "table4": ("understudy.paper.tables.results:Results", "The results on the UCI problems."),
     "statistics": ("understudy.paper.tables.results:Statistics", "Tests of Table 4, and what the text quotes of it."),
     "spaces": ("understudy.paper.tables.spaces:Spaces", "Copies in the paper's space and in a learned one."),
+    "theorems": ("understudy.paper.figures.theorems:Theorems", "Risk and parameters settle: Theorems 1 and 2."),
+    "cost": ("understudy.paper.figures.cost:Cost", "Seconds of training by iteration, up to 100."),
 }
 
 
@@ -56,7 +63,11 @@ class Made:
 
 
 class Exhibit(Protocol):
-    """A figure or a table of the paper; one with `compact = True` can be made from a compact table of units."""
+    """A figure or a table of the paper.
+
+    One with `compact = True` can be made from a compact table of units; one with an attribute `iterations` has as many
+    where nobody says so.
+    """
 
     title: str
     runs: int

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,8 @@ class Store:
             written = os.write(self._descriptor, line)
             if written != len(line):
                 raise OSError(f"only {written} of {len(line)} bytes could be written")
+            self.records[unit] = record  # it is there from now on, even if the wait for the disk is interrupted
             os.fsync(self._descriptor)
-        self.records[unit] = record
 
     def refuse_other_data(self, digests: dict[str, str]) -> None:
         """Make sure that what is finished was measured on the data there is now."""
@@ -104,11 +104,17 @@ def export(records: list[Record], path: Path) -> Path:
 
 def unit_of(record: Record) -> Unit:
     """The unit that a record is of."""
-    return Unit(*(record[part.name] for part in fields(Unit)))
+    # A part that has a default may be missing: it came to be after the record was written.
+    return Unit(
+        *(
+            record[part.name] if part.default is MISSING else record.get(part.name, part.default)
+            for part in fields(Unit)
+        )
+    )
 
 
 def _row(record: Record) -> Record:
-    row = {name: value for name, value in record.items() if name not in LEFT_OUT}
+    row = {name: value for name, value in (asdict(unit_of(record)) | record).items() if name not in LEFT_OUT}
     return {name: _digits(value) for name, value in {**row, "kept": record["kept"][-1]}.items()}
 
 
@@ -118,7 +124,7 @@ def _digits(value: Any) -> Any:
 
 def _order(row: Record) -> tuple[Any, ...]:
     first = row["problem"], row["space"], row["method"], -float(row["delta"] or 0)
-    return *first, str(row["memory"]), row["points"] or 0, row["repetition"]
+    return *first, str(row["memory"]), row["points"] or 0, row["iterations"] or 0, row["repetition"]
 
 
 def _begin(path: Path, settings: dict[str, Any]) -> None:

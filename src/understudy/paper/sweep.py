@@ -87,7 +87,7 @@ def plan(wanted: Sequence[Unit], store: Store, settings: dict[str, Any], folder:
 
 def weight(unit: Unit, d: int, settings: dict[str, Any]) -> float:
     """Roughly the seconds a unit takes: its training steps, and a little for all else."""
-    n, rounds = settings["batch"], settings["iterations"]
+    n, rounds = settings["batch"], unit.iterations or settings["iterations"]
     if unit.points is not None:
         n, rounds = unit.points, 1
     pure = n * rounds * (rounds + 1) / 2

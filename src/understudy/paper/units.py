@@ -40,12 +40,15 @@ class Unit:
     """The weight of the memory term, for the sequential method."""
     points: int | None = None
     """How many points one-shot draws, if not as many as the others do in all iterations."""
+    iterations: int | None = None
+    """How many iterations, if not as many as the others of the sweep."""
 
     def __str__(self) -> str:
         delta = "" if self.delta is None else f" delta {self.delta:g}"
         memory = "" if self.memory == "automatic" else f" memory {self.memory}"
         points = "" if self.points is None else f" {self.points} points"
-        return f"{self.problem} {self.space} {self.method}{delta}{memory}{points} run {self.repetition}"
+        rounds = "" if self.iterations is None else f" {self.iterations} iterations"
+        return f"{self.problem} {self.space} {self.method}{delta}{memory}{points}{rounds} run {self.repetition}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,8 @@ def _measured(task: Task, subject: Subject) -> Record:
 
     unit, problem = task.unit, subject.problem
     space = operational_space(unit.space, problem)
-    arguments = copy_arguments(task.settings, unit.method, unit.delta, unit.repetition, unit.memory, unit.points)
+    settings = task.settings if unit.iterations is None else {**task.settings, "iterations": unit.iterations}
+    arguments = copy_arguments(settings, unit.method, unit.delta, unit.repetition, unit.memory, unit.points)
     clock = perf_counter()
     result = copy_classifier(
         subject.original, space, **arguments, test=(problem.X_test, problem.y_test, subject.answers)

@@ -38,7 +38,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_markdown(rows: Sequence[Row], show: Callable[[Any], str] | None = None) -> str:
-    """Rows as a Markdown table; numbers with three places.
+    """Rows as a Markdown table; numbers with three places, and those that would be lost by it with three digits.
 
     >>> print(as_markdown([{"problem": "iris", "eff": 0.91666}, {"problem": "wine", "eff": None}]))
     | problem | eff |
@@ -55,7 +55,9 @@ def as_markdown(rows: Sequence[Row], show: Callable[[Any], str] | None = None) -
 def _shown(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.3g}"
 
 
 def _page(made: Made, name: str, title: str) -> str:

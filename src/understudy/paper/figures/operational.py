@@ -64,11 +64,11 @@ class Toys:
         legend(figure, every, colours)
         rows = [row for points in every for row in table(points)]
         chosen = [row for row in rows if row["point"]]
+        runs = "1 run" if options.runs == 1 else f"{options.runs} runs"
         notes = (
-            f"Means over {options.runs} runs. A threshold is eligible if its mean accuracy is above 0.95 of the single"
-            " pass's. Dashed lines are least-squares fits through all eligible thresholds (small dots), drawn"
-            " between the two operational points of their panel. The table has the operational points, the CSV every"
-            " threshold."
+            f"Means over {runs}. A threshold is eligible if its mean accuracy is above 0.95 of the single pass's."
+            " Dashed lines are least-squares fits through all eligible thresholds (small dots), drawn between the two"
+            " operational points of their panel. The table has the operational points, the CSV every threshold."
         )
         return Made(rows, notes, figure, chosen)
 

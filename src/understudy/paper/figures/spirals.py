@@ -1,73 +1,119 @@
-"""Figures 1 to 5: what each part of the method does, by iteration, on spirals."""
+"""Figures 1 and 2: pure sequential, online and single passes, by iteration, on spirals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.drawing import COLOURS, band, curve, new_figure, style
+from understudy.paper.figures.drawing import COLOURS, band, levels, new_figure, style
+from understudy.paper.figures.numbers import beside, by_iteration, over, problem_of, some, value
 from understudy.paper.units import Record, Unit, subject
 
-# Points of the single passes that are drawn as level lines.
-SINGLE_PASSES = (500, 1000, 2000, 3000)
+# Points of the single passes that are drawn as level lines: the paper says "various".
+SINGLE_PASSES = (200, 500, 1000, 3000)
+CURVES = {"pure": "sequential", "online": "online single-pass"}
+# rho is over the test rows, which stay the same; rho_kept is over what the copy was trained on in that iteration.
+COLUMNS = {
+    "accuracy": "accuracies", "fidelity": "fidelities", "rho": "test_rhos", "rho_kept": "rhos", "points": "kept"
+}  # fmt: skip
+RHO = "mean uncertainty $\\rho$"
+ABOUT_RHO = "rho is the mean over the test rows, which stay the same while S_t does not; rho_kept is the mean over S_t."
 PIXELS = 300
+SHOWN = 600
 
 
-class Accuracy:
-    """Figure 1: the original's boundary, and accuracy by iteration for each method."""
+class ByMethod:
+    """What figures 1 and 2 are made from."""
 
-    title = "Figure 1: spirals, accuracy by method"
     runs = 30
 
     def units(self, options: Options) -> tuple[Unit, ...]:
         """Pure sequential, online, and single passes of several sizes."""
         ways = [("pure", None), ("online", None), *(("one-shot", n) for n in SINGLE_PASSES)]
         return tuple(
-            Unit("spirals", "normal", method, None, repetition, points=points)
+            Unit(problem_of(options), options.space, method, None, repetition, points=points)
             for method, points in ways
             for repetition in range(options.runs)
         )
 
+    def rows(self, records: Sequence[Record]) -> list[Row]:
+        """Every method by iteration; a single pass has one."""
+        groups = {(record["method"], record["points"]): list[Record]() for record in records}
+        for record in records:
+            groups[record["method"], record["points"]].append(record)
+        return [row for (method, _), found in groups.items() for row in by_iteration(found, COLUMNS, method=method)]
+
+    def curves(self, axes: Any, rows: Sequence[Row], column: str) -> None:
+        """The methods that go on as curves, the single passes as level lines."""
+        for method, label in CURVES.items():
+            band(axes, [row for row in rows if row["method"] == method], column, COLOURS[method], label)
+        axes.margins(x=0)
+        single = [row for row in rows if row["method"] == "one-shot"]
+        levels(axes, [(f"one-shot, n={row['queries']}", row[column]) for row in single])
+
+
+class Accuracy(ByMethod):
+    """Figure 1: the original's boundary, and accuracy by iteration for each method."""
+
+    title = "Figure 1: spirals, accuracy by method"
+
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """Two panels: a) the boundary, b) the curves."""
-        figure = new_figure(10, 4.2)
+        rows = self.rows(records)
+        figure = new_figure(11, 4.2)
         left, right = figure.subplots(1, 2, width_ratios=(0.43, 0.57))
-        _boundary(style(left, "", "", "a)"))
-        style(right, "iteration", "copy accuracy", "b)")
-        rows: list[Row] = []
-        for method in ("pure", "online"):
-            found = [record for record in records if record["method"] == method]
-            mean, std = curve(found, "accuracies")
-            fidelities = curve(found, "fidelities")[0]
-            band(right, mean, std, COLOURS[method], {"pure": "sequential", "online": "online single-pass"}[method])
-            rows += [
-                {"method": method, "points": 100 * (t + 1), "accuracy": a, "std": s, "fidelity": f}
-                for t, (a, s, f) in enumerate(zip(mean.tolist(), std.tolist(), fidelities.tolist(), strict=True))
-            ]
-        for points in SINGLE_PASSES:
-            found = [record for record in records if record["points"] == points]
-            mean, std = curve(found, "accuracies")
-            fidelity = float(curve(found, "fidelities")[0][0])
-            right.axhline(mean[0], color=COLOURS["one-shot"], linestyle="--", linewidth=1)
-            right.annotate(f"n={points}", (1, mean[0]), fontsize=8, color="#555555", va="bottom")
-            one = {"method": "one-shot", "points": points, "accuracy": float(mean[0]), "std": float(std[0])}
-            rows.append({**one, "fidelity": fidelity})
+        _boundary(left, options)
+        style(right, "iteration (100 queries each)", "copy accuracy", "b)")
+        self.curves(right, rows, "accuracy")
         right.legend(loc="lower right", frameon=False)
-        return Made(rows, f"Mean and standard deviation over {options.runs} runs.", figure)
+        said = [
+            ("one-shot, 500 points: accuracy", "0.85", value(rows, "accuracy", method="one-shot", queries=500)),
+            ("one-shot, 1000 points: accuracy", "about 1", value(rows, "accuracy", method="one-shot", queries=1000)),
+            ("online, 3000 points: accuracy", "about 0.85", value(rows, "accuracy", method="online", queries=3000)),
+            ("sequential, 500 points: accuracy", "0.94", value(rows, "accuracy", method="pure", queries=500)),
+            ("sequential, 1000 points: accuracy", "about 1", value(rows, "accuracy", method="pure", queries=1000)),
+        ]
+        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{beside(said, options)}", figure, some(rows))
 
 
-def _boundary(axes: object) -> None:
+class Uncertainty(ByMethod):
+    """Figure 2: mean uncertainty by iteration for each method."""
+
+    title = "Figure 2: spirals, uncertainty by method"
+
+    def make(self, records: Sequence[Record], options: Options) -> Made:
+        """One panel, with the methods of figure 1."""
+        rows = self.rows(records)
+        figure = new_figure(8, 4.2)
+        axes = style(figure.subplots(), "iteration (100 queries each)", RHO)
+        axes.set_ylim(0, 1.05 * max(row["rho"] + row["rho_std"] for row in rows))
+        self.curves(axes, rows, "rho")
+        axes.legend(loc="upper right", frameon=False)
+        said = [
+            ("sequential at t=15: rho", "significantly low", value(rows, "rho", method="pure", iteration=15)),
+            ("online at t=15: rho", "higher", value(rows, "rho", method="online", iteration=15)),
+        ]
+        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{beside(said, options)}", figure, some(rows))
+
+
+def _boundary(axes: Any, options: Options) -> None:
     """What the original answers in the plane, and some of the data."""
+    from understudy.errors import SettingError
     from understudy.paper.problems import load
 
-    problem = load(None, "spirals")
-    original = subject("spirals", None, problem.digest).original
-    ticks = np.linspace(-2.4, 2.4, PIXELS)
+    problem = load(options.data, problem_of(options))
+    if problem.d != 2:
+        raise SettingError("--problems", "a problem in the plane", f"{problem.name}, with {problem.d} columns")
+    original = subject(problem.name, options.data, problem.digest).original
+    reach = 1.05 * np.abs(problem.X_test).max()
+    ticks = np.linspace(-reach, reach, PIXELS)
     grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
     answers = original.predict(grid).reshape(PIXELS, PIXELS)
-    extent = (ticks[0], ticks[-1], ticks[0], ticks[-1])
-    axes.imshow(answers, origin="lower", extent=extent, cmap="coolwarm", alpha=0.35)  # type: ignore[attr-defined]
-    shown = problem.X_test[:600]
-    axes.scatter(*shown.T, c=problem.y_test[:600], cmap="coolwarm", s=4)  # type: ignore[attr-defined]
+    extent = (-reach, reach, -reach, reach)
+    axes.imshow(answers, origin="lower", extent=extent, cmap="coolwarm", alpha=0.35, interpolation="nearest")
+    axes.contour(ticks, ticks, answers, levels=[0.5], colors="#444444", linewidths=0.8)
+    axes.scatter(*problem.X_test[:SHOWN].T, c=problem.y_test[:SHOWN], cmap="coolwarm", s=4)
+    style(axes, "$x_1$", "$x_2$", "a)").grid(visible=False)

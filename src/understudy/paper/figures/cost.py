@@ -1,0 +1,91 @@
+"""What each iteration costs: pure sequential trains on all points so far, Algorithm 5 on those it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from understudy.paper.catalogue import Made, Options, Row
+from understudy.paper.figures.drawing import COLOURS, OTHERS, band, new_figure, power, style
+from understudy.paper.figures.numbers import by_iteration, only, over, problem_of, some
+from understudy.paper.units import Record, Unit
+
+DELTA = 1e-8
+# The points of an iteration's epochs, added up, are its work whatever else the machine had to do.
+COLUMNS = {
+    "seconds": "cumulated",
+    "work": "cumulated_points",
+    "points": "kept",
+    "accuracy": "accuracies",
+    "fidelity": "fidelities",
+}
+SHADES = {"pure": COLOURS["pure"], "sequential": OTHERS[1]}
+# Every so many iterations there is a row on the page.
+EVERY = 10
+
+
+class Cost:
+    """Seconds of training so far, by iteration."""
+
+    title = "Cost: seconds of training by iteration"
+    runs = 3
+    iterations = 100
+
+    def units(self, options: Options) -> tuple[Unit, ...]:
+        """Pure sequential and Algorithm 5, for more iterations than elsewhere."""
+        delta = only("--deltas", options.deltas, DELTA)
+        return tuple(
+            Unit(problem_of(options), options.space, method, threshold, repetition, iterations=options.iterations)
+            for method, threshold in (("pure", None), ("sequential", delta))
+            for repetition in range(options.runs)
+        )
+
+    def make(self, records: Sequence[Record], options: Options) -> Made:
+        """Two panels of the same: on plain axes, and on logarithmic ones, where a power is a line."""
+        figure = new_figure(10, 4.2)
+        plain, logarithmic = figure.subplots(1, 2)
+        delta = only("--deltas", options.deltas, DELTA)
+        labels = {"pure": "pure sequential", "sequential": f"Algorithm 5, $\\delta=${power(delta)}"}
+        words = {"pure": "Pure sequential", "sequential": f"Algorithm 5 (delta {delta:g}, automatic memory)"}
+        rows: list[Row] = []
+        notes = [
+            f"{over(options)} Seconds of training and of choosing points, in one thread, are added up; they are of a"
+            " clock, and only a machine with nothing else to do gives their power. work is the sum of |S_t| so far."
+        ]
+        for method, label in labels.items():
+            found = [
+                {**one, "cumulated": np.cumsum(one["times"]), "cumulated_points": np.cumsum(one["kept"])}
+                for one in records
+                if one["method"] == method
+            ]
+            curve = by_iteration(found, COLUMNS, method=method)
+            exponent, factor = fitted_power([row["seconds"] for row in curve])
+            work, _ = fitted_power([row["work"] for row in curve])
+            band(plain, curve, "seconds", SHADES[method], label)
+            band(logarithmic, curve, "seconds", SHADES[method], f"{label}: $t^{{{exponent:.2f}}}$")
+            late = np.array([row["iteration"] for row in curve[len(curve) // 2 :]])
+            logarithmic.plot(late, factor * late**exponent, color="black", linestyle=":", linewidth=1.2)
+            rows += [{**row, "power": exponent, "power_of_work": work} for row in curve]
+            grown = f"over the later half, seconds grow as t^{exponent:.2f} and the points trained on as t^{work:.2f}"
+            notes.append(f"{words[method]}: {grown}; {curve[-1]['seconds']:.1f} s in all.")
+        style(plain, "iteration", "seconds of training so far", "a)").margins(x=0)
+        style(logarithmic, "iteration", "seconds of training so far", "b)").set(xscale="log", yscale="log")
+        for axes in (plain, logarithmic):
+            axes.legend(loc="upper left", frameon=False)
+        return Made(rows, "\n\n".join(notes), figure, some(rows, EVERY))
+
+
+def fitted_power(seconds: Sequence[float]) -> tuple[float, float]:
+    """The exponent and the factor of a power of t, fitted to the later half of a curve that starts at t = 1.
+
+    >>> exponent, factor = fitted_power([3.0 * t**2 for t in range(1, 21)])
+    >>> round(exponent, 6), round(factor, 6)
+    (2.0, 3.0)
+    """
+    t = np.log(np.arange(1, len(seconds) + 1))[len(seconds) // 2 :]
+    s = np.log(np.maximum(seconds, 1e-9))[len(seconds) // 2 :]
+    if len(t) < 2:
+        return 0.0, float(np.exp(s[-1]))
+    exponent = float(((t - t.mean()) * (s - s.mean())).sum() / ((t - t.mean()) ** 2).sum())
+    return exponent, float(np.exp(s.mean() - exponent * t.mean()))

@@ -1,0 +1,80 @@
+"""The numbers of figures by iteration: as rows of a table, and beside those that the paper's text names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from understudy.errors import SettingError
+from understudy.paper.catalogue import Options, Row
+from understudy.paper.units import Record
+from understudy.paper.writing import as_markdown
+
+Value = TypeVar("Value")
+
+
+def curve(records: Sequence[Record], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the standard deviation over repetitions of something that is known by iteration."""
+    values = np.array([record[name] for record in records], float)
+    return values.mean(axis=0), values.std(axis=0)
+
+
+def by_iteration(records: Sequence[Record], columns: dict[str, str], **named: Any) -> list[Row]:
+    """A row for every iteration of repetitions of the same: means and deviations of the columns, and queries so far."""
+    curves = {column: curve(records, name) for column, name in columns.items()}
+    rounds = len(records[0]["kept"])
+    each = records[0]["queries"] // rounds
+    return [
+        {**named, "iteration": t + 1, "queries": each * (t + 1)}
+        | {
+            column + suffix: float(values[t])
+            for column, pair in curves.items()
+            for suffix, values in zip(("", "_std"), pair, strict=True)
+        }
+        for t in range(rounds)
+    ]
+
+
+def some(rows: Sequence[Row], every: int = 5) -> list[Row]:
+    """The rows that a page has room for: the first iterations, and every fifth; the CSV has all of them."""
+    return [row for row in rows if row["iteration"] == 1 or row["iteration"] % every == 0]
+
+
+def value(rows: Sequence[Row], column: str, **where: Any) -> float | None:
+    """One number of a table, if it has such a row."""
+    found = [row[column] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
+    return found[0] if found else None
+
+
+def beside(named: Sequence[tuple[str, str, float | None]], options: Options) -> str:
+    """What the paper's text says of spirals, and what came out here, where it did.
+
+    >>> print(beside([("accuracy at 500", "0.94", 0.9371), ("at 1000", "1", None)], Options(runs=30)))
+    |  | the paper's text | here |
+    |---|---|---|
+    | accuracy at 500 | 0.94 | 0.937 |
+    """
+    if (problem_of(options), options.space) != ("spirals", "normal"):
+        return ""
+    rows = [{"": what, "the paper's text": theirs, "here": ours} for what, theirs, ours in named if ours is not None]
+    return as_markdown(rows, lambda cell: f"{cell:.3g}" if isinstance(cell, float) else str(cell)) if rows else ""
+
+
+def only(name: str, given: Sequence[Value] | None, otherwise: Value) -> Value:
+    """The one that was asked for, or the paper's."""
+    if given is not None and len(given) != 1:
+        raise SettingError(name, "one alone for this figure", ", ".join(map(str, given)))
+    return otherwise if given is None else given[0]
+
+
+def problem_of(options: Options) -> str:
+    """The problem that a figure by iteration is of."""
+    return only("--problems", options.problems, "spirals")
+
+
+def over(options: Options) -> str:
+    """What the means are over, as a sentence."""
+    runs = "1 run" if options.runs == 1 else f"{options.runs} runs"
+    return f"Mean and standard deviation over {runs} of {options.iterations} iterations, on {problem_of(options)}."
