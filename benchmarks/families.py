@@ -59,8 +59,7 @@ def run(name: str, options: argparse.Namespace) -> Row:
         assert result.certificate is not None
         lower[family] = result.certificate.lower
         if family == "auto":
-            best = max(result.tried, key=lambda one: (one["fidelity"], -one["bytes"]))
-            chosen = f"{best['family']} taught by {best['teacher']}"
+            chosen = f"{result.family} taught by {result.tried[0]['teacher']}"
     single = copied(method="one-shot", certificate_n=0).copy
     fidelity["one-shot mlp"] = float((single.predict(fresh) == answers).mean())
     fidelity["one-shot boosting"] = float((one_shot_boosting(original, space, options)(fresh) == answers).mean())

@@ -91,6 +91,15 @@ def test_a_bound_allows_for_every_copy_that_might_have_been_chosen():
     assert proof.lower < lower_bound(agreed, proof.n)
     assert proof.confidence == 0.95
     assert {one["family"] for one in result.tried} == {*FAMILIES}
+    assert result.family == result.tried[0]["family"]
+    assert result.tried[0]["fidelity"] == max(one["fidelity"] for one in result.tried)
+
+
+@pytest.mark.parametrize(("target", "stopped"), [(0.6, "target"), (0.9999, "budget")])
+def test_a_target_is_reached_or_not(target, stopped):
+    result = us.copy_classifier(disc, PLANE, to="tree", target=target, **QUICK)
+    assert result.stopped == stopped
+    assert (result.certificate.lower >= target) == (stopped == "target")
 
 
 def test_originals_made_of_trees_are_copied_by_trees_and_smooth_ones_by_relay():
@@ -99,7 +108,8 @@ def test_originals_made_of_trees_are_copied_by_trees_and_smooth_ones_by_relay():
     y = (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
     space = us.Space.normal(4)
     smooth = us.copy_classifier(SVC().fit(X, y), space, to="tree", budget=1000, repeat=0)
-    direct, relayed = (one["fidelity"] for one in smooth.tried)
+    found = {one["teacher"]: one["fidelity"] for one in smooth.tried}
+    relayed, direct = max(found.values()), found[NOBODY]
     assert relayed > direct + 0.01
     forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
     kinds = us.copy_classifier(forest, space, to="auto", budget=1000, repeat=0)

@@ -253,6 +253,8 @@ class _Run:
             if settings.certificate_n:
                 among = outcomes(settings.families)
                 proof = held.certify(copy.decide(held_out), settings.confidence, among=among)
+                if settings.target and proof.lower >= settings.target:
+                    stopped = "target"
         return Result(
             copy=copy,
             certificate=proof,

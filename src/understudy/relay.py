@@ -113,7 +113,7 @@ def candidates(families: Sequence[str], workshop: Workshop, held_out: Samples) -
 def choose(
     families: Sequence[str], workshop: Workshop, held_out: Samples, reaches: Callable[[float], bool] | None = None
 ) -> tuple[Candidate, list[Candidate]]:
-    """The candidate to hand out, and all there were.
+    """The candidate to hand out, and all there were, that one first.
 
     The most faithful on the held-out rows; or the smallest of those that reach what was asked for, if any does. Where
     there are no held-out rows, every fifth paid point is kept back to choose by, and the choice is then made of all.
@@ -126,8 +126,10 @@ def choose(
     tried = candidates(families, workshop, held_out)
     enough = [one for one in tried if reaches is not None and reaches(one.fidelity)]
     if enough:
-        return min(enough, key=lambda one: (one.size, -one.fidelity)), tried
-    return max(tried, key=lambda one: (one.fidelity, -one.size)), tried
+        best = min(enough, key=lambda one: (one.size, -one.fidelity))
+    else:
+        best = max(tried, key=lambda one: (one.fidelity, -one.size))
+    return best, [best, *(one for one in tried if one is not best)]
 
 
 def outcomes(families: Sequence[str]) -> int:

@@ -90,7 +90,8 @@ class Result:
     repeats: Repeats | None = None
     """How often the original answered the same rows differently."""
     tried: list[dict[str, Any]] = field(default_factory=list)
-    """The models that the copy was chosen from, where there was a choice: family, teacher, fidelity, bytes."""
+    """The models that the copy was chosen from, where there was a choice, that one first: family, teacher, fidelity on
+    the certificate's rows, bytes."""
     versions: dict[str, str] = field(default_factory=lambda: {"understudy": __version__, **_versions()})
 
     @property
@@ -98,11 +99,18 @@ class Result:
         """How many points the sample set held at the end."""
         return self.history[-1].kept
 
+    @property
+    def family(self) -> str:
+        """The family that the copy belongs to."""
+        return self.tried[0]["family"] if self.tried else "mlp"
+
     def summary(self) -> dict[str, Any]:
         """The outcome in the shape that `--json` prints."""
         return {
             "queries": self.queries,
             "kept": self.kept,
+            "family": self.family,
+            "tried": self.tried,
             "repeats": None if self.repeats is None else {**asdict(self.repeats), "ceiling": self.repeats.ceiling},
             "certificate": None if self.certificate is None else self.certificate.as_json(),
             "seconds": round(self.seconds, 3),

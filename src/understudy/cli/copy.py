@@ -97,6 +97,8 @@ def command(
         click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))
     else:
         comparison({checked.method: result})
+        for one in result.tried[:1]:
+            click.echo(f"\nThe copy is a {one['family']}, taught by {one['teacher']}, of {one['bytes']} bytes.")
         click.echo(f"\nThe copy is in {out}; its report is {report}.")
     if checked.target is not None and result.stopped != "target":
         click.echo(f"understudy: the target {checked.target} was not reached", err=True)
