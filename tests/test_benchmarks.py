@@ -38,6 +38,14 @@ def test_scale():
     assert (small["kept"], large["kept"]) == (1000, 2000)
 
 
+def test_parity():
+    small = ["--problems", "mixed", "--rows", "2000", "--budget", "200", "--single-rows", "100"]
+    document = json.loads(run("parity.py", *small, "--json"))
+    assert {row["family"] for row in document["parity"]} == {"mlp", "linear", "tree", "forest", "boosting"}
+    assert all(row["disagree"] == 0 for row in document["parity"] if row["family"] in ("tree", "forest"))
+    assert all(row["ratio"] > 1 for row in document["speed"]["rounds"])
+
+
 def test_sweep():
     pytest.importorskip("distributed")
     small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]

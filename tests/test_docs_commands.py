@@ -109,6 +109,21 @@ def test_spaces_in_json(text, rng):
     assert json.loads(space.to_json())["columns"]
 
 
+def test_exports(folder):
+    for command in commands("export.md"):
+        ran(command, folder)
+    (single, frame) = blocks("export.md", "python")
+    out = subprocess.run([sys.executable, "-W", "error", "-c", single], cwd=folder, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.startswith("[ True False] [[")
+    start = "import onnxruntime, pandas as pd\nframe = pd.read_csv('answers.csv').drop(columns='decision')\n"
+    out = subprocess.run(
+        [sys.executable, "-W", "error", "-c", start + frame], cwd=folder, capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    assert (folder / "copy.rules").read_text().startswith("if ")
+
+
 def test_a_space_from_rows(tmp_path, rng):
     start = rng.integers(2000, 2010, 200)
     frame = pd.DataFrame({"id": range(200), "start": start, "end": start + rng.integers(0, 9, 200)})

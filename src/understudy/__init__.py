@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from understudy._version import __version__
 
-# Not deferred: the function shares its module's name, and must be bound after the import system binds the module.
+# Not deferred: these functions share their modules' names, and must be bound after the import system binds the modules.
+from understudy.export import export
 from understudy.sequential import Step, sequential
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ __all__ = [
     "copy_classifier",
     "copy_steps",
     "errors",
+    "export",
     "load",
     "memory",
     "metrics",

@@ -35,6 +35,7 @@ class Encoding:
             if isinstance(column, Number) and column.values is not None and 2 < len(column.values) <= FEW
         ]
         self.gaps = [j for j, column in enumerate(space.columns) if column.missing]
+        self.d = space.d
         self.center, self.scale = (moment[self.numbers] for moment in space.moments)
         self.plain = len(self.numbers) == space.d and not self.gaps and not self.values
         self.ordered = [k for k, j in enumerate(self.numbers) if isinstance(space.columns[j], Category)]
@@ -44,6 +45,13 @@ class Encoding:
         """How many inputs a row becomes."""
         levels = sum(k for _, k in self.levels) + sum(len(values) for _, values in self.values)
         return len(self.numbers) + levels + len(self.gaps)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """The column that each input is made of."""
+        levels = [j for j, k in self.levels for _ in range(k)]
+        values = [j for j, values in self.values for _ in values]
+        return np.array([*self.numbers, *levels, *values, *self.gaps])
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """The inputs, float32: numbers, levels of categories, values of numbers that have few, gaps."""

@@ -35,6 +35,10 @@ class DirectoryError(UnderstudyError):
     """A run's directory that is missing, damaged, or holds something else."""
 
 
+class ExportError(UnderstudyError):
+    """A file that answers otherwise than the copy it was made of; it was not written."""
+
+
 class OriginalError(UnderstudyError):
     """The original failed, or answered something that is not a label."""
 

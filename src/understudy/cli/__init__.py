@@ -17,6 +17,7 @@ COMMANDS = {
     "copy": ("copy", "Copy an original into a directory."),
     "space": ("space", "Describe inputs from unlabelled rows."),
     "ledger": ("ledger", "Show what a run has asked, or export it."),
+    "export": ("export", "Write a finished copy as one file: ONNX, skops, rules or SQL."),
     "report": ("report", "Write one self-contained HTML page about a finished copy."),
     "paper": ("paper", "Run the experiments of the paper."),
 }

@@ -21,6 +21,9 @@ from understudy.original.processes import brief, patience
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 """The operators of the ONNX standard. What others do is up to whoever wrote them."""
 
+GAP = "understudy.gap"
+"""The key under which a file may say which word stands for a gap; those that understudy exports do."""
+
 _NUMBERS = {
     TensorProto.FLOAT16: "float16",
     TensorProto.FLOAT: "float32",
@@ -59,9 +62,10 @@ def open_onnx(
     seconds = patience(timeout)
     kind = checks.choice("decode", "label" if decode is None else decode, DECODINGS)
     file = read_file(spec)
-    graph = _checked(file.content, file.name).graph
+    model = _checked(file.content, file.name)
+    graph = model.graph
     inputs = _inputs(graph, file.name)
-    feed, d, names = _feed(inputs, file.name)
+    feed, d, names = _feed(inputs, file.name, next((p.value for p in model.metadata_props if p.key == GAP), None))
     chosen = _choose([_Value.of(value) for value in graph.output], output, kind)
     process = ModelProcess(file.name, file.content, chosen.name, inputs[0].singly, seconds)
     original = Original(lambda rows: process.ask(feed(rows)), d=d, names=names, name=file.name, fingerprint=file.sha256)
@@ -176,13 +180,13 @@ def _inputs(graph: onnx.GraphProto, name: str) -> list[_Value]:
     return inputs
 
 
-def _feed(inputs: list[_Value], name: str) -> tuple[Feed, int | None, list[str] | None]:
+def _feed(inputs: list[_Value], name: str, gap: str | None) -> tuple[Feed, int | None, list[str] | None]:
     """How rows become inputs; how many columns they have, and their names, where the model tells."""
     only = inputs[0] if len(inputs) == 1 else None
     if only and only.numeric and len(only.shape) == 2:
         return lambda rows: {only.name: _matrix(rows, np.dtype(only.type), name)}, only.shape[1], None
     if inputs and all(value.column for value in inputs):
-        return lambda rows: _columns(rows, inputs, name), len(inputs), [value.name for value in inputs]
+        return lambda rows: _columns(rows, inputs, name, gap), len(inputs), [value.name for value in inputs]
     expected = "one input of numbers [?, d], or one input [?, 1] for each column"
     raise SettingError(name, expected, f"the inputs {_listed(inputs)}")
 
@@ -193,7 +197,7 @@ def _matrix(rows: Any, dtype: np.dtype, name: str) -> np.ndarray:
     return np.column_stack([_number_column(column, dtype, f"{name}: column {at}") for at, column in rows.items()])
 
 
-def _columns(rows: Any, inputs: Sequence[_Value], name: str) -> dict[str, np.ndarray]:
+def _columns(rows: Any, inputs: Sequence[_Value], name: str, gap: str | None) -> dict[str, np.ndarray]:
     names = [value.name for value in inputs]
     found = list(getattr(rows, "columns", ()))
     if set(found) != set(names):
@@ -203,7 +207,10 @@ def _columns(rows: Any, inputs: Sequence[_Value], name: str) -> dict[str, np.nda
     feeds = {}
     for value in inputs:
         column, where = rows[value.name], f"{name}: column {value.name}"
-        array = _strings(column, where) if not value.numeric else _number_column(column, np.dtype(value.type), where)
+        if value.numeric:
+            array = _number_column(column, np.dtype(value.type), where)
+        else:
+            array = _strings(column if gap is None else column.astype(object).where(column.notna(), gap), where)
         feeds[value.name] = array.reshape((-1, 1)[: len(value.shape)])
     return feeds
 

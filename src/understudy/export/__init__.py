@@ -1,0 +1,113 @@
+"""A finished copy as one file: ONNX, skops, rules, or SQL. A file gets its name once its answers were compared."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from understudy import checks
+from understudy.errors import DirectoryError, ExportError, SettingError
+
+if TYPE_CHECKING:
+    from understudy.classifier import CopyClassifier
+
+# What is written where only a file's ending tells.
+SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql"}
+FORMATS = ("onnx", "skops", "rules", "sql")
+ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file that was written, and how it compares with the copy."""
+
+    path: Path
+    format: str
+    rows: int
+    """How many fresh rows of the space both answered."""
+    disagreements: int
+    tolerance: int
+    """How many disagreements would have been accepted."""
+    bytes: int
+
+    def as_json(self) -> dict[str, Any]:
+        """In the shape that `--json` prints."""
+        return {**asdict(self), "path": str(self.path)}
+
+
+def export(
+    copy: CopyClassifier, path: str | Path, format: str | None = None, *, rows: int = ROWS, seed: int = 0
+) -> Exported:
+    """Write a copy as a file: `onnx`, `skops`, `rules` or `sql`; without a format, the file's ending tells.
+
+    The file is read back and asked about fresh rows of the copy's space. If it answers more of them otherwise than the
+    format allows, nothing is written.
+    """
+    from understudy.classifier import CopyClassifier
+    from understudy.export import checking
+
+    path, kind = _path(path), format_of(path, format)
+    if not isinstance(copy, CopyClassifier):
+        raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
+    rows = checks.count("rows", rows, ROWS)
+    content, tolerance = checking.content(copy, kind), checking.tolerance(copy, kind, rows)
+    unfinished = _write_beside(path, content)
+    try:
+        found = checking.disagreements(copy, kind, unfinished, rows, checks.count("seed", seed, 0))
+        if found > tolerance:
+            expected, hint = (
+                f"at most {tolerance} of {rows} rows answered otherwise",
+                "nothing was written; please report it",
+            )
+            raise ExportError(str(path), expected, f"{found}", hint)
+        _move(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return Exported(path, kind, rows, found, tolerance, len(content))
+
+
+def format_of(path: str | Path, format: str | None) -> str:
+    """The format asked for, or the one that a file's ending tells."""
+    if format is not None:
+        return checks.choice("format", format, FORMATS)
+    ending = Path(path).suffix.lower()
+    if ending not in SUFFIXES:
+        hint = "or say which with format= or --format"
+        raise SettingError("file", "a file that ends in " + ", ".join(SUFFIXES), f"{Path(path).name!r}", hint)
+    return SUFFIXES[ending]
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise SettingError("path", "the name of a file", repr(path))
+    return Path(path)
+
+
+def _write_beside(path: Path, content: bytes) -> Path:
+    """The content under another name in the same folder."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError("a directory of that name is there")
+        handle, name = tempfile.mkstemp(prefix=".unfinished-", suffix=path.suffix, dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(name, 0o666 & ~_umask())
+    except OSError as error:
+        raise DirectoryError(str(path), "a file that can be written", str(error)) from error
+    return Path(name)
+
+
+def _move(unfinished: Path, path: Path) -> None:
+    try:
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise DirectoryError(str(path), "a file that can be written", str(error)) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,103 @@
+"""What a format's file holds, and what it answers once it is read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.classifier import CopyClassifier
+from understudy.errors import ExportError
+from understudy.hypothesis.trees import Trees
+
+# Rows in so many that may be answered otherwise: float32 sums come out differently in another order, SQL has no
+# float32 to round to, and rules have rounded numbers. Trees compare and add exactly.
+ONE_IN = {"onnx": 10_000, "sql": 10_000, "rules": 1000}
+
+
+def content(copy: CopyClassifier, kind: str) -> bytes:
+    """The file."""
+    if kind == "onnx":
+        from understudy.export.onnx import onnx_model
+
+        return onnx_model(copy).SerializeToString()
+    if kind == "skops":
+        from understudy.export.skops import skops_bytes
+
+        return skops_bytes(copy)
+    if kind == "sql":
+        from understudy.export.sql import sql_text
+
+        return sql_text(copy).encode()
+    from understudy.export.rules import rules_text
+
+    return rules_text(copy).encode()
+
+
+def tolerance(copy: CopyClassifier, kind: str, rows: int) -> int:
+    """How many of so many rows may be answered otherwise."""
+    exact = isinstance(copy.model, Trees) and copy.model.link == "shares" and kind != "rules"
+    return 0 if exact or kind == "skops" else rows // ONE_IN[kind]
+
+
+def disagreements(copy: CopyClassifier, kind: str, path: Path, rows: int, seed: int) -> int:
+    """How many fresh rows the file answers otherwise than the copy."""
+    fresh = copy.space.present(copy.space.sample(rows, np.random.default_rng(seed)))
+    return int((np.asarray(_answers(copy, kind, path, fresh)) != copy.predict(fresh)).sum())
+
+
+def _answers(copy: CopyClassifier, kind: str, path: Path, rows: Any) -> Any:
+    if kind == "onnx":
+        return onnx_answers(copy, path, rows)
+    if kind == "skops":
+        from understudy.export.skops import skops_answers
+
+        return skops_answers(path, rows)
+    return sql_answers(copy, _expression(copy, kind, path), rows)
+
+
+def onnx_answers(copy: CopyClassifier, path: Path, rows: Any) -> np.ndarray:
+    """What an ONNX file answers to rows as they come in production."""
+    import onnxruntime
+
+    from understudy.export.onnx import feeds
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds(copy.space, rows))[0]
+
+
+def sql_answers(copy: CopyClassifier, expression: str, rows: Any) -> list[Any]:
+    """What an SQL expression answers to rows as they come in production."""
+    import sqlite3
+    from contextlib import closing
+
+    from understudy.export.sql import quoted
+
+    names = ", ".join(map(quoted, copy.space.names))
+    try:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.execute(f"CREATE TABLE fresh ({names})")
+            marks = ", ".join("?" * copy.space.d)
+            database.executemany(f"INSERT INTO fresh VALUES ({marks})", _records(copy, rows))
+            return [label for (label,) in database.execute(f"SELECT ({expression}) FROM fresh ORDER BY rowid")]
+    except sqlite3.Error as error:
+        raise ExportError("sql", "an expression that SQLite computes", str(error), "nothing was written") from error
+
+
+def _expression(copy: CopyClassifier, kind: str, path: Path) -> str:
+    """The file itself; of rules, which only people read, the same rules with the same numbers as SQL."""
+    if kind == "sql":
+        return path.read_text(encoding="utf-8")
+    from understudy.export.logic import logic_of
+    from understudy.export.sql import expression
+
+    return expression(logic_of(copy, rounded=True), copy.classes)
+
+
+def _records(copy: CopyClassifier, rows: Any) -> list[Any]:
+    """Rows as values that a database takes, None for a gap."""
+    if not copy.space.frame:
+        return [[None if value != value else value for value in row] for row in np.asarray(rows).tolist()]
+    columns = [rows[name].astype(object) for name in copy.space.names]
+    return list(zip(*(column.where(column.notna(), None).tolist() for column in columns), strict=True))

@@ -1,0 +1,198 @@
+"""A copy as one ONNX file: raw columns in, labels and probabilities out; how columns are encoded is part of the graph.
+
+A space without a data frame has one input "X", a matrix of doubles. One with a data frame has an input [rows, 1] for
+every column, under its name: double for numbers, int64 for whole ones, bool for flags, string for levels, int64 if all
+of them are whole numbers. A gap is NaN, or the empty word; whole numbers and flags that may have gaps are doubles.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from understudy.classifier import CopyClassifier
+from understudy.columns import UNKNOWN, Boolean, Category, Column, Number
+from understudy.encoding import FAR, Encoding
+from understudy.errors import SettingError
+from understudy.export.graph import ML, Graph
+from understudy.export.tree_nodes import ensembles
+from understudy.hypothesis.linear import Linear
+from understudy.hypothesis.mlp import Network
+from understudy.hypothesis.trees import Trees
+from understudy.original.onnx import GAP
+from understudy.space import Space
+
+MATRIX = "X"
+# Doubles hold whole numbers up to here.
+EXACT = 2**53
+_LABELS = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "DOUBLE", "U": "STRING"}
+_ARRAYS = {"BOOL": np.bool_, "INT64": np.int64, "UINT64": np.uint64, "DOUBLE": np.float64, "STRING": object}
+
+
+def onnx_model(copy: CopyClassifier) -> onnx.ModelProto:
+    """The copy as a model of the ONNX standard's operators alone."""
+    kinds = input_types(copy.space)
+    width = copy.space.d if not copy.space.frame else 1
+    graph = Graph({name: (TensorProto.DataType.Value(kind), width) for name, kind in kinds.items()})
+    scores, probabilities = _decide(graph, copy.model, _encode(graph, copy.encoding, _read(graph, copy.space, kinds)))
+    kind = _LABELS[copy.classes.dtype.kind]
+    code = graph("ArgMax", scores, axis=1, keepdims=0)
+    label = graph("Gather", copy.classes.astype(_ARRAYS[kind]), code, axis=0)
+    floats = TensorProto.FLOAT if copy.model.kind == "mlp" else TensorProto.DOUBLE
+    outputs: list[tuple[str, str, int, list[int | str]]] = [
+        ("label", label, TensorProto.DataType.Value(kind), ["rows"]),
+        ("probabilities", probabilities, floats, ["rows", len(copy.classes)]),
+    ]
+    return graph.model(outputs, {"classes": json.dumps(copy.classes.tolist()), GAP: ""})
+
+
+def input_types(space: Space) -> dict[str, str]:
+    """The ONNX type of every input, by its name."""
+    return {column.name: _type(column) for column in space.columns} if space.frame else {MATRIX: "DOUBLE"}
+
+
+def feeds(space: Space, rows: Any) -> dict[str, np.ndarray]:
+    """Rows as they come in production as the inputs of the file."""
+    if not space.frame:
+        return {MATRIX: np.asarray(rows, np.float64)}
+    return {name: _fed(rows[name], kind).reshape(-1, 1) for name, kind in input_types(space).items()}
+
+
+def _fed(values: Any, kind: str) -> np.ndarray:
+    if kind in ("INT64", "BOOL"):
+        return values.to_numpy(dtype=_ARRAYS[kind])
+    objects, absent = values.to_numpy(dtype=object), values.isna().to_numpy()
+    if kind == "DOUBLE":
+        return np.where(absent, np.nan, objects).astype(np.float64)
+    return np.array(["" if gap else str(word) for word, gap in zip(objects, absent, strict=True)], dtype=object)
+
+
+def _type(column: Column) -> str:
+    if isinstance(column, Boolean):
+        return "DOUBLE" if column.missing else "BOOL"
+    if isinstance(column, Number):
+        return "DOUBLE" if column.is_float or column.missing or column.kind == "float" else "INT64"
+    if all(isinstance(level, int) for level in column.levels):
+        if not column.missing:
+            return "INT64"
+        if all(isinstance(level, int) and abs(level) < EXACT for level in column.levels):
+            return "DOUBLE"
+    words = {str(level) for level in column.levels}
+    if len(words) < len(column.levels) or (column.missing and "" in words):
+        hint = "rename them: in ONNX levels are words, and a gap is the empty one"
+        raise SettingError(f"column {column.name}", "levels that differ as words", f"{column.levels[:8]}", hint)
+    return "STRING"
+
+
+# --- raw columns to the matrix that a space makes of them -------------------------------------------------------------
+
+
+def _read(graph: Graph, space: Space, kinds: dict[str, str]) -> str:
+    """Numbers as themselves, flags as 0 and 1, levels as their positions, gaps as NaN."""
+    if not space.frame:
+        return MATRIX
+    columns = [_column(graph, column, kinds[column.name]) for column in space.columns]
+    return graph("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+
+
+def _column(graph: Graph, column: Column, kind: str) -> str:
+    if isinstance(column, Category):
+        return _positions(graph, column, kind)
+    return column.name if kind == "DOUBLE" else _double(graph, column.name)
+
+
+def _positions(graph: Graph, column: Category, kind: str) -> str:
+    if kind == "STRING":
+        words, codes = [str(level) for level in column.levels], [float(code) for code in range(len(column.levels))]
+        if column.missing:
+            words, codes = [*words, ""], [*codes, np.nan]
+        table = {"keys_strings": words, "values_floats": codes, "default_float": float(UNKNOWN)}
+        return _double(graph, graph("LabelEncoder", column.name, domain=ML, **table))
+    levels: np.ndarray = np.array([column.levels], _ARRAYS[kind])
+    positions = np.arange(len(column.levels), dtype=np.float64) - UNKNOWN
+    found = graph("Where", graph("Equal", column.name, levels), positions, np.zeros(1))
+    codes_or_unknown = graph("Add", graph("ReduceSum", found, np.array([1]), keepdims=1), np.array([float(UNKNOWN)]))
+    if not column.missing:
+        return codes_or_unknown
+    return graph("Where", graph("IsNaN", column.name), np.array([np.nan]), codes_or_unknown)
+
+
+def _double(graph: Graph, value: str) -> str:
+    return graph("Cast", value, to=TensorProto.DOUBLE)
+
+
+# --- the matrix to a copy's inputs, as `Encoding` does it -------------------------------------------------------------
+
+
+def _encode(graph: Graph, encoding: Encoding, rows: str) -> str:
+    parts = [_numbers(graph, encoding, rows)] if encoding.numbers else []
+    if encoding.levels:
+        at = np.repeat(*np.array(encoding.levels).T)
+        codes = np.concatenate([np.arange(k, dtype=np.float64) for _, k in encoding.levels])
+        parts.append(_float(graph, graph("Equal", _columns(graph, rows, at), codes)))
+    for j, values in encoding.values:
+        number = _columns(graph, rows, np.array([j]))
+        nearest = graph("ArgMin", graph("Abs", graph("Sub", number, values)), axis=1, keepdims=1)
+        found = graph("Equal", nearest, np.arange(len(values)))
+        if j in encoding.gaps:
+            found = graph("And", found, graph("Not", graph("IsNaN", number)))
+        parts.append(_float(graph, found))
+    if encoding.gaps:
+        parts.append(_float(graph, graph("IsNaN", _columns(graph, rows, np.array(encoding.gaps)))))
+    return graph("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def _numbers(graph: Graph, encoding: Encoding, rows: str) -> str:
+    """Standardised, clipped, and 0 where there is a gap, or a level that the space does not have."""
+    numbers = rows
+    if encoding.numbers != list(range(encoding.d)):
+        numbers = _columns(graph, rows, np.array(encoding.numbers))
+    scaled = numbers
+    if encoding.center.any():
+        scaled = graph("Sub", scaled, encoding.center)
+    if (encoding.scale != 1).any():
+        scaled = graph("Div", scaled, encoding.scale)
+    scaled = graph("Clip", scaled, np.array(-FAR), np.array(FAR))
+    absent = [graph("IsNaN", numbers)] if encoding.gaps else []
+    if encoding.ordered:
+        ordered = np.isin(np.arange(len(encoding.numbers)), encoding.ordered)
+        absent.append(graph("And", graph("Less", numbers, np.zeros(1)), ordered))
+    if absent:
+        scaled = graph("Where", graph("Or", *absent) if len(absent) > 1 else absent[0], np.zeros(1), scaled)
+    return _float(graph, scaled)
+
+
+def _columns(graph: Graph, rows: str, at: np.ndarray) -> str:
+    return graph("Gather", rows, at, axis=1)
+
+
+def _float(graph: Graph, value: str) -> str:
+    return graph("Cast", value, to=TensorProto.FLOAT)
+
+
+# --- inputs to scores and probabilities -------------------------------------------------------------------------------
+
+
+def _decide(graph: Graph, model: Any, inputs: str) -> tuple[str, str]:
+    """Scores of the classes, and the probabilities they stand for."""
+    if isinstance(model, Network):
+        *hidden, (weights, biases) = model.mlp.layers(model.theta)
+        for w, b in hidden:
+            inputs = graph("Relu", graph("Gemm", inputs, w, b))
+        scores = graph("Gemm", inputs, weights, biases)
+        return scores, graph("Softmax", scores, axis=1)
+    if isinstance(model, Linear):
+        scores = graph("Add", graph("MatMul", _double(graph, inputs), model.weights), model.biases)
+        return scores, graph("Softmax", scores, axis=1)
+    if not isinstance(model, Trees):
+        raise SettingError("copy", "a network, a linear model or trees", type(model).__name__)
+    scores = graph("TreeEnsemble", _double(graph, inputs), domain=ML, **ensembles(model))
+    if model.base.any():
+        scores = graph("Add", scores, model.base)
+    if model.link == "softmax":
+        return scores, graph("Softmax", scores, axis=1)
+    return scores, graph("Div", scores, graph("ReduceSum", scores, np.array([1]), keepdims=1))
