@@ -211,3 +211,16 @@ def test_a_problem_of_the_paper():
     problem = load(UCI, "iris")
     assert (problem.X_train.shape, problem.X_test.shape) == ((120, 4), (30, 4))
     assert (original(problem).predict(problem.X_test) == problem.y_test).mean() > 0.85
+
+
+def test_the_benchmark_of_families(folder):
+    small = ["--only", "iris", "--queries", "200", "--workers", "1", "--json", folder / "families.jsonl"]
+    arguments = [ROOT / "benchmarks" / "families.py", "--folder", folder, *small]
+    out = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    row = json.loads((folder / "families.jsonl").read_text())
+    assert set(row["seconds"]) == {"mlp", "linear", "tree", "forest", "boosting", "auto"}
+    assert all(row["fidelity"][kind] > 0.7 for kind in ("mlp", "tree", "tree alone", "boosting", "auto"))
+    assert row["auto"].split()[0] in row["seconds"]
+    gain = row["fidelity"]["tree"] - row["fidelity"]["tree alone"]
+    assert f"relay to a tree: {gain:+.4f} on average" in out.stdout
