@@ -197,7 +197,7 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
     ("options", "message"),
     [
         ({"method": "magic"}, "method: expected one of 'sequential', 'pure', 'one-shot', 'online', found 'magic'"),
-        ({"to": "svm"}, "to: expected one of 'mlp', found 'svm'"),
+        ({"to": "svm"}, "to: expected one of 'mlp', 'linear', 'tree', 'forest', 'boosting', 'auto', found 'svm'"),
         ({"penalty": "l3"}, "penalty: expected one of 'bounded', 'norm', 'function', found 'l3'"),
         ({"budget": 0}, "budget: expected a whole number of at least 1, found 0"),
         ({"budget": -5}, "budget: expected a whole number of at least 1, found -5"),

@@ -1,3 +1,6 @@
+import warnings
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -28,7 +31,8 @@ def test_a_class_that_nothing_is_taken_for_gets_what_is_least_unlike_it():
     assert set(range(90, 100)) <= set(balanced(network, theta, X, 30).tolist())
 
 
-def test_balanced_drawing_finds_a_class_that_random_drawing_misses():
+def test_balanced_drawing_finds_more_of_a_rare_class_than_random_drawing():
+    """In all: before the class is seen, which rows a copy takes to be like it is a matter of luck."""
     found = {}
 
     def predict(rows):
@@ -37,13 +41,18 @@ def test_balanced_drawing_finds_a_class_that_random_drawing_misses():
         return labels
 
     original = us.Original(predict, classes=["down", "rare", "up"])
-    for draw in ("random", "balanced"):
-        with pytest.warns(UnderstudyWarning, match="none of the first 300 answers was 'rare'.*--draw balanced looks"):
-            result = us.copy_classifier(
-                original, us.Space.normal(2), budget=1500, certificate_n=200, schedule=60, draw=draw, seed=1
-            )
-        assert result.queries["training"] == 1500
+    options = {"budget": 1500, "certificate_n": 0, "repeat": 0, "schedule": 60}
+    with warnings.catch_warnings(action="ignore", category=UnderstudyWarning):
+        for draw, seed in product(("random", "balanced"), range(14)):
+            result = us.copy_classifier(original, us.Space.normal(2), draw=draw, seed=seed, **options)
+            assert result.queries["training"] == 1500
     assert found["balanced"] >= 4 * max(found["random"], 1)
+
+
+def test_a_class_that_is_not_among_the_first_answers_is_told_of():
+    original = us.Original(lambda rows: np.where(rows[:, 0] > 0, "up", "down"), classes=["down", "rare", "up"])
+    with pytest.warns(UnderstudyWarning, match="none of the first 300 answers was 'rare'.*--draw balanced looks"):
+        us.copy_classifier(original, us.Space.normal(2), budget=100, certificate_n=200, schedule=1)
 
 
 def test_most_of_a_batch_is_where_the_copy_wavers():
