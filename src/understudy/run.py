@@ -1,0 +1,319 @@
+"""One run: its parts put together, the loop consumed, the answers kept."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import warnings
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from understudy.certificate import Certificate, HeldOut, lower_bound
+from understudy.classifier import CopyClassifier
+from understudy.drawing import FIRST, POLICIES, Seen, pool
+from understudy.encoding import Encoding
+from understudy.errors import SettingError, UnderstudyWarning
+from understudy.families import Limits
+from understudy.hypothesis.mlp import MLP, Network
+from understudy.ledger import REPEAT, Ledger
+from understudy.memory import FUNCTION, PENALTIES, Automatic, Fixed, Memory, OnceDropped, bounded
+from understudy.original import Labels, Original
+from understudy.queries import Queries
+from understudy.relay import Candidate, Workshop, choose, outcomes
+from understudy.result import Record, Repeats, Result
+from understudy.samples import Samples
+from understudy.selection import drop_compressed, keep_all, keep_fresh
+from understudy.sequential import Step, sequential
+from understudy.settings import PRESETS, Settings
+from understudy.space import Space
+from understudy.training import Train, Trained, Trainer, steps
+from understudy.truth import Truth
+
+# One stream of random numbers each, so that none depends on how much of another was used.
+_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES, _FREE = 1, 2, 3, 4, 5
+# Steps of a network that learns from a teacher.
+RELAY_STEPS = 10_000
+
+
+class _NewLabelError(Exception):
+    """A label turned up that no earlier answer had, and that nobody declared."""
+
+
+@dataclass
+class Run:
+    """One run: its parts put together, the loop consumed."""
+
+    original: Original
+    space: Space
+    settings: Settings
+    about: dict[str, Any]
+    limited_by: str
+    truth: Truth | None
+    ledger: Ledger | None = None
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        limits = {"training": settings.queries, "certificate": settings.certificate_n, REPEAT: settings.repeats}
+        self.queries = Queries(self.original, self.space, limits, self.ledger, settings.seed)
+        self.encoding = Encoding(self.space)
+        self.asked = Seen()
+        self.candidates: tuple[int, np.ndarray, np.ndarray] | None = None
+        self.spared: dict[int, float] = {}
+        self.paid: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def steps(self) -> Generator[Record, None, Result]:
+        """A record per iteration, then the result."""
+        clock, settings = perf_counter(), self.settings
+        # The first answers come before the network, because they may be what tells the classes.
+        measured = self._measured()
+        first_rows, first = _together(self.queries.fresh("training", settings.batch, self._stream(_DRAW)))
+        self.asked.add(first_rows)
+        self.latest = 0, self.encoding(first_rows), first
+        self.paid.append(self.latest[1:])
+        answers = np.concatenate([measured[1], first]) if len(measured[1]) else first
+        self.labels = self._known_labels(answers)
+        self._warn_of_absent(answers)
+        repeats = self._repeat(np.concatenate([measured[0], first_rows]), answers)
+        held_out = self.encoding(measured[0])
+        history: list[Record] = []
+        stopped, proof = self.limited_by, None
+        for step in islice(self._rounds(), settings.iterations):
+            copy = CopyClassifier(Network(self.network, step.theta), self.labels.classes, self.space)
+            if settings.certificate_n:
+                look = step.t + 1 if settings.target else None
+                held = HeldOut(held_out, self.labels.encode(measured[1]), self.labels)
+                proof = held.certify(copy.decide(held_out), settings.confidence, look)
+            history.append(self._record(step, copy, proof))
+            yield history[-1]
+            if settings.to == "mlp" and settings.target and proof and proof.lower >= settings.target:
+                stopped = "target"
+                break
+        tried: list[Candidate] = []
+        if settings.to != "mlp":
+            chosen, tried = self._chosen(step, Samples(held_out, self.labels.encode(measured[1])))
+            copy = CopyClassifier(chosen.model, self.labels.classes, self.space)
+            if settings.certificate_n:
+                among = outcomes(settings.families)
+                proof = held.certify(copy.decide(held_out), settings.confidence, among=among)
+                if settings.target and proof.lower >= settings.target:
+                    stopped = "target"
+        return Result(
+            copy=copy,
+            certificate=proof,
+            history=history,
+            space=self.space,
+            settings=self.about,
+            queries=self.queries.made,
+            stopped=stopped,
+            seconds=perf_counter() - clock + sum(self.spared.values()),
+            peak_mb=peak_mb(),
+            repeats=repeats,
+            tried=[candidate.as_json() for candidate in tried],
+        )
+
+    def _chosen(self, last: Step, held_out: Samples) -> tuple[Candidate, list[Candidate]]:
+        """A copy of another family, from all that was paid for and from what better copies say of free rows."""
+        settings = self.settings
+        X, answers = _together(iter(self.paid))
+        trainer = replace(self._trainer(), schedule=steps(RELAY_STEPS))
+
+        def reaches(fidelity: float) -> bool:
+            n, corrected = len(held_out), 1 - (1 - settings.confidence) / outcomes(settings.families)
+            return lower_bound(round(fidelity * n), n, corrected) >= (settings.target or 1.0)
+
+        workshop = Workshop(
+            paid=Samples(X, self.labels.encode(answers)),
+            network=Network(self.network, last.theta),
+            free=lambda n: self.encoding(self.space.sample(n, self._stream(_FREE))),
+            train=lambda points: Network(self.network, trainer(last.theta, points, 0.0, last.t + 1).theta),
+            limits=Limits(settings.max_depth, settings.max_leaves),
+            seed=settings.seed,
+        )
+        return choose(settings.families, workshop, held_out, reaches if settings.target else None)
+
+    def _rounds(self) -> Iterator[Step]:
+        """The loop. A label that comes late gives the copy one more output, and the loop goes on from where it was."""
+        self.network = MLP(self.encoding.width, tuple(self.settings.layers), len(self.labels))
+        theta = self.network.initial(self._stream(_INITIAL))
+        latest: Step | None = None
+        while True:
+            try:
+                for step in sequential(self._drawn, theta, after=latest, **self._policies()):
+                    latest = step
+                    yield step
+            except _NewLabelError:
+                assert latest is not None  # the first answers are known before the loop begins
+                latest = self._widened(latest)
+
+    def _widened(self, step: Step) -> Step:
+        """A step of a copy that knows the latest labels too."""
+        before, self.labels = self.labels, Labels([*self.labels.classes.tolist(), *self.latest[2].tolist()])
+        places = self.labels.encode(before.classes)
+        self.network, theta = self.network.widened(step.theta, places, len(self.labels))
+        return replace(step, S=Samples(step.S.X, places[step.S.y]), trained=step.trained._replace(theta=theta))
+
+    def _policies(self) -> dict[str, Any]:
+        """What the method named in the settings passes to the loop."""
+        network, settings, train = self.network, self.settings, self._trainer()
+        if settings.method != "sequential":
+            kept = keep_fresh if settings.method == "online" else keep_all
+            return {"select": kept, "memory": Fixed(0.0), "train": self._remembered(train)}
+        weight = settings.memory
+        memory: Memory = Automatic() if weight == "automatic" else Fixed(weight if isinstance(weight, float) else 0.0)
+        if settings.penalty == FUNCTION and weight not in ("none", 0.0):
+            memory = OnceDropped(memory.initial, settings.batch)
+            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.most_kept)
+        select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
+        return {"select": select, "memory": memory, "train": self._remembered(train)}
+
+    def _trainer(self) -> Trainer:
+        """How the network is trained."""
+        network, settings, preset = self.network, self.settings, PRESETS[self.settings.preset]
+        return Trainer(
+            network,
+            schedule=settings.schedule,  # type: ignore[arg-type]
+            penalty=PENALTIES.get(settings.penalty or "", bounded),
+            decay=preset.decay(network.d) if settings.decay is None else settings.decay,
+            seed=settings.seed,
+            **preset.training,
+        )
+
+    def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
+        return np.random.default_rng([self.settings.seed, purpose, t])
+
+    def _measured(self) -> tuple[np.ndarray, np.ndarray]:
+        """The certificate's rows and answers."""
+        n = self.settings.certificate_n
+        if not n:
+            return np.empty((0, self.space.d)), np.empty(0)
+        return _together(self.queries.fresh("certificate", n, self._stream(_HELD_OUT)))
+
+    def _drawn(self, t: int, theta: np.ndarray) -> Samples:
+        """The points of iteration t; asked about once, however often the loop comes by."""
+        if self.latest[0] != t:
+            self.latest = t, *self._answered(t, theta)
+            self.paid.append(self.latest[1:])
+        _, X, found = self.latest
+        if self.original.declared is None and (self.labels.find(found) < 0).any():
+            raise _NewLabelError
+        return Samples(X, self.labels.encode(found))
+
+    def _answered(self, t: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The encoded rows of iteration t with their answers."""
+        n, draw = self.settings.batch, self.settings.draw or "random"
+        if draw == "random" or self.original.stored is not None:
+            chunks = self.queries.fresh("training", n, self._stream(_DRAW, t))
+            return _together((self.encoding(rows), found) for rows, found in chunks)
+        rows, X = self._candidates(t)
+        if draw == "margin" and t * n < FIRST:
+            draw = "random"
+        distinct = self.asked.new(rows, at_least=n)
+        chosen = distinct[POLICIES[draw](self.network, theta, X[distinct], n)]
+        self.asked.add(rows[chosen])
+        return X[chosen], self.queries.ask("training", rows[chosen])
+
+    def _candidates(self, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that iteration t may ask about, and that cost nothing until it does; and the same encoded.
+
+        Those of an iteration are drawn once: where it asks, and where it remembers what it answered before.
+        """
+        if self.candidates is None or self.candidates[0] != t:
+            rows = self.space.sample(pool(self.settings.batch), self._stream(_CANDIDATES, t))
+            self.candidates = t, rows, self.encoding(rows)
+        return self.candidates[1:]
+
+    def _remembered(self, train: Train) -> Train:
+        """A training policy that takes rounds from the ledger where they were trained before, and else keeps them."""
+        ledger = self.ledger
+        if ledger is None:
+            return train
+
+        def remembered(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
+            known = ledger.round(t)
+            if known is not None:
+                found, about = known
+                self.spared[t] = about.pop("seconds")
+                return Trained(theta=found, **about)
+            clock = perf_counter()
+            trained = train(theta, S, lam, t)
+            about = {key: value for key, value in trained._asdict().items() if key != "theta"}
+            ledger.keep_round(t, trained.theta, {**about, "seconds": perf_counter() - clock})
+            return trained
+
+        return remembered
+
+    def _known_labels(self, answers: np.ndarray) -> Labels:
+        """The labels declared; else those of the first answers, until others come."""
+        labels = self.original.declared or Labels(answers)
+        if self.truth is not None and (labels.find(self.truth.labels) < 0).all():
+            raise SettingError("test", f"labels among {labels}", f"labels such as {self.truth.labels[0].item()!r}")
+        return labels
+
+    def _repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
+        """Ask about a share of the first rows again."""
+        n = self.settings.repeats
+        if not n:
+            return None
+        repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
+        if repeats.disagreed:
+            warnings.warn(
+                f"the original answered {repeats.disagreed} of {n} rows differently when asked again: no copy can be "
+                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows",
+                UnderstudyWarning,
+                stacklevel=6,
+            )
+        return repeats
+
+    def _warn_of_absent(self, answers: np.ndarray) -> None:
+        seen = Labels(answers)
+        declared: Iterable[Any] = [] if self.original.declared is None else self.original.declared.classes
+        absent = [label for label in declared if seen.find(np.array([label]))[0] < 0]
+        advice = "check that the space covers the inputs it was made for, and its rows as often as they matter"
+        if len(seen) == 1:
+            message = (
+                f"the original answered {answers[0].item()!r} to every one of the first {len(answers)} queries; a copy "
+                f"that always says so is faithful here, but {advice}"
+            )
+        elif absent:
+            named = ", ".join(repr(label.item()) for label in absent[:8])
+            message = (
+                f"none of the first {len(answers)} answers was {named}, which the original may answer; {advice}; "
+                'draw="balanced" or --draw balanced looks for such classes'
+            )
+        else:
+            return
+        warnings.warn(message, UnderstudyWarning, stacklevel=6)
+
+    def _record(self, step: Step, copy: CopyClassifier, proof: Certificate | None) -> Record:
+        tested = {} if self.truth is None else self.truth.measured(copy, self.labels)
+        return Record(
+            iteration=step.t,
+            queries=self.queries.made["training"],
+            kept=len(step.S),
+            dropped=step.dropped,
+            lam=step.lam,
+            mean_rho=step.trained.mean_rho,
+            risk=step.trained.risk,
+            fidelity=None if proof is None else proof.estimate,
+            moved=step.moved,
+            epochs=step.trained.epochs,
+            seconds=step.seconds + self.spared.get(step.t, 0.0),
+            **tested,
+        )
+
+
+def _together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Chunks of rows and answers as one array of each."""
+    rows, answers = zip(*chunks, strict=True)
+    return np.concatenate(rows), np.concatenate(answers)
+
+
+def peak_mb() -> float:
+    """The most memory this process has held so far, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
