@@ -21,7 +21,7 @@ def problem(name):
 def test_a_model_answers_what_scikit_learn_answers(family, name, rng):
     X, y = problem(name)
     fresh = rng.normal(size=(3000, X.shape[1])).astype(np.float32)
-    fitted = FITTED[family].estimator(Limits(), 0).fit(X, y)
+    fitted = FITTED[family].fitted(X, y, Limits(), 0, len(set(y)))
     model = FITTED[family].model(fitted, len(set(y)))
     np.testing.assert_allclose(model.probabilities(fresh), fitted.predict_proba(fresh), atol=1e-5)
     np.testing.assert_array_equal(model.probabilities(fresh).argmax(axis=1), fitted.predict(fresh))

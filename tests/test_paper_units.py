@@ -123,9 +123,8 @@ def test_every_setting_of_a_copy_is_said():
     import inspect
 
     asked = set(inspect.signature(us.copy_classifier).parameters) - {"original", "space", "classes", "out", "test"}
-    unsaid = (
-        asked - set(copy_arguments(paper_settings(), "sequential", 1e-6, 0)) - {"confidence", "max_depth", "max_leaves"}
-    )  # trees have them, and the paper none
+    limits = {"max_depth", "max_leaves", "max_bytes", "max_latency", "exclude", "increasing", "decreasing"}
+    unsaid = asked - set(copy_arguments(paper_settings(), "sequential", 1e-6, 0)) - limits - {"confidence"}
     assert not unsaid, "say these in paper/settings.py"
     assert len(DELTAS) == 12
     settings = copy_arguments(paper_settings(), "sequential", 1e-6, 0)

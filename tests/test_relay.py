@@ -11,7 +11,7 @@ from understudy.certificate import lower_bound
 from understudy.errors import SettingError
 from understudy.families import Limits
 from understudy.hypothesis.mlp import MLP, Network
-from understudy.relay import NOBODY, TEACHERS, Workshop, candidates, choose, outcomes
+from understudy.relay import NOBODY, TEACHERS, Relay, Workshop, choose, outcomes
 from understudy.samples import Samples
 from understudy.settings import FAMILIES
 
@@ -41,7 +41,8 @@ def held_out(n=500):
 
 
 def test_the_best_teacher_on_held_out_rows_teaches(workshop):
-    found = candidates(["tree", "boosting"], workshop, held_out())
+    relay = Relay(workshop, held_out())
+    found = [*relay.candidates("tree", workshop), *relay.candidates("boosting", workshop)]
     # The network knows nothing here, so that boosting knows best, and has nothing to learn from itself.
     assert [(one.family, one.teacher) for one in found] == [
         ("tree", NOBODY),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from understudy.certificate import Certificate, certify
     from understudy.copying import copy_classifier, copy_steps
     from understudy.estimators import OnlineCopy, SequentialCopy, SinglePassCopy
+    from understudy.frontiers import frontier
     from understudy.original import Original, open_original
     from understudy.result import Record, Result, load
     from understudy.settings import Settings
@@ -35,6 +36,7 @@ _HOME = {
     "certify": "certificate",
     "copy_classifier": "copying",
     "copy_steps": "copying",
+    "frontier": "frontiers",
     "load": "result",
     "open_original": "original",
 }
@@ -57,6 +59,7 @@ __all__ = [
     "copy_steps",
     "errors",
     "export",
+    "frontier",
     "load",
     "memory",
     "metrics",

@@ -16,13 +16,17 @@ from understudy.space import Space
 class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A fitted model, the labels it answers, and the space that says how raw columns are read and encoded.
 
+    Where columns were kept from the copy, the space has none of them. A data frame may hold them or not; an array is
+    then either without them, or as the original takes it, with them at the places that `excluded` says.
+
     It comes fitted, from `copy_classifier` or `load`; it predicts in NumPy and needs no JAX.
     """
 
-    def __init__(self, model: Model, classes: np.ndarray, space: Space):
+    def __init__(self, model: Model, classes: np.ndarray, space: Space, excluded: tuple[int, ...] = ()):
         self.model = model
         self.classes = classes
         self.space = space
+        self.excluded = excluded
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Do nothing: a copy comes fitted, and meta-estimators may call this."""
@@ -48,7 +52,15 @@ class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def encode(self, rows: Any) -> np.ndarray:
         """Rows as they come in production as the model sees them."""
-        return self.encoding(self.space.read(rows, "copy.predict"))
+        return self.encoding(self.space.read(self._seen(rows), "copy.predict"))
+
+    def _seen(self, rows: Any) -> Any:
+        """Rows without what is kept from the copy; of a data frame, columns are taken by name anyway."""
+        if not self.excluded or hasattr(rows, "columns"):
+            return rows
+        rows = np.asarray(rows)
+        whole = rows.ndim == 2 and rows.shape[1] == self.space.d + len(self.excluded)
+        return np.delete(rows, self.excluded, axis=1) if whole else rows
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """The copy's class probabilities, in the order of `classes_`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.directory import claim, finished, open_run
+from understudy.encoding import View
 from understudy.errors import SettingError
 from understudy.hypothesis.mlp import PAPER_LAYERS
 from understudy.original import Original, as_original
@@ -26,7 +27,7 @@ def copy_classifier(
     space: Space,
     *,
     method: str = "sequential",
-    to: str = "mlp",
+    to: Any = "mlp",
     batch: int = 100,
     iterations: int | None = None,
     budget: int | None = None,
@@ -46,6 +47,11 @@ def copy_classifier(
     decay: float | None = None,
     max_depth: int | None = None,
     max_leaves: int | None = None,
+    exclude: Sequence[str] = (),
+    increasing: Sequence[str] = (),
+    decreasing: Sequence[str] = (),
+    max_bytes: int | None = None,
+    max_latency: float | None = None,
     classes: Iterable[Any] | None = None,
     out: str | Path | None = None,
     test: tuple[Any, ...] | None = None,
@@ -57,8 +63,8 @@ def copy_classifier(
     original : a fitted estimator, a function rows -> labels, or an `Original`.
     space : what inputs look like; queries are drawn from it.
     method : "sequential" (Algorithm 5), "pure" (Algorithm 1, keeps every point), "one-shot" or "online" single-pass.
-    to : the family of the copy: "mlp", "linear", "tree", "forest", "boosting"; or "auto", the most faithful of them on
-        the certificate's rows, or the smallest that reaches the target.
+    to : the family of the copy: "mlp", "linear", "tree", "forest", "boosting"; "auto", the most faithful of them on the
+        certificate's rows, or the smallest that reaches the target; or an unfitted classifier of scikit-learn's.
     batch : queries per iteration (the paper's n).
     iterations : 30, or as many as the budget pays for.
     budget : the most training queries, in whole batches; batch * iterations if not given.
@@ -80,6 +86,11 @@ def copy_classifier(
         that the copy takes for its classes in equal parts.
     decay : how much weights shrink in a step of training, as a multiple of the step size.
     max_depth, max_leaves : what a tree may grow to, in the families that have some.
+    exclude : columns that the copy may not see. The original gets them, the copy decides without.
+    increasing, decreasing : columns with which the last of two classes, as sorted, may only get more likely, or only
+        less; every family but networks keeps to it.
+    max_bytes : the most that the copy may take when it is written down.
+    max_latency : the most milliseconds it may take for a row that comes alone, measured on this machine.
     repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
@@ -117,6 +128,11 @@ def copy_classifier(
         decay,
         max_depth,
         max_leaves,
+        exclude,
+        increasing,
+        decreasing,
+        max_bytes,
+        max_latency,
     )
     return finish(copy_steps(original, space, settings, classes=classes, out=out, test=test))
 
@@ -147,7 +163,7 @@ def copy_steps(
     original = as_original(original, classes)
     settings = (asked if original.stored is None else replace(asked, repeat=0.0)).checked()
     check_fit(original, space)
-    truth = None if test is None else Truth.of(test, space)
+    truth = None if test is None else Truth.of(test, space, View(space, settings.exclude))
     about = describe(original, space, settings, 0 if truth is None else len(truth.labels))
     limited_by = "iterations" if asked.budget is None or asked.iterations == settings.iterations else "budget"
     if out is None:

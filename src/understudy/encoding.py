@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from understudy.columns import Category, Number
@@ -12,6 +14,19 @@ FAR = 1e6
 # A number with no more values than this may stand for names: beside the number, each value gets an input of its own.
 # Without them, a network has to bend its way from one value to the next; a tree that tells them apart need not.
 FEW = 8
+
+
+class View:
+    """What a copy sees of rows: all columns but those that are kept from it, encoded."""
+
+    def __init__(self, space: Space, exclude: Sequence[str] = ()):
+        self.seen = [j for j, name in enumerate(space.names) if name not in exclude]
+        self.space = space.without(exclude) if exclude else space
+        self.encoding = Encoding(self.space)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """The inputs, from rows of all columns."""
+        return self.encoding(rows[:, self.seen])
 
 
 class Encoding:

@@ -117,6 +117,7 @@ class SequentialCopy(_Copy):
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
         decay: float | None = None,
+        to: Any = "mlp",
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -134,6 +135,7 @@ class SequentialCopy(_Copy):
         self.layers = layers
         self.schedule = schedule
         self.decay = decay
+        self.to = to
         self.certificate_n = certificate_n
         self.random_state = random_state
 
@@ -153,6 +155,7 @@ class SinglePassCopy(_Copy):
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
         decay: float | None = None,
+        to: Any = "mlp",
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -163,6 +166,7 @@ class SinglePassCopy(_Copy):
         self.layers = layers
         self.schedule = schedule
         self.decay = decay
+        self.to = to
         self.certificate_n = certificate_n
         self.random_state = random_state
 
@@ -185,6 +189,7 @@ class OnlineCopy(_Copy):
         layers: Sequence[int] = PAPER_LAYERS,
         schedule: Any = None,
         decay: float | None = None,
+        to: Any = "mlp",
         certificate_n: int = 2000,
         random_state: Any = None,
     ):
@@ -198,5 +203,6 @@ class OnlineCopy(_Copy):
         self.layers = layers
         self.schedule = schedule
         self.decay = decay
+        self.to = to
         self.certificate_n = certificate_n
         self.random_state = random_state

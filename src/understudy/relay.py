@@ -7,15 +7,16 @@ choice of the teacher, or of none, is left to held-out rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from understudy.families import FITTED, Limits, fit
-from understudy.hypothesis import Model
+from understudy.errors import SettingError
+from understudy.families import FITTED, Family, Limits, fit
+from understudy.hypothesis import Model, size_of
 from understudy.samples import Samples
 
 NOBODY, MLP = "nobody", "mlp"
@@ -38,8 +39,8 @@ class Candidate:
 
     @property
     def size(self) -> int:
-        """Its numbers, in bytes."""
-        return sum(array.nbytes for array in self.model.state()[1].values())
+        """What it takes to write it down, in bytes."""
+        return size_of(self.model)
 
     def as_json(self) -> dict[str, Any]:
         """What a run remembers of it."""
@@ -57,6 +58,8 @@ class Workshop:
     """Trains a network on points, from the one there is."""
     limits: Limits
     seed: int
+    others: Mapping[str, Family] = field(default_factory=lambda: FITTED)
+    """How families beside networks are fitted."""
 
     @property
     def n_c(self) -> int:
@@ -65,9 +68,9 @@ class Workshop:
 
     def fitted(self, family: str, points: Samples) -> Model:
         """A model of the family, from these points."""
-        return (
-            self.train(points) if family == MLP else fit(family, points.X, points.y, self.n_c, self.limits, self.seed)
-        )
+        if family == MLP:
+            return self.train(points)
+        return fit(self.others[family], points.X, points.y, self.n_c, self.limits, self.seed)
 
     def teachers(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         """What those who may teach answer."""
@@ -79,56 +82,80 @@ class Workshop:
 
         return {name: partial(answers, models) for name, models in members.items()}
 
+    def taught(self, family: str, lesson: Callable[[int], Samples]) -> Model:
+        """A model of the family, from the paid points and what a teacher says of free rows."""
+        return self.fitted(family, self.paid | lesson(RELAYED if family == MLP else self.others[family].relayed))
+
+    def lesson(self, teacher: Callable[[np.ndarray], np.ndarray]) -> Callable[[int], Samples]:
+        """What a teacher says of free rows, as many as are asked for; each number of them is looked at once."""
+
+        def said(n: int) -> Samples:
+            X = self.free(n)
+            return Samples(X, teacher(X))
+
+        return cache(said)
+
     def again(self, candidate: Candidate) -> Model:
         """The same once more, from all the points there are."""
         if candidate.teacher != NOBODY:
-            return self.taught(candidate.family, self.teachers()[candidate.teacher])
+            return self.taught(candidate.family, self.lesson(self.teachers()[candidate.teacher]))
         return self.network if candidate.family == MLP else self.fitted(candidate.family, self.paid)
 
-    def taught(self, family: str, teacher: Callable[[np.ndarray], np.ndarray]) -> Model:
-        """A model of the family, from the paid points and what the teacher says of free rows."""
-        X = self.free(RELAYED if family == MLP else FITTED[family].relayed)
-        return self.fitted(family, self.paid | Samples(X, teacher(X)))
 
+class Relay:
+    """Whoever of the teachers does best on held-out rows, and what families make of what it says."""
 
-def candidates(families: Sequence[str], workshop: Workshop, held_out: Samples) -> list[Candidate]:
-    """A model of every family from the paid points alone, and one taught by whoever does best on the held-out rows."""
+    def __init__(self, workshop: Workshop, held_out: Samples):
+        self.held_out = held_out
+        teachers = workshop.teachers()
+        self.best = max(TEACHERS, key=lambda name: self._agrees(teachers[name](held_out.X)))
+        self.lesson = workshop.lesson(teachers[self.best])
 
-    def agrees(decided: np.ndarray) -> float:
-        return float((decided == held_out.y).mean())
-
-    teachers = workshop.teachers()
-    best = max(TEACHERS, key=lambda name: agrees(teachers[name](held_out.X)))
-    found = []
-    for family in families:
+    def candidates(self, family: str, workshop: Workshop) -> list[Candidate]:
+        """A model of the family from the paid points alone, and one that was taught, as the workshop makes them."""
         models = {NOBODY: workshop.network if family == MLP else workshop.fitted(family, workshop.paid)}
-        if family != best:  # from itself it would learn what it knows
-            models[best] = workshop.taught(family, teachers[best])
-        for teacher, model in models.items():
-            agreed = agrees(model.probabilities(held_out.X).argmax(axis=1))
-            found.append(Candidate(family, teacher, model, agreed))
-    return found
+        if family != self.best:  # from itself it would learn what it knows
+            models[self.best] = workshop.taught(family, self.lesson)
+        return [
+            Candidate(family, teacher, model, self._agrees(model.probabilities(self.held_out.X).argmax(axis=1)))
+            for teacher, model in models.items()
+        ]
+
+    def _agrees(self, decided: np.ndarray) -> float:
+        return float((decided == self.held_out.y).mean())
 
 
 def choose(
-    families: Sequence[str], workshop: Workshop, held_out: Samples, reaches: Callable[[float], bool] | None = None
+    families: Sequence[str],
+    workshop: Workshop,
+    held_out: Samples,
+    reaches: Callable[[float], bool] | None = None,
+    refused: Callable[[Candidate], str | None] = lambda candidate: None,
 ) -> tuple[Candidate, list[Candidate]]:
     """The candidate to hand out, and all there were, that one first.
 
-    The most faithful on the held-out rows; or the smallest of those that reach what was asked for, if any does. Where
-    there are no held-out rows, every fifth paid point is kept back to choose by, and the choice is then made of all.
+    The most faithful on the held-out rows; or the smallest of those that reach what was asked for, if any does. None
+    that is `refused`, which says why. Where there are no held-out rows, every fifth paid point is kept back to choose
+    by, and the choice is then made of all.
     """
     if not len(held_out):
         back = np.arange(len(workshop.paid)) % HOLD_BACK == 0
         part = replace(workshop, paid=workshop.paid.where(~back))
-        best, tried = choose(families, part, workshop.paid.where(back), reaches)
+        best, tried = choose(families, part, workshop.paid.where(back), reaches, refused)
         return replace(best, model=workshop.again(best)), tried
-    tried = candidates(families, workshop, held_out)
-    enough = [one for one in tried if reaches is not None and reaches(one.fidelity)]
+    relay = Relay(workshop, held_out)
+    tried = [one for family in families for one in relay.candidates(family, workshop)]
+    reasons = [refused(one) for one in tried]
+    allowed = [one for one, reason in zip(tried, reasons, strict=True) if reason is None]
+    if not allowed:
+        found = ", ".join(f"{one.family} with {reason}" for one, reason in zip(tried, reasons, strict=True))
+        hint = "allow more, or another family"
+        raise SettingError("max_bytes, max_latency", "a copy that keeps to them", found, hint)
+    enough = [one for one in allowed if reaches is not None and reaches(one.fidelity)]
     if enough:
         best = min(enough, key=lambda one: (one.size, -one.fidelity))
     else:
-        best = max(tried, key=lambda one: (one.fidelity, -one.size))
+        best = max(allowed, key=lambda one: (one.fidelity, -one.size))
     return best, [best, *(one for one in tried if one is not best)]
 
 

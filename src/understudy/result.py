@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from understudy._version import __version__
 from understudy.certificate import Certificate
 from understudy.classifier import CopyClassifier
 from understudy.directory import as_path, claim, read_json, write_whole
-from understudy.encoding import Encoding
+from understudy.encoding import View
 from understudy.errors import DirectoryError
 from understudy.hypothesis import model_of
 from understudy.space import Space
@@ -148,8 +149,8 @@ class Result:
         _write_json(path / "run.json", {"format": FORMAT, **plain, "repeats": repeats, "certificate": proof})
 
 
-def load(path: str | Path) -> Result:
-    """Read a directory that `save` wrote."""
+def load(path: str | Path, types: Sequence[str] = ()) -> Result:
+    """Read a directory that `save` wrote; `types` are those of a classifier that you trust beyond scikit-learn's."""
     path = as_path(path)
     run, about = read_json(path / "run.json"), read_json(path / "copy.json")
     for name, content in (("run.json", run), ("copy.json", about)):
@@ -158,14 +159,14 @@ def load(path: str | Path) -> Result:
             raise DirectoryError(f"{path / name}: format", f"{FORMAT}", content.get("format"), hint)
     space = Space.load(path / "space.json")
     try:
-        return _build(path, run, about, space)
+        return _build(path, run, about, space, types)
     except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         hint = "copy again, or restore it from a backup"
         found = f"{type(error).__name__}: {error}"
         raise DirectoryError(str(path), "a directory written by save", found, hint) from error
 
 
-def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space) -> Result:
+def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space, types: Sequence[str]) -> Result:
     data = (path / "copy.safetensors").read_bytes()
     found = hashlib.sha256(data).hexdigest()
     if found != about["sha256"]:
@@ -178,8 +179,11 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space)
     history = [Record(**json.loads(line)) for line in (path / "history.jsonl").read_text("utf-8").splitlines()]
     if not history:
         raise ValueError("history.jsonl has no iteration")
+    exclude = run["settings"].get("exclude", [])
+    view, excluded = View(space, exclude), tuple(space.names.index(name) for name in exclude)
+    model = model_of(about, arrays, view.encoding.width, len(classes), types)
     return Result(
-        copy=CopyClassifier(model_of(about, arrays, Encoding(space).width, len(classes)), classes, space),
+        copy=CopyClassifier(model, classes, view.space, excluded),
         certificate=None if run["certificate"] is None else Certificate.from_json(run["certificate"]),
         history=history,
         space=space,

@@ -13,31 +13,30 @@ from typing import Any
 
 import numpy as np
 
-from understudy.certificate import Certificate, HeldOut, lower_bound
+from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier
 from understudy.drawing import FIRST, POLICIES, Seen, pool
-from understudy.encoding import Encoding
+from understudy.encoding import View
 from understudy.errors import SettingError, UnderstudyWarning
-from understudy.families import Limits
+from understudy.hypothesis import Model
 from understudy.hypothesis.mlp import MLP, Network
 from understudy.ledger import REPEAT, Ledger
-from understudy.memory import FUNCTION, PENALTIES, Automatic, Fixed, Memory, OnceDropped, bounded
+from understudy.memory import FUNCTION, Automatic, Fixed, Memory, OnceDropped
 from understudy.original import Labels, Original
+from understudy.outcome import Outcome, check_kept, check_reachable, hand_out, workshop
 from understudy.queries import Queries
-from understudy.relay import Candidate, Workshop, choose, outcomes
+from understudy.relay import Workshop
 from understudy.result import Record, Repeats, Result
 from understudy.samples import Samples
 from understudy.selection import drop_compressed, keep_all, keep_fresh
 from understudy.sequential import Step, sequential
-from understudy.settings import PRESETS, Settings
+from understudy.settings import Settings
 from understudy.space import Space
-from understudy.training import Train, Trained, Trainer, steps
+from understudy.training import Train, Trained
 from understudy.truth import Truth
 
 # One stream of random numbers each, so that none depends on how much of another was used.
-_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES, _FREE = 1, 2, 3, 4, 5
-# Steps of a network that learns from a teacher.
-RELAY_STEPS = 10_000
+_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES = 1, 2, 3, 4
 
 
 class _NewLabelError(Exception):
@@ -60,7 +59,8 @@ class Run:
         settings = self.settings
         limits = {"training": settings.queries, "certificate": settings.certificate_n, REPEAT: settings.repeats}
         self.queries = Queries(self.original, self.space, limits, self.ledger, settings.seed)
-        self.encoding = Encoding(self.space)
+        self.view = View(self.space, settings.exclude)
+        check_reachable(settings, self.view, None if self.original.declared is None else len(self.original.declared))
         self.asked = Seen()
         self.candidates: tuple[int, np.ndarray, np.ndarray] | None = None
         self.spared: dict[int, float] = {}
@@ -73,38 +73,31 @@ class Run:
         measured = self._measured()
         first_rows, first = _together(self.queries.fresh("training", settings.batch, self._stream(_DRAW)))
         self.asked.add(first_rows)
-        self.latest = 0, self.encoding(first_rows), first
+        self.latest = 0, self.view(first_rows), first
         self.paid.append(self.latest[1:])
         answers = np.concatenate([measured[1], first]) if len(measured[1]) else first
         self.labels = self._known_labels(answers)
         self._warn_of_absent(answers)
         repeats = self._repeat(np.concatenate([measured[0], first_rows]), answers)
-        held_out = self.encoding(measured[0])
+        held_out = self.view(measured[0])
         history: list[Record] = []
-        stopped, proof = self.limited_by, None
+        stopped, looks = self.limited_by, settings.looks
         for step in islice(self._rounds(), settings.iterations):
-            copy = CopyClassifier(Network(self.network, step.theta), self.labels.classes, self.space)
-            if settings.certificate_n:
-                look = step.t + 1 if settings.target else None
-                held = HeldOut(held_out, self.labels.encode(measured[1]), self.labels)
-                proof = held.certify(copy.decide(held_out), settings.confidence, look)
-            history.append(self._record(step, copy, proof))
+            held = HeldOut(held_out, self.labels.encode(measured[1]), self.labels)
+            outcome = self._network(step, held)
+            history.append(self._record(step, outcome.copy, outcome.certificate))
             yield history[-1]
-            if settings.to == "mlp" and settings.target and proof and proof.lower >= settings.target:
+            if settings.to != "mlp" and step.t + 1 in looks:
+                outcome = hand_out(settings, self._workshop(step), held, self._copy, len(looks))
+            found = outcome.certificate
+            if settings.target and found and step.t + 1 in looks and found.lower >= settings.target:
                 stopped = "target"
                 break
-        tried: list[Candidate] = []
-        if settings.to != "mlp":
-            chosen, tried = self._chosen(step, Samples(held_out, self.labels.encode(measured[1])))
-            copy = CopyClassifier(chosen.model, self.labels.classes, self.space)
-            if settings.certificate_n:
-                among = outcomes(settings.families)
-                proof = held.certify(copy.decide(held_out), settings.confidence, among=among)
-                if settings.target and proof.lower >= settings.target:
-                    stopped = "target"
+        if settings.to == "mlp":
+            check_kept(settings, outcome.copy)
         return Result(
-            copy=copy,
-            certificate=proof,
+            copy=outcome.copy,
+            certificate=outcome.certificate,
             history=history,
             space=self.space,
             settings=self.about,
@@ -113,32 +106,31 @@ class Run:
             seconds=perf_counter() - clock + sum(self.spared.values()),
             peak_mb=peak_mb(),
             repeats=repeats,
-            tried=[candidate.as_json() for candidate in tried],
+            tried=[candidate.as_json() for candidate in outcome.tried],
         )
 
-    def _chosen(self, last: Step, held_out: Samples) -> tuple[Candidate, list[Candidate]]:
-        """A copy of another family, from all that was paid for and from what better copies say of free rows."""
-        settings = self.settings
+    def _copy(self, model: Model) -> CopyClassifier:
+        """The classifier that a model is the inside of."""
+        excluded = tuple(self.space.names.index(name) for name in self.settings.exclude)
+        return CopyClassifier(model, self.labels.classes, self.view.space, excluded)
+
+    def _network(self, step: Step, held: HeldOut) -> Outcome:
+        """The network of an iteration as the copy, which is one of as many as there are looks."""
+        settings, copy = self.settings, self._copy(Network(self.network, step.theta))
+        if not settings.certificate_n:
+            return Outcome(copy, None, [])
+        look = step.t + 1 if settings.target else None
+        return Outcome(copy, held.certify(copy.decide(held.X), settings.confidence, look), [])
+
+    def _workshop(self, last: Step) -> Workshop:
+        """What copies of other families are made of."""
         X, answers = _together(iter(self.paid))
-        trainer = replace(self._trainer(), schedule=steps(RELAY_STEPS))
-
-        def reaches(fidelity: float) -> bool:
-            n, corrected = len(held_out), 1 - (1 - settings.confidence) / outcomes(settings.families)
-            return lower_bound(round(fidelity * n), n, corrected) >= (settings.target or 1.0)
-
-        workshop = Workshop(
-            paid=Samples(X, self.labels.encode(answers)),
-            network=Network(self.network, last.theta),
-            free=lambda n: self.encoding(self.space.sample(n, self._stream(_FREE))),
-            train=lambda points: Network(self.network, trainer(last.theta, points, 0.0, last.t + 1).theta),
-            limits=Limits(settings.max_depth, settings.max_leaves),
-            seed=settings.seed,
-        )
-        return choose(settings.families, workshop, held_out, reaches if settings.target else None)
+        paid, network = Samples(X, self.labels.encode(answers)), Network(self.network, last.theta)
+        return workshop(self.settings, self.space, self.view, paid, network, last.t + 1)
 
     def _rounds(self) -> Iterator[Step]:
         """The loop. A label that comes late gives the copy one more output, and the loop goes on from where it was."""
-        self.network = MLP(self.encoding.width, tuple(self.settings.layers), len(self.labels))
+        self.network = MLP(self.view.encoding.width, tuple(self.settings.layers), len(self.labels))
         theta = self.network.initial(self._stream(_INITIAL))
         latest: Step | None = None
         while True:
@@ -159,7 +151,7 @@ class Run:
 
     def _policies(self) -> dict[str, Any]:
         """What the method named in the settings passes to the loop."""
-        network, settings, train = self.network, self.settings, self._trainer()
+        network, settings, train = self.network, self.settings, self.settings.trainer(self.network)
         if settings.method != "sequential":
             kept = keep_fresh if settings.method == "online" else keep_all
             return {"select": kept, "memory": Fixed(0.0), "train": self._remembered(train)}
@@ -170,18 +162,6 @@ class Run:
             train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.most_kept)
         select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
         return {"select": select, "memory": memory, "train": self._remembered(train)}
-
-    def _trainer(self) -> Trainer:
-        """How the network is trained."""
-        network, settings, preset = self.network, self.settings, PRESETS[self.settings.preset]
-        return Trainer(
-            network,
-            schedule=settings.schedule,  # type: ignore[arg-type]
-            penalty=PENALTIES.get(settings.penalty or "", bounded),
-            decay=preset.decay(network.d) if settings.decay is None else settings.decay,
-            seed=settings.seed,
-            **preset.training,
-        )
 
     def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, purpose, t])
@@ -208,7 +188,7 @@ class Run:
         n, draw = self.settings.batch, self.settings.draw or "random"
         if draw == "random" or self.original.stored is not None:
             chunks = self.queries.fresh("training", n, self._stream(_DRAW, t))
-            return _together((self.encoding(rows), found) for rows, found in chunks)
+            return _together((self.view(rows), found) for rows, found in chunks)
         rows, X = self._candidates(t)
         if draw == "margin" and t * n < FIRST:
             draw = "random"
@@ -224,7 +204,7 @@ class Run:
         """
         if self.candidates is None or self.candidates[0] != t:
             rows = self.space.sample(pool(self.settings.batch), self._stream(_CANDIDATES, t))
-            self.candidates = t, rows, self.encoding(rows)
+            self.candidates = t, rows, self.view(rows)
         return self.candidates[1:]
 
     def _remembered(self, train: Train) -> Train:

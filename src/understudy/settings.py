@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from math import ceil
+from math import ceil, inf, nextafter
 from typing import Any
 
 from understudy import checks
 from understudy.drawing import DRAWS
 from understudy.errors import SettingError
-from understudy.hypothesis.mlp import PAPER_LAYERS
-from understudy.memory import FUNCTION, LARGEST, PENALTIES
-from understudy.training import Schedule, annealed, plain, steps
+from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
+from understudy.memory import FUNCTION, LARGEST, PENALTIES, bounded
+from understudy.training import Schedule, Trainer, annealed, plain, steps
 
 FAMILIES = ("mlp", "linear", "tree", "forest", "boosting")
 AUTO = "auto"
+# What can be held to grow or fall with a column.
+MONOTONE = ("linear", "tree", "forest", "boosting")
 METHODS = ("sequential", "pure", "one-shot", "online")
 SHARE = "a share from 0 to below 1"
 
@@ -88,7 +90,7 @@ class Settings:
     """What a run is asked to do. See `copy_classifier` for what each means."""
 
     method: str = "sequential"
-    to: str = "mlp"
+    to: Any = "mlp"
     batch: int = 100
     iterations: int | None = None
     budget: int | None = None
@@ -108,11 +110,17 @@ class Settings:
     decay: float | None = None
     max_depth: int | None = None
     max_leaves: int | None = None
+    exclude: Sequence[str] = ()
+    increasing: Sequence[str] = ()
+    decreasing: Sequence[str] = ()
+    max_bytes: int | None = None
+    max_latency: float | None = None
 
     def checked(self) -> Settings:
         """The same settings with every default filled in; the first thing wrong with them is an error."""
         checks.choice("method", self.method, METHODS)
-        checks.choice("to", self.to, (*FAMILIES, AUTO))
+        if not own(self.to):
+            checks.choice("to", self.to, (*FAMILIES, AUTO))
         checks.choice("preset", self.preset, tuple(PRESETS))
         return self._sized()._filled()._checked()
 
@@ -155,7 +163,27 @@ class Settings:
             repeat=checks.number("repeat", self.repeat, SHARE, 0, 1),
             max_depth=None if self.max_depth is None else checks.count("max_depth", self.max_depth, 1),
             max_leaves=None if self.max_leaves is None else checks.count("max_leaves", self.max_leaves, 2),
+            **self._constraints(),
         )
+
+    def _constraints(self) -> dict[str, Any]:
+        """What the copy may see and be."""
+        named = {name: _names(name, getattr(self, name)) for name in ("exclude", "increasing", "decreasing")}
+        together = [column for columns in named.values() for column in columns]
+        twice = sorted({column for column in together if together.count(column) > 1})
+        if twice:
+            raise SettingError("exclude, increasing, decreasing", "every column named once", f"{twice} more than once")
+        if (named["increasing"] or named["decreasing"]) and not self._able_to_grow:
+            found, hint = f"the family {self.to!r}", "choose one of them as `to`, or 'auto'"
+            raise SettingError("increasing", f"a family that can be held to it: {', '.join(MONOTONE)}", found, hint)
+        wide = "a number of milliseconds above 0"
+        return {
+            **named,
+            "max_bytes": None if self.max_bytes is None else checks.count("max_bytes", self.max_bytes, 1),
+            "max_latency": None
+            if self.max_latency is None
+            else checks.number("max_latency", self.max_latency, wide, nextafter(0, 1), inf),
+        }
 
     def _sized(self) -> Settings:
         """With batch, iterations and budget all known; one-shot is one iteration of everything."""
@@ -177,7 +205,27 @@ class Settings:
     @property
     def families(self) -> tuple[str, ...]:
         """The families that the copy is chosen from."""
-        return FAMILIES if self.to == AUTO else (self.to,)
+        if own(self.to):
+            return (type(self.to).__name__,)
+        if self.to != AUTO:
+            return (self.to,)
+        return MONOTONE if self.increasing or self.decreasing else FAMILIES
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many iterations checked settings may see a target reached.
+
+        A network is there after every one; other families are made, so few times that choosing stays cheap and bounds
+        tight.
+        """
+        n = self.iterations or 0
+        if self.to == "mlp":
+            return tuple(range(1, n + 1))
+        return tuple(sorted({ceil(n / 4), ceil(n / 2), n})) if self.target else (n,)
+
+    @property
+    def _able_to_grow(self) -> bool:
+        return not own(self.to) and self.to in (*MONOTONE, AUTO)
 
     @property
     def queries(self) -> int:
@@ -206,13 +254,48 @@ class Settings:
         """The most queries of all that checked settings will make."""
         return self.queries + self.certificate_n + self.repeats
 
+    def trainer(self, network: MLP) -> Trainer:
+        """How checked settings train a network."""
+        preset = PRESETS[self.preset]
+        return Trainer(
+            network,
+            schedule=self.schedule,  # type: ignore[arg-type]
+            penalty=PENALTIES.get(self.penalty or "", bounded),
+            decay=preset.decay(network.d) if self.decay is None else self.decay,
+            seed=self.seed,
+            **preset.training,
+        )
+
+    @classmethod
+    def of_json(cls, content: dict[str, Any]) -> Settings:
+        """Checked settings from what `as_json` gave, with whatever else a run wrote down beside them left out."""
+        found = {part.name: content[part.name] for part in fields(cls) if part.name in content}
+        return cls(**{**found, "schedule": Schedule(**content["schedule"])})
+
     def as_json(self) -> dict[str, Any]:
         """The settings as JSON values, which is how a run's directory remembers them."""
         content = {part.name: getattr(self, part.name) for part in fields(self)}
-        content["layers"] = list(self.layers)
+        content.update({name: list(getattr(self, name)) for name in ("layers", "exclude", "increasing", "decreasing")})
+        if own(self.to):
+            parameters = {name: repr(value) for name, value in sorted(self.to.get_params().items())}
+            content["to"] = {"class": f"{type(self.to).__module__}.{type(self.to).__qualname__}", **parameters}
         if isinstance(self.schedule, Schedule):
             content["schedule"] = self.schedule._asdict()
         return content
+
+
+def own(to: Any) -> bool:
+    """Whether the family is a classifier of the user's own."""
+    return all(hasattr(to, name) for name in ("fit", "predict", "get_params")) and not isinstance(to, type)
+
+
+def _names(name: str, columns: Any) -> tuple[str, ...]:
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        raise SettingError(name, "a list of columns' names", repr(columns))
+    columns = tuple(columns)
+    if not all(isinstance(column, str) for column in columns):
+        raise SettingError(name, "a list of columns' names", repr(columns))
+    return columns
 
 
 def _layers(layers: Any) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
@@ -210,6 +211,29 @@ class Space(Part):
     def keeps_rules(self, rows: np.ndarray) -> np.ndarray:
         """Which rows of a matrix break none of the rules."""
         return np.logical_and.reduce([rule.kept(rows) for rule in self._rules] or [np.ones(len(rows), bool)])
+
+    def without(self, names: Sequence[str]) -> Space:
+        """The same space with some columns left out, and the rules that speak of them.
+
+        >>> Space.normal(3).without(["x1"]).names
+        ('x0', 'x2')
+        """
+        unknown = [name for name in names if name not in self.names]
+        if unknown:
+            raise SpaceError("exclude", f"columns among {list(self.names)}", unknown, "check their spelling")
+        kept = [j for j, name in enumerate(self.names) if name not in names]
+        if not kept:
+            raise SpaceError("exclude", "a column that is left to decide by", "none", "exclude fewer")
+        columns = [self.columns[j] for j in kept]
+        content: dict[str, Any] = {"columns": columns, "rules": [], "frame": self.frame}
+        if self.correlation is not None:
+            gaps = [self.d + k for k, j in enumerate(self._gaps) if j in kept and len(self.correlation) > self.d]
+            content["correlation"] = np.asarray(self.correlation)[np.ix_(kept + gaps, kept + gaps)].tolist()
+        for text in self.rules:
+            with suppress(ValueError):
+                read_rule(text, tuple(columns))
+                content["rules"].append(text)
+        return _checked(Space, content)
 
     def present(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
         """Rows in the layout the original gets in production: a data frame if it was described by one.

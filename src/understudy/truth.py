@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from understudy.classifier import CopyClassifier
-from understudy.encoding import Encoding
 from understudy.errors import SettingError
 from understudy.metrics import accuracy, fidelity
 from understudy.original import Labels, label_array
@@ -25,7 +25,7 @@ class Truth:
     answers: np.ndarray | None
 
     @classmethod
-    def of(cls, test: Any, space: Space) -> Truth:
+    def of(cls, test: Any, space: Space, encode: Callable[[np.ndarray], np.ndarray]) -> Truth:
         """What a user gave as test data."""
         if not isinstance(test, (tuple, list)) or len(test) not in (2, 3):
             raise SettingError("test", "a pair of rows and labels", repr(test)[:80])
@@ -38,7 +38,7 @@ class Truth:
         if shapes != {(len(rows),)} or len(rows) == 0:
             found = f"rows of shape {rows.shape}, labels of shape {', '.join(map(str, shapes))}"
             raise SettingError("test", f"rows of {space.d} columns, and one label per row", found)
-        return cls(Encoding(space)(rows), labels[0], labels[1] if len(labels) > 1 else None)
+        return cls(encode(rows), labels[0], labels[1] if len(labels) > 1 else None)
 
     def measured(self, copy: CopyClassifier, labels: Labels) -> dict[str, float]:
         """What a record says of a copy: against the true labels, and the original's answers if there are any."""

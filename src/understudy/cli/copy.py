@@ -49,6 +49,13 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
 @click.option("--max-kept", type=int, help="The most points kept.  [default: a fifth of the budget, at least 500]")
 @click.option("--max-depth", type=int, help="How deep trees may grow.")
 @click.option("--max-leaves", type=int, help="How many leaves a tree may have.")
+@click.option("--exclude", multiple=True, metavar="COLUMN", help="A column that the copy may not see; may be repeated.")
+@click.option(
+    "--increasing", multiple=True, metavar="COLUMN", help="The last of two classes may only get likelier with it."
+)
+@click.option("--decreasing", multiple=True, metavar="COLUMN", help="The last of two classes may only get unlikelier.")
+@click.option("--max-bytes", type=int, help="The most bytes that the copy may take.")
+@click.option("--max-latency", type=float, help="The most milliseconds that it may take for a single row.")
 @click.option("--draw", type=click.Choice(DRAWS), help=f"Which rows to ask.  [default: {PRESETS['default'].draw}]")
 @click.option(
     "--repeat", type=float, default=Settings.repeat, show_default=True, help="The share of queries asked again."

@@ -9,6 +9,7 @@ import numpy as np
 
 from understudy.classifier import CopyClassifier
 from understudy.errors import ExportError
+from understudy.hypothesis.estimator import Fitted
 from understudy.hypothesis.trees import Trees
 
 # Rows in so many that may be answered otherwise: float32 sums come out differently in another order, SQL has no
@@ -18,6 +19,9 @@ ONE_IN = {"onnx": 10_000, "sql": 10_000, "rules": 1000}
 
 def content(copy: CopyClassifier, kind: str) -> bytes:
     """The file."""
+    if isinstance(copy.model, Fitted) and kind != "skops":
+        expected, hint = "a family that is written as numbers", "write it as skops, or copy to another family"
+        raise ExportError(kind, expected, type(copy.model.estimator).__name__, hint)
     if kind == "onnx":
         from understudy.export.onnx import onnx_model
 
@@ -53,7 +57,7 @@ def _answers(copy: CopyClassifier, kind: str, path: Path, rows: Any) -> Any:
     if kind == "skops":
         from understudy.export.skops import skops_answers
 
-        return skops_answers(path, rows)
+        return skops_answers(copy, path, rows)
     return sql_answers(copy, _expression(copy, kind, path), rows)
 
 

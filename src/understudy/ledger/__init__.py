@@ -9,6 +9,18 @@ from __future__ import annotations
 
 from understudy.ledger.book import Ledger
 from understudy.ledger.file import FORMAT, NAME, REPEAT
-from understudy.ledger.reading import Summary, entries, settings_of, space_of, summary
+from understudy.ledger.reading import Summary, answered, entries, last_round, settings_of, space_of, summary
 
-__all__ = ["FORMAT", "NAME", "REPEAT", "Ledger", "Summary", "entries", "settings_of", "space_of", "summary"]
+__all__ = [
+    "FORMAT",
+    "NAME",
+    "REPEAT",
+    "Ledger",
+    "Summary",
+    "answered",
+    "entries",
+    "last_round",
+    "settings_of",
+    "space_of",
+    "summary",
+]

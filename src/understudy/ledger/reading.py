@@ -76,6 +76,25 @@ def summary(path: Path) -> Summary:
     )
 
 
+def answered(path: Path, purpose: str) -> tuple[np.ndarray, np.ndarray]:
+    """The rows asked for a purpose, as they were drawn, and their labels."""
+    with reading(path) as connection:
+        labels = labels_of(connection)
+        parts = [(rows, codes) for _, why, rows, codes in answered_requests(connection) if why == purpose]
+    if not parts:
+        return np.empty((0, 0)), np.empty(0)
+    return np.concatenate([rows for rows, _ in parts]), label_array(labels)[
+        np.concatenate([codes for _, codes in parts])
+    ]
+
+
+def last_round(path: Path) -> tuple[int, np.ndarray] | None:
+    """The number of the last round of training that was written down, and the parameters after it."""
+    with reading(path) as connection:
+        found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
+    return None if found is None else (found[0], np.frombuffer(found[1], np.float32).copy())
+
+
 def entries(path: Path, space: Space) -> Any:
     """Every query as a data frame in the layout of production, with its purpose, its label and when it was answered."""
     import pandas as pd

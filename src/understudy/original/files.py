@@ -63,6 +63,11 @@ def open_skops(
     reviewed is better asked behind an endpoint or a command.
     """
     file = read_file(spec)
+    return _opened(skops_object(file, types), file, classes, decode, threshold)
+
+
+def skops_object(file: File, types: Iterable[str] | None = ()) -> Any:
+    """What is in a skops file, if nothing but what skops or our own list trusts, and `types`."""
     accepted = TRUSTED | _named_types(types)
     try:
         _refuse_bombs(file)
@@ -72,7 +77,7 @@ def open_skops(
         raise
     except Exception as error:
         raise SettingError(file.name, "a skops file", _words(error), "it is damaged, or something else") from error
-    return _opened(model, file, classes, decode, threshold)
+    return model
 
 
 def open_pickle(
@@ -146,7 +151,7 @@ def _load_skops(file: File, accepted: frozenset[str]) -> Any:
 
     unknown = sorted(set(skops.io.get_untrusted_types(data=file.content)) - accepted)
     if unknown:
-        hint = "find out what they do when loaded and called, then pass --types NAME for each"
+        hint = "find out what they do when loaded and called, then pass --types NAME for each, or types= in Python"
         raise SettingError(file.name, "types that are known to be harmless", ", ".join(unknown), hint)
     return skops.io.loads(file.content, trusted=sorted(accepted))
 

@@ -16,6 +16,8 @@ from understudy.result import Record, Result
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")
 REGIONS = ("#f7d9c4", "#c6dcec", "#cfe8dc", "#ecd5e3", "#eee9c8", "#d9d9d9", "#d3c9e8", "#c8e6e9")
 PIXELS = 240
+# The colours of families.
+MARKS = (*COLOURS, "#e69f00", "#56b4e9")
 
 
 def curves(results: Mapping[str, Result]) -> str:
@@ -67,7 +69,7 @@ def boundaries(result: Result, original: Any) -> str:
     low, high = center - 3.2 * scale, center + 3.2 * scale
     grid = np.stack(np.meshgrid(*(np.linspace(a, b, PIXELS) for a, b in zip(low, high, strict=True))), axis=-1)
     plane = grid.reshape(-1, 2)
-    pictures = {"copy": copy.decide(copy.encoding(plane))}
+    pictures = {"copy": copy.decide(copy.encode(space.present(plane)))}
     if original is not None:
         answers = Labels(copy.classes_).encode(as_original(original).answer(space.present(plane)))
         pictures = {"original": answers, **pictures, "where they differ": answers != pictures["copy"]}
@@ -101,6 +103,29 @@ def boundaries(result: Result, original: Any) -> str:
         axes.set_xlabel(_literal(space.names[0]), fontsize=9)
         axes.set_ylabel(_literal(space.names[1]) if number == 1 else "", fontsize=9)
         axes.tick_params(labelsize=8)
+    return _svg(figure)
+
+
+def frontier(points: Any) -> str:
+    """Certified fidelity against bytes and against milliseconds; a line joins those that nothing smaller beats."""
+    figure = _figure(11, 4.2)
+    families = list(dict.fromkeys(points["family"]))
+    for number, (column, title) in enumerate({"bytes": "bytes", "ms": "milliseconds for a single row"}.items(), 1):
+        axes = figure.add_subplot(1, 2, number)
+        best = points[points[f"best_by_{column}"]].sort_values(column)
+        axes.step(best[column], best["lower"], where="post", color="#999999", linewidth=1.2, zorder=1)
+        for k, family in enumerate(families):
+            own = points[points["family"] == family]
+            axes.scatter(own[column], own["lower"], s=26, color=MARKS[k % len(MARKS)], label=_literal(family), zorder=2)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.xaxis.set_minor_formatter(lambda value, _: "")
+        axes.set_xlabel(title, fontsize=9)
+        axes.set_title("fidelity, at least" if number == 1 else "", fontsize=10, loc="left")
+        axes.grid(color="#e6e6e6", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+    axes.legend(fontsize=9, frameon=False, loc="lower right")
     return _svg(figure)
 
 

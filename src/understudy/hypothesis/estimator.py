@@ -1,0 +1,48 @@
+"""A classifier of scikit-learn's that is none of our own kinds: kept as it is, and written by skops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted classifier whose classes are codes. Where it gives no probabilities, its choice has all of it."""
+
+    estimator: Any
+    n_c: int
+    kind = "estimator"
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """f_C(z) for every encoded row."""
+        found = np.zeros((len(X), self.n_c))
+        if not len(X):
+            return found
+        if hasattr(self.estimator, "predict_proba"):
+            found[:, self.estimator.classes_.astype(int)] = self.estimator.predict_proba(X)
+        else:
+            found[np.arange(len(X)), self.estimator.predict(X).astype(int)] = 1
+        return found
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All of it: the bytes of a skops file as an array."""
+        import skops.io
+
+        return {}, {"skops": np.frombuffer(skops.io.dumps(self.estimator), np.uint8)}
+
+    @classmethod
+    def of_state(
+        cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int, types: Sequence[str] = ()
+    ) -> Self:
+        """The model that `state` was taken of, with no types in it but scikit-learn's and those that the user names."""
+        from understudy.original.files import File, skops_object
+
+        estimator = skops_object(File("copy", arrays["skops"].tobytes(), ""), types)
+        codes = np.asarray(estimator.classes_)
+        if estimator.n_features_in_ != inputs or not np.isin(codes, np.arange(n_c)).all():
+            raise ValueError(f"a classifier of {estimator.n_features_in_} inputs for {inputs}, with classes {codes}")
+        return cls(estimator, n_c)
