@@ -41,7 +41,7 @@ def held_out(n=500):
 
 
 def test_the_best_teacher_on_held_out_rows_teaches(workshop):
-    relay = Relay(workshop, held_out())
+    relay = Relay(workshop, held_out(), ["tree", "boosting"])
     found = [*relay.candidates("tree", workshop), *relay.candidates("boosting", workshop)]
     # The network knows nothing here, so that boosting knows best, and has nothing to learn from itself.
     assert [(one.family, one.teacher) for one in found] == [

@@ -107,7 +107,7 @@ class _Parts:
 
     def made(self, families: Sequence[str]) -> Iterator[tuple[str, Candidate]]:
         """Every family in its sizes: what it was held to, and the better of one that was taught and one not."""
-        relay = Relay(self.workshop, self.held_out)
+        relay = Relay(self.workshop, self.held_out, families)
         for family in families:
             for size, part in self.sizes(family):
                 found = relay.candidates(family, part)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from understudy.errors import SettingError
-from understudy.families import FITTED, Family, Limits, fit
+from understudy.families import FITTED, NO_LIMITS, Family, Limits, fit
 from understudy.hypothesis import Model, size_of
+from understudy.hypothesis.estimator import Fitted
+from understudy.hypothesis.trees import of_boosting
 from understudy.samples import Samples
 
 NOBODY, MLP = "nobody", "mlp"
@@ -26,6 +28,8 @@ TEACHERS = (MLP, "boosting", "both")
 RELAYED = 20_000
 # One in so many paid points is kept back to choose by, where nothing else was held out.
 HOLD_BACK = 5
+# Boosting that is not turned into arrays.
+AS_FITTED = replace(FITTED["boosting"], model=Fitted)
 
 
 @dataclass(frozen=True)
@@ -72,48 +76,55 @@ class Workshop:
             return self.train(points)
         return fit(self.others[family], points.X, points.y, self.n_c, self.limits, self.seed)
 
-    def teachers(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-        """What those who may teach answer."""
-        boosting = fit("boosting", self.paid.X, self.paid.y, self.n_c, seed=self.seed)
-        members = {MLP: [self.network], "boosting": [boosting], "both": [self.network, boosting]}
+    @cached_property
+    def boosting(self) -> Model:
+        """Boosting fitted to the paid points as scikit-learn has it, which is faster than our arrays on many rows."""
+        return fit(AS_FITTED, self.paid.X, self.paid.y, self.n_c, seed=self.seed)
 
-        def answers(models: list[Model], X: np.ndarray) -> np.ndarray:
-            return np.mean([model.probabilities(X) for model in models], axis=0).argmax(axis=1)
+    def alone(self, family: str) -> Model:
+        """A model of the family, from the paid points and nothing else."""
+        if family == MLP:
+            return self.network
+        if family == "boosting" and self.limits == NO_LIMITS and isinstance(self.boosting, Fitted):
+            return of_boosting(self.boosting.estimator, self.n_c)
+        return self.fitted(family, self.paid)
 
-        return {name: partial(answers, models) for name, models in members.items()}
+    def taught(self, family: str, lesson: Samples) -> Model:
+        """A model of the family, from the paid points and as much of a lesson as it can use."""
+        return self.fitted(family, self.paid | lesson.where(np.arange(len(lesson)) < self.usable(family)))
 
-    def taught(self, family: str, lesson: Callable[[int], Samples]) -> Model:
-        """A model of the family, from the paid points and what a teacher says of free rows."""
-        return self.fitted(family, self.paid | lesson(RELAYED if family == MLP else self.others[family].relayed))
+    def usable(self, family: str) -> int:
+        """How many free rows a family can make use of."""
+        return RELAYED if family == MLP else self.others[family].relayed
 
-    def lesson(self, teacher: Callable[[np.ndarray], np.ndarray]) -> Callable[[int], Samples]:
-        """What a teacher says of free rows, as many as are asked for; each number of them is looked at once."""
+    def answers(self, teacher: str, X: np.ndarray) -> np.ndarray:
+        """What a teacher says of rows."""
+        models = {MLP: [self.network], "boosting": [self.boosting], "both": [self.network, self.boosting]}[teacher]
+        return np.mean([model.probabilities(X) for model in models], axis=0).argmax(axis=1)
 
-        def said(n: int) -> Samples:
-            X = self.free(n)
-            return Samples(X, teacher(X))
-
-        return cache(said)
+    def lesson(self, teacher: str, families: Sequence[str]) -> Samples:
+        """What a teacher says of free rows, as many as any of these families can use."""
+        X = self.free(max(map(self.usable, families)))
+        return Samples(X, self.answers(teacher, X))
 
     def again(self, candidate: Candidate) -> Model:
         """The same once more, from all the points there are."""
-        if candidate.teacher != NOBODY:
-            return self.taught(candidate.family, self.lesson(self.teachers()[candidate.teacher]))
-        return self.network if candidate.family == MLP else self.fitted(candidate.family, self.paid)
+        if candidate.teacher == NOBODY:
+            return self.alone(candidate.family)
+        return self.taught(candidate.family, self.lesson(candidate.teacher, [candidate.family]))
 
 
 class Relay:
     """Whoever of the teachers does best on held-out rows, and what families make of what it says."""
 
-    def __init__(self, workshop: Workshop, held_out: Samples):
+    def __init__(self, workshop: Workshop, held_out: Samples, families: Sequence[str]):
         self.held_out = held_out
-        teachers = workshop.teachers()
-        self.best = max(TEACHERS, key=lambda name: self._agrees(teachers[name](held_out.X)))
-        self.lesson = workshop.lesson(teachers[self.best])
+        self.best = max(TEACHERS, key=lambda name: self._agrees(workshop.answers(name, held_out.X)))
+        self.lesson = workshop.lesson(self.best, families)
 
     def candidates(self, family: str, workshop: Workshop) -> list[Candidate]:
         """A model of the family from the paid points alone, and one that was taught, as the workshop makes them."""
-        models = {NOBODY: workshop.network if family == MLP else workshop.fitted(family, workshop.paid)}
+        models = {NOBODY: workshop.alone(family)}
         if family != self.best:  # from itself it would learn what it knows
             models[self.best] = workshop.taught(family, self.lesson)
         return [
@@ -143,7 +154,7 @@ def choose(
         part = replace(workshop, paid=workshop.paid.where(~back))
         best, tried = choose(families, part, workshop.paid.where(back), reaches, refused)
         return replace(best, model=workshop.again(best)), tried
-    relay = Relay(workshop, held_out)
+    relay = Relay(workshop, held_out, families)
     tried = [one for family in families for one in relay.candidates(family, workshop)]
     reasons = [refused(one) for one in tried]
     allowed = [one for one, reason in zip(tried, reasons, strict=True) if reason is None]
