@@ -131,3 +131,21 @@ def test_a_space_from_rows(tmp_path, rng):
     for command in commands("spaces.md"):
         ran(command, tmp_path)
     assert us.Space.load(tmp_path / "space.json").names == ("start", "end", "grade")
+
+
+def test_families(tmp_path):
+    columns = [
+        {"name": "income", "kind": "float", "low": 0, "high": 9},
+        {"name": "sex", "kind": "category", "levels": ["f", "m"]},
+    ]
+    (tmp_path / "loans.json").write_text(json.dumps({"columns": columns}))
+    (tmp_path / "loans.py").write_text("def decide(rows):\n    return rows['income'] + (rows['sex'] == 'f') > 5\n")
+    for command in commands("families.md"):
+        if not command.startswith("python"):
+            ran(command, tmp_path)
+    fair = us.load(tmp_path / "fair")
+    assert fair.copy.space.names == ("income",)
+    assert (tmp_path / "fair" / "copy.safetensors").stat().st_size <= 20_000
+    poor, rich = us.load(tmp_path / "rising").copy.predict_proba(pd.DataFrame({"income": [1, 8], "sex": "m"}))[:, 1]
+    assert rich > poor
+    assert (tmp_path / "rising" / "frontier.svg").is_file()

@@ -23,6 +23,7 @@ COMMANDS = {
         "How small and fast further copies can be, from the answers of a run.",
     ),
     "report": ("report", "Write one self-contained HTML page about a finished copy."),
+    "card": ("card", "Write a model card for those who audit a copy."),
     "paper": ("paper", "Run the experiments of the paper."),
 }
 

@@ -1,0 +1,23 @@
+"""`understudy card`: what an auditor wants to know about a copy, as Markdown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command("card")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="The file to write.  [default: card.md in DIRECTORY]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def command(directory: Path, out: Path | None, as_json: bool) -> None:
+    """Write a model card about the copy in DIRECTORY: what was copied, inputs, queries, certificate, limits, hashes."""
+    from understudy.directory import errors_of
+    from understudy.report.card import card
+
+    text, path = card(directory), out or directory / "card.md"
+    with errors_of(path.parent):
+        path.write_text(text, encoding="utf-8")
+    click.echo(json.dumps({"card": str(path)}) if as_json else path)

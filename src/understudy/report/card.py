@@ -1,0 +1,178 @@
+"""The audit pack: a Markdown card that says what was copied, how, how alike it is, and where that ends.
+
+Everything in it is read from the run's directory; nothing is asked, and nothing is said that is not stored there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from understudy.columns import Category, Number
+from understudy.directory import FILES
+from understudy.ledger import NAME, Summary, summary
+from understudy.result import Result, load
+
+# A class with fewer answers than this among the certificate's rows has a bound that says little.
+FEW = 50
+
+
+def card(directory: str | Path, types: Sequence[str] = ()) -> str:
+    """The card of the finished run in a directory, as Markdown."""
+    path, result = Path(directory), load(directory, types)
+    asked = summary(path / NAME) if (path / NAME).is_file() else None
+    sections = {
+        f"A copy of {_text(result.settings['original'])}": _facts(result),
+        "Inputs": _inputs(result),
+        "Queries": _queries(result, asked),
+        "Certificate": _certificate(result),
+        "Families tried": _families(result),
+        "Known limits": (f"- {line}" for line in limits(result)),
+        "Settings": _table(("setting", "value"), ((key, value) for key, value in sorted(result.settings.items()))),
+        "Versions": _table(("package", "version"), result.versions.items()),
+        "Files": _table(("file", "sha256"), _hashes(path)),
+    }
+    first, *others = sections.items()
+    text = [f"# {first[0]}", "", *first[1]]
+    for title, lines in others:
+        text += ["", f"## {title}", "", *lines]
+    return "\n".join(text) + "\n"
+
+
+def limits(result: Result) -> Iterator[str]:
+    """What the certificate does not say, each in a sentence."""
+    proof, settings = result.certificate, result.settings
+    yield (
+        "The bound is about inputs that are drawn as the space says. On others, and where the space draws rarely, the "
+        "copy may decide otherwise more often; `understudy certify --data` measures it on rows of your own."
+    )
+    yield "The copy is like the original, not like the truth: where the original is wrong or unfair, so is the copy."
+    if proof is None:
+        yield "There is no certificate: the run was asked for none."
+    for label, bound in proof.per_class.items() if proof else ():
+        if bound.n < FEW:
+            yield f"Only {bound.n} of the certificate's rows were {_text(repr(label))} to the original: few to tell."
+    absent = [] if proof is None else [label for label in result.copy.classes.tolist() if label not in proof.per_class]
+    if absent:
+        yield f"None of the certificate's rows was {_text(', '.join(map(repr, absent)))} to the original."
+    if result.repeats is not None and result.repeats.disagreed:
+        yield (
+            f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers: no copy can "
+            f"be expected to agree with it on more than {result.repeats.ceiling:.4f} of rows."
+        )
+    if settings.get("exclude"):
+        named = _text(", ".join(settings["exclude"]))
+        yield f"The copy does not see {named}. Other columns may still tell what they held."
+    if result.tried:
+        yield (
+            "The copy was chosen by the certificate's rows; the bound allows for that, the estimate is a little high."
+        )
+
+
+def _facts(result: Result) -> Iterator[str]:
+    proof, settings = result.certificate, result.settings
+    model = f"{result.family}, {len(result.copy.classes)} classes: {', '.join(map(repr, result.copy.classes.tolist()))}"
+    rows: list[tuple[str, object]] = [
+        ("original", settings["original"]),
+        ("its fingerprint", settings.get("fingerprint") or "not known"),
+        ("the copy", model),
+        (
+            "made with",
+            f"understudy {result.versions['understudy']}, method {settings['method']}, seed {settings['seed']}",
+        ),
+        ("queries", sum(result.queries.values())),
+    ]
+    if proof is not None:
+        rows.append(
+            ("fidelity", f"{proof.estimate:.4f}, at least {proof.lower:.4f} with {proof.confidence:.0%} confidence")
+        )
+    yield from _table(("", ""), rows)
+
+
+def _inputs(result: Result) -> Iterator[str]:
+    space, excluded = result.space, result.settings.get("exclude") or ()
+    yield f"{space.d} columns, given to the original as {'a data frame' if space.frame else 'an array'}."
+    yield ""
+    heads = ("column", "kind", "values", "missing", "seen by the copy")
+    rows = (
+        (c.name, c.kind, _values(c), f"{c.missing:.1%}", "no" if c.name in excluded else "yes") for c in space.columns
+    )
+    yield from _table(heads, rows)
+    if space.correlation is not None:
+        yield ""
+        yield "Columns are drawn together, with the dependence that space.json holds."
+    if space.rules:
+        yield ""
+        yield "Every row keeps these rules:"
+        yield ""
+        yield from (f"- {_text(rule)}" for rule in space.rules)
+
+
+def _values(column: Any) -> str:
+    if isinstance(column, Category):
+        return ", ".join(map(str, column.levels))
+    if isinstance(column, Number):
+        mean, std = column.moments
+        return f"mean {mean:.4g}, deviation {std:.4g}"
+    return "true, false"
+
+
+def _queries(result: Result, asked: Summary | None) -> Iterator[str]:
+    rows: list[tuple[str, object]] = [(f"for {purpose}", n) for purpose, n in result.queries.items()]
+    rows.append(("points kept in the end", result.kept))
+    rows.append(("the run stopped at its", result.stopped))
+    if asked is not None:
+        rows += [("rows sent, by the ledger", asked.announced), ("of them without an answer", asked.unanswered)]
+        rows += [(f"failed: {cause}", n) for cause, n in asked.failures.items()]
+    yield from _table(("queries", "n"), rows)
+
+
+def _certificate(result: Result) -> Iterator[str]:
+    proof = result.certificate
+    if proof is None:
+        yield "None."
+        return
+    yield (
+        f"On {proof.n} rows that training never saw, {proof.confidence:.0%} confidence. The bounds of single classes "
+        "hold one at a time."
+    )
+    yield ""
+    rows = [("all", proof.n, f"{proof.estimate:.4f}", f"{proof.lower:.4f}")]
+    for label, bound in proof.per_class.items():
+        rows.append((f"the original says {label!r}", bound.n, f"{bound.estimate:.4f}", f"{bound.lower:.4f}"))
+    yield from _table(("where", "rows", "fidelity", "at least"), rows)
+
+
+def _families(result: Result) -> Iterator[str]:
+    if not result.tried:
+        yield f"Only {result.family}, which was asked for."
+        return
+    heads = ("family", "taught by", "fidelity", "bytes")
+    rows = ((one["family"], one["teacher"], f"{one['fidelity']:.4f}", one["bytes"]) for one in result.tried)
+    yield from _table(heads, rows)
+    yield ""
+    yield "The first is the copy. Fidelity is that on the certificate's rows."
+
+
+def _hashes(path: Path) -> Iterator[tuple[str, str]]:
+    for name in (*FILES, NAME):
+        if (path / name).is_file():
+            yield name, sha256((path / name).read_bytes()).hexdigest()
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    yield _row(heads)
+    yield _row(["---"] * len(heads))
+    yield from (_row([_text(str(cell)) for cell in row]) for row in rows)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _text(text: str) -> str:
+    """Text from outside that Markdown, or HTML in it, must not take for its own."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~!$&])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,90 @@
+"""The card of a copy says what its directory holds, and nothing from outside breaks out of its cells."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import understudy as us
+from understudy.cli import understudy
+from understudy.errors import DirectoryError
+from understudy.report.card import card
+
+SPACE = us.Space.from_json(
+    json.dumps(
+        {
+            "columns": [
+                {"name": "a|b", "kind": "float", "mean": 0, "std": 1},
+                {"name": "city", "kind": "category", "levels": ["<b>Bonn</b>", "Ni`ce"]},
+            ],
+            "rules": ["`a|b` < 3"],
+        }
+    )
+)
+
+
+def labels(frame):
+    return np.where(frame["a|b"] > 2.5, "*rare*", np.where(frame["a|b"] > 0, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("card") / "run"
+    settings = {"budget": 200, "certificate_n": 300, "schedule": 20, "to": "tree", "exclude": ["city"]}
+    with pytest.warns(us.errors.UnderstudyWarning, match="none of the first 400 answers was 'never'"):
+        return path, us.copy_classifier(labels, SPACE, out=path, classes=["no", "yes", "*rare*", "never"], **settings)
+
+
+def test_the_card_says_what_the_run_holds(run):
+    path, result = run
+    text = card(path)
+    assert text.startswith("# A copy of labels")
+    assert f"{result.certificate.estimate:.4f}, at least {result.certificate.lower:.4f} with 95% confidence" in text
+    assert f"| for training | {result.queries['training']} |" in text
+    assert "| tree | " in text
+    assert "The copy does not see city" in text
+    assert "None of the certificate's rows was 'never' to the original." in text
+    few = result.certificate.per_class["*rare*"].n
+    assert f"Only {few} of the certificate's rows were '\\*rare\\*' to the original" in text
+    for name in ("copy.safetensors", "run.json", "ledger.sqlite"):
+        assert hashlib.sha256((path / name).read_bytes()).hexdigest() in text
+    for setting, value in (("seed", 0), ("budget", 200)):
+        assert f"| {setting} | {value} |" in text
+    assert result.versions["jax"] in text
+
+
+def test_names_and_levels_stay_in_their_cells(run):
+    text = card(run[0])
+    assert "<b>" not in text
+    lines = [line for line in text.splitlines() if "Bonn" in line]
+    assert lines == [r"| city | category | \<b\>Bonn\</b\>, Ni\`ce | 0.0% | no |"]
+    assert r"| a\|b | float |" in text
+
+
+def test_a_copy_without_certificate_ledger_or_choice(tmp_path):
+    result = us.copy_classifier(labels, SPACE, budget=100, certificate_n=0, schedule=5)
+    result.save(tmp_path / "saved")
+    text = card(tmp_path / "saved")
+    assert "There is no certificate: the run was asked for none." in text
+    assert "Only mlp, which was asked for." in text
+
+
+def test_an_original_that_changes_its_mind(tmp_path):
+    rng = np.random.default_rng(0)
+    with pytest.warns(us.errors.UnderstudyWarning, match="differently when asked again"):
+        us.copy_classifier(
+            lambda rows: rng.integers(0, 2, len(rows)), us.Space.normal(1), out=tmp_path / "run", budget=200
+        )
+    assert "Asked again, the original changed" in card(tmp_path / "run")
+
+
+def test_the_command(run, tmp_path):
+    path, _ = run
+    assert CliRunner().invoke(understudy, ["card", str(path)]).stdout.strip() == str(path / "card.md")
+    shown = CliRunner().invoke(understudy, ["card", str(path), "--out", str(tmp_path / "c.md"), "--json"])
+    assert json.loads(shown.stdout) == {"card": str(tmp_path / "c.md")}
+    assert (tmp_path / "c.md").read_text() == card(path)
+    with pytest.raises(DirectoryError, match="a file of a finished run"):
+        CliRunner().invoke(understudy, ["card", str(tmp_path / "none")], catch_exceptions=False)
