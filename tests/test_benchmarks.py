@@ -46,6 +46,14 @@ def test_parity():
     assert all(row["ratio"] > 1 for row in document["speed"]["rounds"])
 
 
+def test_serve():
+    found = json.loads(run("serve.py", "--requests", "100", "--clients", "4", "--problems", "mixed", "--json"))
+    assert [(row["clients"], row["rows"], row["requests"]) for row in found] == [(4, 1, 100), (1, 1, 10), (4, 1000, 4)]
+    assert not any(row["errors"] for row in found)
+    assert all(row["after_mb"] > 0 and row["p99_ms"] >= row["p50_ms"] > 0 for row in found)
+    assert found[-1]["health_p99_ms"] > 0
+
+
 def test_sweep():
     pytest.importorskip("distributed")
     small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]

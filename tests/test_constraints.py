@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 import understudy as us
+from understudy.cli import understudy
 from understudy.encoding import Encoding
 from understudy.errors import DirectoryError, SettingError, SpaceError
 from understudy.families import FITTED, Limits, fit
@@ -268,3 +270,10 @@ def test_other_families_stop_early_at_a_target_they_reach():
     assert early.stopped == "target"
     assert early.queries["training"] < 800
     assert early.certificate.lower >= 0.9
+
+
+def test_a_copy_that_sees_less_than_the_original_has_no_shadow(tmp_path):
+    us.copy_classifier(lambda rows: rows[:, 0] > 0, PLANE, exclude=["x1"], out=tmp_path / "run", **QUICK)
+    command = ["serve", str(tmp_path / "run"), "--shadow", "mine:original", "--port", "0"]
+    with pytest.raises(SettingError, match="--shadow: expected a copy that sees every column, found 1 kept from it"):
+        CliRunner().invoke(understudy, command, catch_exceptions=False)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import numpy as np
 import onnx
 import pandas as pd
@@ -19,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 import understudy as us
 from faulty import FaultyServer
+from serving import Process
 
 DOCS = Path(__file__).parent.parent / "docs"
 SCORE = """
@@ -122,6 +124,22 @@ def test_exports(folder):
     )
     assert out.returncode == 0, out.stderr
     assert (folder / "copy.rules").read_text().startswith("if ")
+
+
+def test_serving(folder):
+    copy, *serves = commands("serving.md")
+    ran(copy, folder)
+    (question, answer), (code,) = blocks("serving.md", "json"), blocks("serving.md", "python")
+    with FaultyServer(lambda rows: (diagonal(rows) > 0).tolist(), share=0) as original:
+        for command in serves:
+            arguments = command.replace("http://127.0.0.1:9000", original.url)
+            with Process(*shlex.split(arguments)[2:], cwd=folder) as server:
+                posted = httpx2.post(server.model + "/infer", json=json.loads(question)).json()
+                assert posted == json.loads(answer)
+                asking = [sys.executable, "-c", code.replace("http://127.0.0.1:8080", server.url)]
+                out = subprocess.run(asking, cwd=folder, capture_output=True, text=True)
+                assert (out.stdout, out.stderr) == ("[ True False]\n", "")
+    assert (folder / "differ.csv").read_text().startswith("x0,x1,original,copy")
 
 
 def test_a_space_from_rows(tmp_path, rng):

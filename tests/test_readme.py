@@ -11,6 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import understudy as us
+from serving import Process
+
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.M | re.S)
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.strip().splitlines()]
@@ -47,6 +50,10 @@ def test_commands_in_order(tmp_path):
     frame = pd.DataFrame({"start": start, "end": start + np.arange(200) % 7, "plan": plans})
     frame.to_csv(tmp_path / "rows.csv", index=False)
     for command in UNDERSTUDY:
+        if command.startswith("understudy serve "):
+            with Process(*shlex.split(command)[2:], cwd=tmp_path) as server:
+                assert us.open_original(server.model, protocol="v2").answer(frame.head(3)).shape == (3,)
+            continue
         arguments = [sys.executable, "-m", *shlex.split(command)]
         out = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
         assert out.returncode == 0, out.stderr

@@ -18,10 +18,8 @@ COMMANDS = {
     "space": ("space", "Describe inputs from unlabelled rows."),
     "ledger": ("ledger", "Show what a run has asked, or export it."),
     "export": ("export", "Write a finished copy as one file: ONNX, skops, rules or SQL."),
-    "frontier": (
-        "frontier",
-        "How small and fast further copies can be, from the answers of a run.",
-    ),
+    "frontier": ("frontier", "How small and fast further copies can be, from the answers of a run."),
+    "serve": ("serve", "Answer in the original's place, over HTTP."),
     "report": ("report", "Write one self-contained HTML page about a finished copy."),
     "card": ("card", "Write a model card for those who audit a copy."),
     "paper": ("paper", "Run the experiments of the paper."),

@@ -54,8 +54,11 @@ def opened(spec: str, about: dict[str, Any]) -> Original:
     """The original that the command line names; a module beside the caller is importable, as with `python -m`."""
     from understudy.original import open_original
 
-    logging.getLogger("stamina").addHandler(logging.NullHandler())  # retries are counted, and shown where they matter
-    sys.path.insert(0, str(Path.cwd()))
+    retries, here = logging.getLogger("stamina"), str(Path.cwd())
+    if not retries.handlers:
+        retries.addHandler(logging.NullHandler())  # they are counted, and shown where they matter
+    if here not in sys.path:
+        sys.path.insert(0, here)
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
         return open_original(spec, labels(about["classes"]), **{k: v for k, v in about.items() if k != "classes"})
 

@@ -1,0 +1,102 @@
+"""From tensors to the rows of a space: what `Space.read` makes of them, without a data frame where all is ordinary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.columns import Boolean, Category, Column, Number
+from understudy.serve.messages import Refusal, shown
+from understudy.serve.tensors import Tensor
+from understudy.space import Space
+
+WHERE = "inputs"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as a matrix, and the values they came with, a list for each column."""
+
+    matrix: np.ndarray
+    cells: list[list[Any]]
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+
+class Reader:
+    """Reads tensors as rows of a space.
+
+    A data frame costs milliseconds, whatever it holds. So numbers, and levels that the space has, are read here; of
+    all else, each column's own `read` says what it is, or why it is nothing.
+    """
+
+    def __init__(self, space: Space):
+        self.space = space
+        self._known = [_known(column) for column in space.columns]
+
+    def __call__(self, tensors: list[Tensor]) -> Rows:
+        """The rows that these tensors hold."""
+        cells = self._cells(tensors)
+        return Rows(self._matrix(cells), cells)
+
+    def _cells(self, tensors: list[Tensor]) -> list[list[Any]]:
+        names, d = self.space.names, self.space.d
+        if len(tensors) == 1 and tensors[0].width == d and len(tensors[0].shape) == 2:
+            return [tensors[0].values[j::d] for j in range(d)]
+        by_name = {tensor.name: tensor for tensor in tensors}
+        if len(by_name) < len(tensors):
+            raise Refusal(WHERE, "every name once", "one of them twice")
+        absent = [name for name in names if name not in by_name]
+        if absent:
+            one = f"one of shape [rows, {d}]"
+            raise Refusal(
+                WHERE, f"an input for every column, or {one}", f"none for {', '.join(map(shown, absent[:8]))}"
+            )
+        for name in names:
+            if by_name[name].width != 1:
+                shape = list(by_name[name].shape)
+                raise Refusal(f"input {shown(name)}: shape", "[rows] or [rows, 1]", shape)
+        return [by_name[name].values for name in names]
+
+    def _matrix(self, cells: list[list[Any]]) -> np.ndarray:
+        if not self.space.frame:
+            return self.space.read(np.array(cells, dtype=object).T, WHERE)
+        columns = zip(self.space.columns, self._known, cells, strict=True)
+        return np.column_stack([_read(column, known, values) for column, known, values in columns])
+
+
+def datatype(column: Column) -> str:
+    """The datatype that a column's values have in production."""
+    if isinstance(column, Boolean):
+        return "BOOL"
+    if isinstance(column, Category):
+        return "INT64" if all(isinstance(level, int) for level in column.levels) else "BYTES"
+    return "INT64" if column.kind == "integer" and not column.is_float else "FP64"
+
+
+def _known(column: Column) -> dict[Any, float]:
+    """The values that need no second look, and what they are as numbers; none for numbers, which are all known."""
+    if isinstance(column, Number):
+        return {}
+    levels = column.levels if isinstance(column, Category) else (False, True)
+    gap = {None: np.nan} if column.missing else {}
+    return {**{level: float(code) for code, level in enumerate(levels)}, **gap}
+
+
+def _read(column: Column, known: dict[Any, float], values: list[Any]) -> np.ndarray:
+    if isinstance(column, Number):
+        if str not in set(map(type, values)):
+            found = np.array(values, dtype=np.float64)
+            if np.isfinite(found).all() or (column.missing and not np.isinf(found).any()):
+                return found
+    else:
+        try:
+            return np.array([known[value] for value in values])
+        except KeyError:
+            pass
+    import pandas as pd
+
+    return column.read(pd.Series(values, dtype=object), WHERE)

@@ -1,0 +1,260 @@
+"""A parallel run: the original is asked what the copy has answered, later and beside, and differences are counted."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import threading
+from collections import Counter as Tally
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.certificate import lower_bound
+from understudy.classifier import CopyClassifier
+from understudy.columns import Column
+from understudy.errors import OriginalError, OutageError, SettingError, SpaceError
+from understudy.original import Labels, Original
+from understudy.serve.counters import Counter, Family, Gauge
+from understudy.serve.reading import Rows
+from understudy.space import Space
+
+LOG = logging.getLogger(__name__)
+# How many pairs of labels are told apart; an original that answers other labels every time must not fill the memory.
+PAIRS = 1000
+OTHER = "(others)"
+# How long the thread may take to notice that its request was given up.
+LAST_SECONDS = 1.0
+
+
+class Shadow:
+    """Asks the original about rows that the copy has answered, on a thread of its own.
+
+    `offer` takes at most `most_rows` waiting rows, drops those beyond, and never waits. `opened` opens the original; it
+    is opened anew after `pause` seconds when it was out, since one that was out is not asked again.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[], Original],
+        copy: CopyClassifier,
+        *,
+        log: Path | None = None,
+        most_rows: int = 10_000,
+        pause: float = 5.0,
+    ):
+        self._opened, self._copy, self._labels = opened, copy, Labels(copy.classes)
+        self._original = opened()
+        self._most_rows, self._pause = most_rows, pause
+        self._log = None if log is None else _Log(log, copy.space.names)
+        self._queue: deque[tuple[Rows, np.ndarray]] = deque()
+        self._waiting, self._under_way, self._lock = 0, 0, threading.Condition()
+        self._stopping = threading.Event()
+        self._pairs: Tally[tuple[Any, Any]] = Tally()
+        self.compared = self.disagreed = 0
+        self.asked = Counter("understudy_shadow_rows_total", "Rows that the original was asked about.")
+        self.disagreements = Counter(
+            "understudy_shadow_disagreements_total", "Rows answered otherwise by the original.", "original", "copy"
+        )
+        self.failed = Counter("understudy_shadow_failed_rows_total", "Rows that the original gave no answer for.")
+        self.dropped = Counter("understudy_shadow_dropped_rows_total", "Rows never asked, since too many waited.")
+        waiting = Gauge("understudy_shadow_waiting_rows", "Rows that wait to be asked.", lambda: self._waiting)
+        self.families: list[Family] = [self.asked, self.disagreements, self.failed, self.dropped, waiting]
+        self._thread = threading.Thread(target=self._run, name="understudy-shadow", daemon=True)
+        self._thread.start()
+
+    def offer(self, rows: Rows, codes: np.ndarray) -> None:
+        """Compare these answers of the copy with the original's, as soon as it can be asked."""
+        with self._lock:
+            full = self._stopping.is_set() or self._waiting + len(rows) > self._most_rows
+            if not full:
+                self._queue.append((rows, codes))
+                self._waiting += len(rows)
+                self._lock.notify_all()
+        if full:
+            self.dropped.add(by=len(rows))
+
+    def summary(self) -> dict[str, Any]:
+        """What came of it so far: rows compared and disagreements, and the fidelity that they show."""
+        with self._lock:
+            n, disagreed, waiting = self.compared, self.disagreed, self._waiting
+            pairs = [{"original": a, "copy": b, "rows": rows} for (a, b), rows in self._pairs.most_common()]
+        return {
+            "original": self._original.name,
+            "rows": n,
+            "disagreements": disagreed,
+            "fidelity": None if n == 0 else {"estimate": 1 - disagreed / n, "lower": lower_bound(n - disagreed, n)},
+            "confidence": 0.95,
+            "pairs": pairs,
+            "failed": int(self.failed.total),
+            "dropped": int(self.dropped.total),
+            "waiting": waiting,
+        }
+
+    def stop(self, seconds: float) -> None:
+        """Give up the rows that wait, and, after so many seconds, the request that is under way."""
+        with self._lock:
+            self._stopping.set()
+            self.dropped.add(by=self._waiting - self._under_way)
+            self._queue.clear()
+            self._waiting = self._under_way
+            self._lock.notify_all()
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            self._original.stop()
+            self._thread.join(LAST_SECONDS)
+        if self._log is not None:
+            self._log.close()
+
+    def _run(self) -> None:
+        while batch := self._next():
+            try:
+                self._compare(*batch)
+            except OutageError as error:
+                LOG.warning("shadow: %s", error)
+                if not self._stopping.wait(self._pause):
+                    self._reopen()
+
+    def _reopen(self) -> None:
+        try:
+            self._original = self._opened()
+        except Exception:  # the thread goes on: the original may come back
+            LOG.exception("shadow: the original could not be opened again")
+
+    def _next(self) -> tuple[Rows, np.ndarray] | None:
+        """The rows to ask next, as many as fit into a request; None at the end."""
+        with self._lock:
+            self._waiting -= self._under_way
+            self._under_way = 0
+            self._lock.wait_for(lambda: self._queue or self._stopping.is_set())
+            if not self._queue:
+                return None
+            taken = [self._queue.popleft()]
+            self._under_way = len(taken[0][0])
+            while self._queue and self._under_way + len(self._queue[0][0]) <= self._original.request_rows:
+                taken.append(self._queue.popleft())
+                self._under_way += len(taken[-1][0])
+        return _joined([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
+
+    def _compare(self, rows: Rows, codes: np.ndarray) -> None:
+        """Ask in requests of the size that the original takes."""
+        size, before = self._original.request_rows, self._settled
+        try:
+            for at in range(0, len(rows), size):
+                part = slice(at, at + size)
+                self._ask(_part(rows, part), codes[part])
+        except OutageError:
+            self.failed.add(by=len(rows) - (self._settled - before))
+            raise
+
+    @property
+    def _settled(self) -> float:
+        """How many rows were compared, or failed."""
+        return self.compared + self.failed.total
+
+    def _ask(self, rows: Rows, codes: np.ndarray) -> None:
+        """One request; one that fails is halved, so that no row is the reason that others have no answer."""
+        self.asked.add(by=len(rows))
+        try:
+            answers = self._original.answer(presented(rows, self._copy.space))
+        except OutageError:
+            raise
+        except OriginalError as error:
+            if len(rows) == 1:
+                LOG.warning("shadow: %s", error)
+                self.failed.add()
+                return
+            middle = len(rows) // 2
+            for half in (slice(0, middle), slice(middle, None)):
+                self._ask(_part(rows, half), codes[half])
+            return
+        except Exception:
+            LOG.exception("shadow: %d rows could not be asked", len(rows))
+            self.failed.add(by=len(rows))
+            return
+        self._count(rows, codes, answers)
+
+    def _count(self, rows: Rows, codes: np.ndarray, answers: np.ndarray) -> None:
+        wrong = np.flatnonzero(self._labels.find(answers) != codes)
+        pairs = list(zip(answers[wrong].tolist(), self._copy.classes[codes[wrong]].tolist(), strict=True))
+        with self._lock:
+            self.compared += len(rows)
+            self.disagreed += len(wrong)
+            for theirs, ours in pairs:
+                pair = (theirs, ours)
+                if pair not in self._pairs and len(self._pairs) >= PAIRS:
+                    pair = (OTHER, OTHER)
+                self._pairs[pair] += 1
+                self.disagreements.add(*map(str, pair))
+        if self._log is not None:
+            rows_of = ([column[i] for column in rows.cells] for i in wrong)
+            self._log.write([[*row, *pair] for row, pair in zip(rows_of, pairs, strict=True)])
+
+
+def presented(rows: Rows, space: Space) -> Any:
+    """Rows as the original takes them in production."""
+    if not space.frame:
+        return rows.matrix.copy()
+    import pandas as pd
+
+    columns = enumerate(space.columns)
+    return pd.DataFrame({c.name: _series(c, rows.matrix[:, j], rows.cells[j]) for j, c in columns})
+
+
+def _series(column: Column, numbers: np.ndarray, cells: list[Any]) -> Any:
+    """A column in its type of production; as it came, if that type cannot say it, as with an unknown level."""
+    import pandas as pd
+
+    with suppress(SpaceError), np.errstate(invalid="ignore"):
+        series = column.present(numbers)
+        if np.array_equal(column.read(series, "shadow"), numbers, equal_nan=True):
+            return series
+    return pd.Series(cells, dtype=object).infer_objects()
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    columns = zip(*(rows.cells for rows in parts), strict=True)
+    return Rows(np.concatenate([rows.matrix for rows in parts]), [list(chain(*cells)) for cells in columns])
+
+
+def _part(rows: Rows, which: slice) -> Rows:
+    return Rows(rows.matrix[which], [cells[which] for cells in rows.cells])
+
+
+class _Log:
+    """A CSV file that rows are appended to, under one header."""
+
+    def __init__(self, path: Path, names: tuple[str, ...]):
+        self.path = path
+        answers = [name + "_" * (name in names) for name in ("original", "copy")]
+        header = [*names, *answers]
+        try:
+            with open(path, "a+", newline="", encoding="utf-8") as file:
+                file.seek(0)
+                found = next(csv.reader(file), None)
+            if found is not None and found != header:
+                raise SettingError("--shadow-log", f"a new file, or one with the columns {header}", found[:8])
+            self._file = open(path, "a", newline="", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+        except (OSError, UnicodeError, csv.Error) as error:
+            raise SettingError("--shadow-log", "a CSV file that can be written", str(error)) from error
+        self._writer = csv.writer(self._file)
+        if found is None:
+            self._writer.writerow(header)
+            self._file.flush()
+
+    def close(self) -> None:
+        """Write no more."""
+        self._file.close()
+
+    def write(self, lines: list[list[Any]]) -> None:
+        """Append these lines; a disk that is full is no reason to stop comparing."""
+        try:
+            self._writer.writerows(lines)
+            self._file.flush()
+        except (OSError, ValueError) as error:  # ValueError: it was closed
+            LOG.error("shadow: %s could not be written: %s", self.path, error)

@@ -1,0 +1,51 @@
+"""`understudy serve` as people start it, for tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class Process:
+    """The command on a free port, in a process of its own; `options` come after the directory.
+
+    It is stopped at the end of a `with`, where it has to have ended well.
+    """
+
+    def __init__(self, *options: str | Path, cwd: Path | None = None):
+        arguments = [sys.executable, "-m", "understudy", "serve", *map(str, options), "--port", "0", "--json"]
+        self._process = subprocess.Popen(arguments, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait_until_ready(self) -> dict[str, Any]:
+        """What it says once it can be asked."""
+        about = json.loads(self._process.stdout.readline())
+        self.port, self.model = about["port"], about["url"]
+        self.url = self.model.partition("/v2")[0]
+        assert self._process.stderr.readline() == f"understudy: serving {self.model}\n"
+        return about
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
+    def ended(self) -> tuple[int, str, str]:
+        """Its exit code, and what else it wrote."""
+        out, errors = self._process.communicate(timeout=30)
+        return self._process.returncode, out, errors
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.communicate()
+
+    def __enter__(self) -> Process:
+        self.wait_until_ready()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._process.terminate()
+        code, _, errors = self.ended()
+        assert kind is not None or code == 0, errors
