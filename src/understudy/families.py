@@ -124,6 +124,8 @@ def _boosting(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int)
         max_iter=rounds,
         max_depth=limits.max_depth,
         max_leaf_nodes=leaves,
+        max_features=0.5,
+        l2_regularization=1.0,
         early_stopping=False,
         random_state=seed,
         monotonic_cst=limits.monotone,
