@@ -54,6 +54,17 @@ def test_serve():
     assert found[-1]["health_p99_ms"] > 0
 
 
+def test_certificates_hold_as_often_as_they_say():
+    """The small version of the benchmark, within three standard errors of what it shows at full size."""
+    document = json.loads(run("coverage.py", "--runs", "100", "--real", "2", "--json"))
+    assert {row["case"] for row in document["simulated"]} == {"fixed", "chosen", "rising", "stuck", "swinging"}
+    for row in document["simulated"]:
+        assert row["held"] >= 0.95 - 3 * (0.05 * 0.95 / 100) ** 0.5, row
+        assert row.get("exact", 1.0) >= 0.95
+        assert row.get("wrongly", 0.0) <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+    assert [row["target"] for row in document["real"]] == [None, 0.9]
+
+
 def test_sweep():
     pytest.importorskip("distributed")
     small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]

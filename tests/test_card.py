@@ -46,6 +46,7 @@ def test_the_card_says_what_the_run_holds(run):
     assert "| tree | " in text
     assert "The copy does not see city" in text
     assert "None of the certificate's rows was 'never' to the original." in text
+    assert f"They differ on {result.certificate.differences.n} of these rows." in text
     few = result.certificate.per_class["*rare*"].n
     assert f"Only {few} of the certificate's rows were '\\*rare\\*' to the original" in text
     for name in ("copy.safetensors", "run.json", "ledger.sqlite"):
@@ -77,7 +78,9 @@ def test_an_original_that_changes_its_mind(tmp_path):
         us.copy_classifier(
             lambda rows: rng.integers(0, 2, len(rows)), us.Space.normal(1), out=tmp_path / "run", budget=200
         )
-    assert "Asked again, the original changed" in card(tmp_path / "run")
+    text = card(tmp_path / "run")
+    assert "Asked again, the original changed" in text
+    assert "| where the copy is unsure | " in text
 
 
 def test_the_command(run, tmp_path):

@@ -3,7 +3,8 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.svm import SVC
 
-from understudy.certificate import Bound, Certificate, HeldOut, certify, look_confidence, lower_bound
+from understudy.certificate import Bound, Certificate, HeldOut, lower_bound
+from understudy.certifying import certify
 from understudy.errors import SettingError
 from understudy.original import Labels
 from understudy.space import Space
@@ -23,26 +24,27 @@ def test_the_bound_holds_as_often_as_it_says(rng):
     assert held >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 4000)
 
 
-def test_looking_often_spends_no_more_than_was_allowed():
-    spent = sum(1 - look_confidence(0.95, look) for look in range(1, 100_000))
-    assert spent <= 0.05
-    assert spent > 0.049
-
-
 def test_stopping_at_a_target_does_not_break_the_confidence(rng):
     """Copies that never deserve the target, looked at 30 times each, on one held-out set per run."""
     labels, truth, target, broken, broken_class, runs = Labels([0, 1]), 0.9, 0.9, 0, 0, 400
     for _ in range(runs):
         codes = rng.integers(0, 2, 300)
         held_out = HeldOut(np.zeros((300, 1)), codes, labels)
-        for look in range(1, 31):
-            proof = held_out.certify(np.where(rng.uniform(size=300) > truth, 1 - codes, codes), 0.95, look)
-            if proof.lower > target or look == 30:
+        for look in range(30):
+            predicted = np.where(rng.uniform(size=300) > truth, 1 - codes, codes)
+            proof = held_out.certify(predicted, 0.95, among=30)
+            if proof.lower > target or look == 29:
                 broken += proof.lower > truth
                 broken_class += proof.per_class[0].lower > truth
                 break
     assert broken / runs <= 0.05
     assert broken_class / runs <= 0.05
+
+
+def test_the_error_is_shared_out_among_those_chosen_from():
+    held_out = HeldOut(np.zeros((100, 1)), np.zeros(100, int), Labels([0]))
+    proof = held_out.certify(np.zeros(100), 0.95, among=5)
+    assert (proof.confidence, proof.level, proof.lower) == (0.95, 0.99, lower_bound(100, 100, 0.99))
 
 
 def test_per_class_by_the_originals_answer():

@@ -253,7 +253,9 @@ def test_a_target_that_is_missed_is_exit_code_1(folder):
                "--json", cwd=folder)  # fmt: skip
     assert out.returncode == 1
     assert json.loads(out.stdout)["stopped"] == "budget"
-    assert "the target 0.9999 was not reached" in out.stderr
+    assert "2000 held-out rows can show 0.9985 at most, if all agree" in out.stderr
+    assert "the target 0.9999 was not reached: 2000 held-out rows are too few to show it" in out.stderr
+    assert json.loads(out.stdout)["diagnosis"]["cause"] == "certificate"
 
 
 def test_a_directory_with_another_run_is_refused(folder):

@@ -142,6 +142,16 @@ def test_serving(folder):
     assert (folder / "differ.csv").read_text().startswith("x0,x1,original,copy")
 
 
+def test_certificates(folder, rng):
+    pd.DataFrame(rng.normal(size=(300, 2)), columns=["x0", "x1"]).to_csv(folder / "rows.csv", index=False)
+    found = [ran(command, folder) for command in commands("certificates.md") if command.startswith("understudy")]
+    assert "where they differ" in found[1]
+    (code,) = blocks("certificates.md", "python")
+    out = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=folder, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.startswith("Bound(estimate=")
+
+
 def test_a_space_from_rows(tmp_path, rng):
     start = rng.integers(2000, 2010, 200)
     frame = pd.DataFrame({"id": range(200), "start": start, "end": start + rng.integers(0, 9, 200)})

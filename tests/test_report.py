@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import understudy as us
 from conftest import disc
-from understudy.report import write_report
+from understudy.certificate import Bound
+from understudy.diagnosis import Diagnosis
+from understudy.report import flip_matrix, write_report
 
 NASTY = "<script>alert('x')</script>"
 
@@ -59,3 +63,45 @@ def test_other_dimensions_have_no_map_and_no_certificate_is_fine(d, tmp_path):
     assert "Decisions over the plane" not in page
     assert "No certificate was asked for" in page
     assert "points kept" in page
+
+
+def test_where_they_differ_is_shown_and_escaped(tmp_path, rng):
+    table = pd.DataFrame({"kind": rng.choice(["plain", NASTY], 200), "b<i>g": rng.normal(size=200)})
+    original = us.Original(lambda rows: np.where(rows["kind"] == NASTY, NASTY, "out & about"), name="kinds")
+    result = us.copy_classifier(original, us.Space.from_data(table), budget=100, schedule=1, certificate_n=500)
+    proof = us.certify(lambda rows: ["out & about"] * len(rows), original, result.space, n=500)
+    result = replace(result, certificate=replace(proof, margin=0.5, near=Bound(0.9, 0.8, 7), away=Bound(1.0, 0.9, 8)))
+    page = write_report(tmp_path / "page.html", {"a": result}, title="t").read_text()
+    assert f"Where they differ: {proof.differences.n} of 500" in page
+    for words in ("original \\ copy", "kind is &lt;script&gt;", "near the boundary", "b&lt;i&gt;g", "hold all at once"):
+        assert words in page
+    assert "<script" not in page
+    assert "<i>" not in page
+
+
+def test_many_labels_are_listed_by_pairs(result, tmp_path):
+    proof = us.certify(
+        lambda rows: np.arange(len(rows)) % 15, lambda rows: (np.arange(len(rows)) + 1) % 15, us.Space.normal(2), n=90
+    )
+    assert flip_matrix(proof) is None
+    page = write_report(tmp_path / "page.html", {"a": replace(result, certificate=proof)}, title="t").read_text()
+    assert '<tr><td>1</td><td>0</td><td class="n">6</td></tr>' in page
+
+
+def test_the_flip_matrix_adds_up():
+    def copy(rows):
+        return np.where(rows[:, 1] > 1, 2, (rows[:, 0] > 0).astype(int))
+
+    proof = us.certify(copy, lambda rows: (rows[:, 0] > 0.2).astype(int), us.Space.normal(2), n=400)
+    matrix = dict(flip_matrix(proof))
+    assert list(matrix) == [0, 1, 2]
+    assert sum(map(sum, matrix.values())) == 400
+    assert [sum(matrix[label]) for label in (0, 1)] == [proof.per_class[label].n for label in (0, 1)]
+    assert matrix[2] == [0, 0, 0]
+
+
+def test_a_missed_target_is_explained(result, tmp_path):
+    diagnosis = Diagnosis("samples", "the copy needs <more>", 0.1, 0.0, None)
+    missed = replace(result, diagnosis=diagnosis, settings={**result.settings, "target": 0.99})
+    page = write_report(tmp_path / "page.html", {"a": missed}, title="t").read_text()
+    assert "The target of 0.99 was missed: the copy needs &lt;more&gt;." in page

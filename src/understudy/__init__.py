@@ -14,7 +14,8 @@ from understudy.sequential import Step, sequential
 
 if TYPE_CHECKING:
     from understudy import errors, memory, metrics, selection, toys, training
-    from understudy.certificate import Certificate, certify
+    from understudy.certificate import Certificate
+    from understudy.certifying import certify
     from understudy.copying import copy_classifier, copy_steps
     from understudy.estimators import OnlineCopy, SequentialCopy, SinglePassCopy
     from understudy.frontiers import frontier
@@ -33,7 +34,7 @@ _HOME = {
     "Settings": "settings",
     "SinglePassCopy": "estimators",
     "Space": "space",
-    "certify": "certificate",
+    "certify": "certifying",
     "copy_classifier": "copying",
     "copy_steps": "copying",
     "frontier": "frontiers",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from understudy import checks
-from understudy.original import Labels, as_original
-from understudy.queries import Queries
-from understudy.space import Space
+from understudy.differences import Differences
+from understudy.original import Labels
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Fidelity on fresh rows of the space: estimate, exact lower bound, and the same for each class of the original.
+    """Fidelity on fresh rows of the space: estimate, exact lower bound, and the same for parts of the rows.
 
-    With confidence `confidence`, the true fidelity is at least `lower`. Bounds per class hold one at a time.
+    With confidence `confidence`, the true fidelity is at least `lower`. Bounds of parts hold one at a time.
     """
 
     estimate: float
@@ -34,20 +33,45 @@ class Certificate:
     confidence: float
     n: int
     per_class: dict[Any, Bound] = field(default_factory=dict)
+    """By the label that the original gives."""
+    level: float | None = None
+    """The confidence that each bound was computed at: higher, where the copy was chosen among some by the same rows."""
+    margin: float | None = None
+    """What is near the boundary: rows whose two likeliest labels the copy gives chances less than this apart."""
+    near: Bound | None = None
+    away: Bound | None = None
+    differences: Differences | None = None
+    on_data: Certificate | None = None
+    """The same for rows that the user gave; its bounds are about the population that those are a random sample of."""
+    distinct: int | None = None
+    """Of rows that the user gave: how many of them are different."""
+    left_out: int | None = None
+    """Of rows that the user gave: how many more have levels that the space does not know, and were not asked about."""
 
     def as_json(self) -> dict[str, Any]:
         """The certificate as JSON values; classes become a list, because JSON keys would lose their type."""
-        content = {key: value for key, value in asdict(self).items() if key != "per_class"}
+        content = {part.name: getattr(self, part.name) for part in fields(self)}
         content["per_class"] = [{"label": label, **asdict(bound)} for label, bound in self.per_class.items()]
+        for name in ("near", "away"):
+            content[name] = None if content[name] is None else asdict(content[name])
+        for name in ("differences", "on_data"):
+            content[name] = None if content[name] is None else content[name].as_json()
         return content
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Certificate:
-        """Read what `as_json` wrote."""
+        """Read what `as_json` wrote, now or before it knew of parts beyond classes."""
+        readers: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "near": lambda part: Bound(**part),
+            "away": lambda part: Bound(**part),
+            "differences": Differences.from_json,
+            "on_data": cls.from_json,
+        }
+        parts = {name: read(content[name]) for name, read in readers.items() if content.get(name) is not None}
         classes = {
             entry["label"]: Bound(entry["estimate"], entry["lower"], entry["n"]) for entry in content["per_class"]
         }
-        return cls(**{**content, "per_class": classes})
+        return cls(**{**content, **parts, "per_class": classes})
 
 
 def lower_bound(agreed: int, n: int, confidence: float = 0.95) -> float:
@@ -65,13 +89,10 @@ def lower_bound(agreed: int, n: int, confidence: float = 0.95) -> float:
     return float(betaincinv(agreed, n - agreed + 1, 1 - confidence))
 
 
-def look_confidence(confidence: float, look: int) -> float:
-    """The confidence to use at a look 1, 2, ... so that all looks together keep the confidence asked for.
-
-    The error allowed is shared out as 6 / (pi * look)^2, which adds up to 1 over any number of looks. Every copy looked
-    at was trained without the held-out rows, so this holds however the run decides when to stop.
-    """
-    return 1 - (1 - confidence) * 6 / (np.pi * look) ** 2
+def bound_of(agree: np.ndarray, confidence: float) -> Bound:
+    """The bound that rows show, of which it is known whether copy and original agree."""
+    n, agreed = len(agree), int(agree.sum())
+    return Bound(agreed / n, lower_bound(agreed, n, confidence), n)
 
 
 @dataclass(frozen=True)
@@ -82,44 +103,18 @@ class HeldOut:
     codes: np.ndarray
     labels: Labels
 
-    def certify(self, predicted: np.ndarray, confidence: float, look: int | None = None, among: int = 1) -> Certificate:
+    def certify(self, predicted: np.ndarray, confidence: float, among: int = 1) -> Certificate:
         """The certificate of a copy that predicts these codes.
 
-        `look` is its number, if the run looks at more than one to see whether it may stop; `among` so many copies it
-        was chosen by these very rows, whose bounds are then made to hold all at once.
+        `among` so many copies it was chosen by these very rows: because it was the best, or the first of them to reach
+        a target. All were trained without the rows, and the error allowed is shared out evenly, so that the bounds of
+        all of them hold at once, and that of the chosen one too, however it was chosen.
         """
         agree = self.codes == predicted
-        corrected = look_confidence(confidence, look) if look else 1 - (1 - confidence) / among
-
-        def bound(which: np.ndarray) -> Bound:
-            n, agreed = int(which.sum()), int((agree & which).sum())
-            return Bound(agreed / n, lower_bound(agreed, n, corrected), n)
-
-        total, seen = bound(np.ones(len(agree), bool)), np.unique(self.codes)
+        level = 1 - (1 - confidence) / among
+        total, seen = bound_of(agree, level), np.unique(self.codes)
         labels = self.labels.decode(seen).tolist()
-        per_class = {label: bound(self.codes == code) for code, label in zip(seen, labels, strict=True)}
-        return Certificate(total.estimate, total.lower, confidence, total.n, per_class)
-
-
-def certify(
-    copy: Any, original: Any, space: Space, n: int = 2000, confidence: float = 0.95, seed: int = 0
-) -> Certificate:
-    """Certify any classifier against any original, from n fresh rows of the space.
-
-    >>> sign = lambda rows: rows[:, 0] > 0
-    >>> always = lambda rows: [True] * len(rows)
-    >>> certify(always, sign, Space.normal(1), n=1000).estimate < 0.6
-    True
-    """
-    n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
-    rng = np.random.default_rng([checks.count("seed", seed, 0), _FRESH])
-    asked, copied = as_original(original), as_original(copy, name="copy")
-    chunks = Queries(asked, space, {"certificate": n}, seed=seed).fresh("certificate", n, rng)
-    pairs = [(answers, copied.answer(space.present(rows)), rows) for rows, answers in chunks]
-    answers, predicted, rows = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    labels = asked.declared or Labels(answers)
-    return HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), confidence)
-
-
-# Its own stream of random numbers, so that no seed makes these rows those of a training run.
-_FRESH = 0xCE27
+        per_class = {
+            label: bound_of(agree[self.codes == code], level) for code, label in zip(seen, labels, strict=True)
+        }
+        return Certificate(total.estimate, total.lower, confidence, total.n, per_class, level)

@@ -27,6 +27,12 @@ class SettingError(UnderstudyError, ValueError):
     """An argument or option that cannot be used."""
 
 
+class TargetError(UnderstudyError, ValueError):
+    """A target that the original itself puts out of reach; what was answered is kept."""
+
+    exit_code = 1
+
+
 class SpaceError(UnderstudyError, ValueError):
     """A description of the inputs, or rows of inputs, that cannot be used."""
 

@@ -109,6 +109,19 @@ class _Stored:
         return self._rows[chosen], self._labels[chosen]
 
 
+def unused(original: Original, seed: int, used: int) -> Original:
+    """A table of stored answers without those that a run with this seed used, so many."""
+    assert original.stored is not None
+    rows, labels = original.stored
+    left = np.random.default_rng([seed, _TABLE]).permutation(len(labels))[used:]
+    if not len(left):
+        hint = "give a table of other answers"
+        raise SettingError(original.name, "stored answers that the copy was not made from", "none left", hint)
+    other = original.but()
+    other.stored = rows.iloc[left], labels[left]
+    return other
+
+
 # Its own stream of random numbers.
 _TABLE = 0x7AB1E
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from understudy._version import __version__
-from understudy.certificate import Certificate
+from understudy.certificate import Certificate, lower_bound
 from understudy.classifier import CopyClassifier
+from understudy.diagnosis import Diagnosis
 from understudy.directory import as_path, claim, read_json, write_whole
 from understudy.encoding import View
-from understudy.errors import DirectoryError
+from understudy.errors import DirectoryError, TargetError
 from understudy.hypothesis import model_of
 from understudy.space import Space
 
@@ -74,6 +75,14 @@ class Repeats:
         """
         return (1 - self.disagreed / self.n) ** 0.5
 
+    def allow(self, target: float, confidence: float) -> None:
+        """Refuse a target that, with this confidence, is above the ceiling."""
+        most = (1 - lower_bound(self.disagreed, self.n, confidence)) ** 0.5
+        if most < target:
+            changed = f"asked again, the original changed {self.disagreed} of {self.n} answers"
+            hint = f"{changed}, and no copy can agree with it more often; lower the target, or leave it out"
+            raise TargetError("target", f"at most {most:.4f}, with {confidence:.0%} confidence", target, hint)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -90,6 +99,8 @@ class Result:
     peak_mb: float
     repeats: Repeats | None = None
     """How often the original answered the same rows differently."""
+    diagnosis: Diagnosis | None = None
+    """Why the target was missed, if it was."""
     tried: list[dict[str, Any]] = field(default_factory=list)
     """The models that the copy was chosen from, where there was a choice, that one first: family, teacher, fidelity on
     the certificate's rows, bytes."""
@@ -114,6 +125,7 @@ class Result:
             "tried": self.tried,
             "repeats": None if self.repeats is None else {**asdict(self.repeats), "ceiling": self.repeats.ceiling},
             "certificate": None if self.certificate is None else self.certificate.as_json(),
+            "diagnosis": None if self.diagnosis is None else asdict(self.diagnosis),
             "seconds": round(self.seconds, 3),
             "peak_mb": round(self.peak_mb, 1),
             "stopped": self.stopped,
@@ -145,8 +157,9 @@ class Result:
             lines.writelines(json.dumps(asdict(record)) + "\n" for record in self.history)
         proof = None if self.certificate is None else self.certificate.as_json()
         plain = {key: getattr(self, key) for key in PLAIN}
-        repeats = None if self.repeats is None else asdict(self.repeats)
-        _write_json(path / "run.json", {"format": FORMAT, **plain, "repeats": repeats, "certificate": proof})
+        parts = {"repeats": self.repeats, "diagnosis": self.diagnosis}
+        records = {name: None if part is None else asdict(part) for name, part in parts.items()}
+        _write_json(path / "run.json", {"format": FORMAT, **plain, **records, "certificate": proof})
 
 
 def load(path: str | Path, types: Sequence[str] = ()) -> Result:
@@ -188,6 +201,7 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space,
         history=history,
         space=space,
         repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
+        diagnosis=None if run.get("diagnosis") is None else Diagnosis(**run["diagnosis"]),
         **{key: run[key] for key in PLAIN},
     )
 

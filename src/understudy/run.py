@@ -15,6 +15,8 @@ import numpy as np
 
 from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier
+from understudy.diagnosis import diagnosed, training_error
+from understudy.disagreement import explained
 from understudy.drawing import FIRST, POLICIES, Seen, pool
 from understudy.encoding import View
 from understudy.errors import SettingError, UnderstudyWarning
@@ -79,6 +81,8 @@ class Run:
         self.labels = self._known_labels(answers)
         self._warn_of_absent(answers)
         repeats = self._repeat(np.concatenate([measured[0], first_rows]), answers)
+        if settings.target and repeats is not None:
+            repeats.allow(settings.target, settings.confidence)
         held_out = self.view(measured[0])
         history: list[Record] = []
         stopped, looks = self.limited_by, settings.looks
@@ -95,9 +99,17 @@ class Run:
                 break
         if settings.to == "mlp":
             check_kept(settings, outcome.copy)
+        copy, proof, diagnosis = outcome.copy, outcome.certificate, None
+        if proof is not None and settings.target and stopped != "target":
+            trained = training_error(copy.model, self._all_paid(), held_out)
+            curve = [(record.queries, 1 - (record.fidelity or 0.0)) for record in history]
+            diagnosis = diagnosed(settings.target, proof, curve, trained, repeats.ceiling if repeats else None)
+        if proof is not None:
+            shown = self.original.stored is None  # else they are rows of the user's
+            proof = explained(proof, copy, self.space, held, measured[0], show=shown, seed=settings.seed)
         return Result(
-            copy=outcome.copy,
-            certificate=outcome.certificate,
+            copy=copy,
+            certificate=proof,
             history=history,
             space=self.space,
             settings=self.about,
@@ -106,6 +118,7 @@ class Run:
             seconds=perf_counter() - clock + sum(self.spared.values()),
             peak_mb=peak_mb(),
             repeats=repeats,
+            diagnosis=diagnosis,
             tried=[candidate.as_json() for candidate in outcome.tried],
         )
 
@@ -119,14 +132,18 @@ class Run:
         settings, copy = self.settings, self._copy(Network(self.network, step.theta))
         if not settings.certificate_n:
             return Outcome(copy, None, [])
-        look = step.t + 1 if settings.target else None
-        return Outcome(copy, held.certify(copy.decide(held.X), settings.confidence, look), [])
+        among = (settings.iterations or 1) if settings.target else 1
+        return Outcome(copy, held.certify(copy.decide(held.X), settings.confidence, among), [])
 
     def _workshop(self, last: Step) -> Workshop:
         """What copies of other families are made of."""
+        network = Network(self.network, last.theta)
+        return workshop(self.settings, self.space, self.view, self._all_paid(), network, last.t + 1)
+
+    def _all_paid(self) -> Samples:
+        """Every point that was paid for to train with."""
         X, answers = _together(iter(self.paid))
-        paid, network = Samples(X, self.labels.encode(answers)), Network(self.network, last.theta)
-        return workshop(self.settings, self.space, self.view, paid, network, last.t + 1)
+        return Samples(X, self.labels.encode(answers))
 
     def _rounds(self) -> Iterator[Step]:
         """The loop. A label that comes late gives the copy one more output, and the loop goes on from where it was."""

@@ -75,6 +75,7 @@ def command(
     Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed, and what
     was answered is kept; 130 interrupted, likewise.
     """
+    from understudy.certificate import lower_bound
     from understudy.cli.progress import follow
     from understudy.cli.table import comparison
     from understudy.copying import copy_steps
@@ -91,6 +92,9 @@ def command(
         f"certificate and {checked.repeats} again, {checked.total} in all",
         err=True,
     )
+    most = lower_bound(checked.certificate_n, checked.certificate_n, checked.confidence) if checked.target else 1.0
+    if checked.target is not None and checked.target > most:
+        click.echo(f"{checked.certificate_n} held-out rows can show {most:.4f} at most, if all agree", err=True)
     try:
         with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
             result = follow(checked.method, copy_steps(source, space, settings, out=out), checked.iterations or 1)
@@ -108,7 +112,8 @@ def command(
             click.echo(f"\nThe copy is a {one['family']}, taught by {one['teacher']}, of {one['bytes']} bytes.")
         click.echo(f"\nThe copy is in {out}; its report is {report}.")
     if checked.target is not None and result.stopped != "target":
-        click.echo(f"understudy: the target {checked.target} was not reached", err=True)
+        why = "" if result.diagnosis is None else f": {result.diagnosis.text}"
+        click.echo(f"understudy: the target {checked.target} was not reached{why}", err=True)
         sys.exit(1)
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from understudy.certificate import Bound, Certificate
+from understudy.differences import Differences
 from understudy.result import Result
+
+# Columns of an example that a line shows.
+COLUMNS = 8
 
 
 def comparison(results: dict[str, Result]) -> None:
@@ -44,3 +53,78 @@ def cells(result: Result) -> list[str]:
         "-" if proof is None else f"{proof.lower:.4f}",
         f"{result.seconds:.1f}",
     ]
+
+
+def certificate(proof: Certificate, data: str | None) -> None:
+    """Print what a certificate says, of rows of the space and of the user's."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    parts = {"fresh rows of the space": proof} | ({} if proof.on_data is None else {f"rows of {data}": proof.on_data})
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table.add_column("on")
+    for heading in ("rows", "fidelity", "at least"):
+        table.add_column(heading, justify="right")
+    for title, part in parts.items():
+        for name, bound in _bounds(title, part):
+            table.add_row(Text(name), f"{bound.n}", f"{bound.estimate:.4f}", f"{bound.lower:.4f}")
+    Console().print(table)
+    print(
+        "fidelity: share of the rows with the original's label; "
+        f"at least: with {100 * proof.confidence:g} % confidence, for each line by itself"
+    )
+    if proof.margin is not None:
+        print(f"near the boundary: where the copy's two likeliest labels are less than {proof.margin:.6g} apart")
+    if proof.on_data is not None:
+        print(f"the bound on rows of {data} is about the population that they are a random sample of")
+        if proof.on_data.distinct != proof.on_data.n:
+            print(
+                f"only {proof.on_data.distinct} of them are different, and were asked about once each; all are counted"
+            )
+        if proof.on_data.left_out:
+            print(f"{proof.on_data.left_out} more have levels that the space does not know, and were left out")
+    for title, part in parts.items():
+        if part.differences is not None:
+            print(f"\nwhere they differ, on {part.differences.n} of {part.n} {title}:")
+            for line in _differences(part.differences):
+                print(f"  {line}")
+
+
+def _bounds(title: str, proof: Certificate) -> Iterator[tuple[str, Bound]]:
+    """The lines of a table: of all rows, and of parts of them."""
+    yield title, Bound(proof.estimate, proof.lower, proof.n)
+    for label, bound in proof.per_class.items():
+        yield f"  the original says {label!r}", bound
+    if proof.near is not None and proof.away is not None:
+        yield "  near the boundary", proof.near
+        yield "  away from it", proof.away
+
+
+def _differences(found: Differences) -> Iterator[str]:
+    for flip in found.flips[:20]:
+        yield f"original {flip.original!r}, copy {flip.copy!r}: {flip.n} rows"
+    if len(found.flips) > 20:
+        yield f"and {len(found.flips) - 20} other pairs of labels"
+    if found.rules:
+        yield "most often (found on one half of the rows, measured on the other, the bounds for all of them at once):"
+    else:
+        yield f"no conditions: {found.note}"
+    for rule in found.rules:
+        yield f"  if {printable(rule.text)}: on {rule.share:.1%} of {rule.n} rows, at least {rule.lower:.1%}"
+    if found.examples:
+        yield "for example:"
+    for example in found.examples:
+        shown = ", ".join(f"{printable(name)}={value!r}" for name, value in islice(example.row.items(), COLUMNS))
+        more = ", ..." if len(example.row) > COLUMNS else ""
+        yield f"  original {example.original!r}, copy {example.copy!r}: {shown}{more}"
+
+
+def printable(text: Any) -> str:
+    """Text of others on a terminal: what would move the cursor or change colours is spelled out.
+
+    >>> printable("a\x1b[31m")
+    'a\\\\x1b[31m'
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))

@@ -37,6 +37,14 @@ class Cells:
         """Whether the last cell is a gap."""
         return bool(np.isnan(self.values[-1]))
 
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """The cell that each value of a space's matrix lies in."""
+        if self.levels:
+            found = np.where(values == UNKNOWN, len(self.levels), np.nan_to_num(values)).astype(int)
+        else:
+            found = np.searchsorted(self.cuts, values)  # a cut belongs to the cell below it
+        return np.where(np.isnan(values), len(self.values) - 1, found)
+
 
 def cells_of(space: Space, encoding: Encoding, thresholds: dict[int, np.ndarray]) -> list[Cells]:
     """The cells of every column, where inputs (by their position) are compared with these thresholds."""

@@ -93,10 +93,10 @@ def _expression(copy: CopyClassifier, kind: str, path: Path) -> str:
     """The file itself; of rules, which only people read, the same rules with the same numbers as SQL."""
     if kind == "sql":
         return path.read_text(encoding="utf-8")
-    from understudy.export.logic import logic_of
+    from understudy.export.logic import DIGITS, logic_of
     from understudy.export.sql import expression
 
-    return expression(logic_of(copy, rounded=True), copy.classes)
+    return expression(logic_of(copy, DIGITS), copy.classes)
 
 
 def _records(copy: CopyClassifier, rows: Any) -> list[Any]:

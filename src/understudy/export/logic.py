@@ -15,7 +15,7 @@ from understudy.export.cells import Cells, cells_of, inputs_of
 from understudy.hypothesis.linear import Linear
 from understudy.hypothesis.trees import LEAF, Trees
 
-# Digits that are kept where numbers are rounded: of a weight, or of a deviation of the column.
+# Digits that rules for people keep: of a weight, or of a deviation of the column.
 DIGITS = 6
 
 
@@ -33,6 +33,13 @@ class Tree:
 
     cells: list[Cells]
     regions: list[Region]
+
+    def holds(self, region: Region, rows: np.ndarray) -> np.ndarray:
+        """Which rows of a space's matrix lie in a region."""
+        held = np.ones(len(rows), bool)
+        for j, inside in region.inside.items():
+            held &= inside[self.cells[j].of(rows[:, j])]
+        return held
 
 
 @dataclass(frozen=True)
@@ -62,18 +69,18 @@ def expressible(copy: CopyClassifier) -> bool:
     return isinstance(model, Linear) or (isinstance(model, Trees) and len(model.roots) == 1 and model.link == "shares")
 
 
-def logic_of(copy: CopyClassifier, rounded: bool = False) -> Tree | Sums:
-    """The copy over raw columns."""
+def logic_of(copy: CopyClassifier, digits: int | None = None) -> Tree | Sums:
+    """The copy over raw columns, exactly, or with numbers of so many digits."""
     if not expressible(copy):
         hint = "copy again with --to tree or --to linear, or export as onnx"
         kind = {"mlp": "an mlp"}.get(copy.model.kind, "a forest or boosting")
         raise SettingError("format", "a copy of the families tree or linear, for rules and sql", kind, hint)
     if isinstance(copy.model, Linear):
-        return _sums(copy, copy.model, rounded)
-    return _tree(copy, copy.model, rounded)  # type: ignore[arg-type]
+        return _sums(copy, copy.model, digits)
+    return _tree(copy, copy.model, digits)  # type: ignore[arg-type]
 
 
-def _tree(copy: CopyClassifier, model: Trees, rounded: bool) -> Tree:
+def _tree(copy: CopyClassifier, model: Trees, digits: int | None) -> Tree:
     encoding = copy.encoding
     label = _labels(model)
     inner = np.flatnonzero(label < 0)
@@ -94,8 +101,8 @@ def _tree(copy: CopyClassifier, model: Trees, rounded: bool) -> Tree:
             both = inside.get(j, True) & side
             if both.any():
                 waiting.append((int(child), {**inside, j: both}))
-    if rounded:
-        cells = [replace(cell, cuts=_rounded(cell.cuts, copy, j)) for j, cell in enumerate(cells)]
+    if digits:
+        cells = [replace(cell, cuts=_rounded(cell.cuts, copy, j, digits)) for j, cell in enumerate(cells)]
     return Tree(cells, regions)
 
 
@@ -108,7 +115,7 @@ def _labels(model: Trees) -> np.ndarray:
     return label
 
 
-def _sums(copy: CopyClassifier, model: Linear, rounded: bool) -> Sums:
+def _sums(copy: CopyClassifier, model: Linear, digits: int | None) -> Sums:
     encoding = copy.encoding
     codes = np.flatnonzero(np.isfinite(model.biases))
     weights, terms = model.weights[:, codes], []
@@ -119,20 +126,20 @@ def _sums(copy: CopyClassifier, model: Linear, rounded: bool) -> Sums:
             k = encoding.numbers.index(j)
             slope, center, own = weights[k] / encoding.scale[k], float(encoding.center[k]), own[own != k]
         amounts = inputs_of(cells, j, encoding)[:, own].astype(np.float64) @ weights[own]
-        if rounded:
-            slope, amounts = _significant(slope), _significant(amounts)
-            center = float(_rounded(np.array([center]), copy, j)[0])
-            cells = replace(cells, cuts=_rounded(cells.cuts, copy, j))
+        if digits:
+            slope, amounts = _significant(slope, digits), _significant(amounts, digits)
+            center = float(_rounded(np.array([center]), copy, j, digits)[0])
+            cells = replace(cells, cuts=_rounded(cells.cuts, copy, j, digits))
         if slope.any() or amounts.any():
             terms.append(Term(cells, slope, center, amounts))
     start = model.biases[codes]
-    return Sums(codes, _significant(start) if rounded else start, terms)
+    return Sums(codes, _significant(start, digits) if digits else start, terms)
 
 
-def _rounded(numbers: np.ndarray, copy: CopyClassifier, j: int) -> np.ndarray:
+def _rounded(numbers: np.ndarray, copy: CopyClassifier, j: int, digits: int) -> np.ndarray:
     """Raw numbers of a column with some digits of its deviation."""
-    return np.round(numbers, DIGITS - int(np.floor(np.log10(copy.space.moments[1][j]))))
+    return np.round(numbers, digits - int(np.floor(np.log10(copy.space.moments[1][j]))))
 
 
-def _significant(numbers: np.ndarray) -> np.ndarray:
-    return np.array([float(f"{number:.{DIGITS}g}") for number in numbers.ravel()]).reshape(numbers.shape)
+def _significant(numbers: np.ndarray, digits: int) -> np.ndarray:
+    return np.array([float(f"{number:.{digits}g}") for number in numbers.ravel()]).reshape(numbers.shape)

@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.classifier import CopyClassifier
 from understudy.export.cells import Cells
-from understudy.export.logic import Sums, Term, Tree, logic_of
+from understudy.export.logic import DIGITS, Region, Sums, Term, Tree, logic_of
 from understudy.export.sql import runs
 
 ANYTHING = "in every row"
@@ -16,17 +16,19 @@ ANYTHING = "in every row"
 
 def rules_text(copy: CopyClassifier) -> str:
     """The rules, with numbers rounded to six digits of a column's deviation."""
-    logic, classes = logic_of(copy, rounded=True), [_word(label) for label in copy.classes.tolist()]
+    logic, classes = logic_of(copy, DIGITS), [_word(label) for label in copy.classes.tolist()]
     lines = _of_tree(logic, classes) if isinstance(logic, Tree) else _of_sums(logic, classes)
     return "\n".join(lines) + "\n"
 
 
 def _of_tree(tree: Tree, classes: list[str]) -> list[str]:
-    lines = []
-    for region in tree.regions:
-        parts = [_condition(tree.cells[j], inside) for j, inside in region.inside.items()]
-        lines.append(f"if {' and '.join(filter(None, parts)) or ANYTHING} then {classes[region.code]}")
-    return lines
+    return [f"if {condition_of(tree, region)} then {classes[region.code]}" for region in tree.regions]
+
+
+def condition_of(tree: Tree, region: Region) -> str:
+    """What holds in a region, in words."""
+    parts = [_condition(tree.cells[j], inside) for j, inside in region.inside.items()]
+    return " and ".join(filter(None, parts)) or ANYTHING
 
 
 def _condition(cells: Cells, inside: np.ndarray) -> str:

@@ -78,7 +78,7 @@ def run(task: Task) -> Record:
 
 
 def _measured(task: Task, subject: Subject) -> Record:
-    from understudy.certificate import certify
+    from understudy.certifying import certify
     from understudy.copying import copy_classifier
 
     unit, problem = task.unit, subject.problem
@@ -90,7 +90,7 @@ def _measured(task: Task, subject: Subject) -> Record:
         subject.original, space, **arguments, test=(problem.X_test, problem.y_test, subject.answers)
     )
     seconds = perf_counter() - clock
-    fresh = certify(result.copy, subject.original, space, n=FRESH_ROWS, seed=unit.repetition)
+    fresh = certify(result.copy, subject.original, space, n=FRESH_ROWS, seed=unit.repetition, explain=False)
     return {
         **asdict(unit),
         **_curves(result.history, task.settings["batch"], single=unit.method == "one-shot"),

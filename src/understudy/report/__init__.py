@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from understudy.certificate import Certificate
 from understudy.report import figures
 from understudy.result import Result
+
+# More labels than this make no matrix that can be read; then the pairs are listed. More columns make no table.
+LABELS, COLUMNS = 12, 30
 
 
 def write_report(path: str | Path, results: Mapping[str, Result], *, original: Any = None, title: str) -> Path:
@@ -17,12 +21,14 @@ def write_report(path: str | Path, results: Mapping[str, Result], *, original: A
     In two dimensions the copy's decisions are drawn, and the original's beside them if it is given; that asks it for
     the label of every pixel, so give only an original whose answers are free.
     """
-    path = Path(path)
+    path, main = Path(path), next(iter(results.values()))
     page = _template().render(
         title=title,
         results=results,
-        main=next(iter(results.values())),
-        boundaries=figures.boundaries(next(iter(results.values())), original),
+        main=main,
+        matrix=None if main.certificate is None else flip_matrix(main.certificate),
+        columns=main.space.names[:COLUMNS],
+        boundaries=figures.boundaries(main, original),
         curves=figures.curves(results),
         original_drawn=original is not None,
     )
@@ -30,6 +36,21 @@ def write_report(path: str | Path, results: Mapping[str, Result], *, original: A
     unfinished.write_text(page, encoding="utf-8")
     os.replace(unfinished, path)
     return path
+
+
+def flip_matrix(proof: Certificate) -> list[tuple[Any, list[int]]] | None:
+    """By label of the original, how many rows the copy gives each of the same labels; None if there are too many."""
+    if proof.differences is None:
+        return None
+    flips = {(flip.original, flip.copy): flip.n for flip in proof.differences.flips}
+    labels = list(dict.fromkeys([*proof.per_class, *(label for pair in flips for label in pair)]))
+    agreed = {label: round(bound.estimate * bound.n) for label, bound in proof.per_class.items()}
+    if len(labels) > LABELS:
+        return None
+    return [
+        (one, [agreed.get(one, 0) if one == other else flips.get((one, other), 0) for other in labels])
+        for one in labels
+    ]
 
 
 def _template() -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.columns import Category, Number
+from understudy.differences import Differences
 from understudy.directory import FILES
 from understudy.ledger import NAME, Summary, summary
 from understudy.result import Result, load
@@ -143,7 +144,29 @@ def _certificate(result: Result) -> Iterator[str]:
     rows = [("all", proof.n, f"{proof.estimate:.4f}", f"{proof.lower:.4f}")]
     for label, bound in proof.per_class.items():
         rows.append((f"the original says {label!r}", bound.n, f"{bound.estimate:.4f}", f"{bound.lower:.4f}"))
+    for name, region in (("where the copy is unsure", proof.near), ("elsewhere", proof.away)):
+        if region is not None:
+            rows.append((name, region.n, f"{region.estimate:.4f}", f"{region.lower:.4f}"))
     yield from _table(("where", "rows", "fidelity", "at least"), rows)
+    if proof.differences is not None:
+        yield ""
+        yield from _differences(proof.differences)
+
+
+def _differences(found: Differences) -> Iterator[str]:
+    yield f"They differ on {found.n} of these rows."
+    if found.flips:
+        yield ""
+        yield from _table(
+            ("the original says", "the copy says", "rows"), ((f.original, f.copy, f.n) for f in found.flips)
+        )
+    if found.rules:
+        yield ""
+        rules = ((rule.text, rule.n, f"{rule.share:.4f}", f"{rule.lower:.4f}") for rule in found.rules)
+        yield from _table(("they differ more often where", "rows", "differ", "at least"), rules)
+    elif found.note:
+        yield ""
+        yield f"No rule says where: {_text(found.note)}."
 
 
 def _families(result: Result) -> Iterator[str]:

@@ -1,0 +1,164 @@
+"""How often certificates hold: simulated runs with a known true fidelity, and real runs measured on many fresh rows.
+
+    python benchmarks/coverage.py
+
+`fixed`: a copy of known fidelity on n held-out rows. `chosen`: the best on those rows of 4 equally good copies.
+`rising`, `stuck` and `swinging`: runs of 30 rounds that stop as soon as the bound reaches the target; their copies get
+better, stay just below the target, or go up and down about it, with errors that are kept from round to round or drawn
+anew.
+`held` is the share of runs whose bound at the end is not above the true fidelity of the copy handed out, and `exact`
+what it would be over runs without end; `wrongly` the share that stopped with a copy below the target; `look` the mean
+round at the end. `real` runs copy a disc by small networks; `per_class`, `near` and `away` are the shares of such
+bounds that hold, `rules` that of certificates all of whose rules do, and `reached` that of runs that did reach it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import understudy as us
+from understudy.certificate import HeldOut, lower_bound
+from understudy.disagreement import margins_of
+from understudy.original import Labels
+
+CONFIDENCE, LOOKS, CHOICES, FRESH = 0.95, 30, 4, 200_000
+LABELS = Labels([0, 1])
+
+
+def held_out(n: int, rng: np.random.Generator) -> HeldOut:
+    return HeldOut(np.zeros((n, 1)), rng.integers(0, 2, n).astype(np.int32), LABELS)
+
+
+def fixed(runs: int, n: int, truth: float, rng: np.random.Generator) -> dict[str, Any]:
+    held = 0
+    for _ in range(runs):
+        rows = held_out(n, rng)
+        wrong = rng.uniform(size=n) >= truth
+        held += rows.certify(np.where(wrong, 1 - rows.codes, rows.codes), CONFIDENCE).lower <= truth
+    return {"case": "fixed", "n": n, "truth": truth, "held": held / runs, "exact": exact(n, truth, 1)}
+
+
+def chosen(runs: int, n: int, truth: float, rng: np.random.Generator) -> dict[str, Any]:
+    held = 0
+    for _ in range(runs):
+        rows = held_out(n, rng)
+        wrong = rng.uniform(size=(CHOICES, n)) >= truth
+        best = wrong[wrong.sum(axis=1).argmin()]
+        proof = rows.certify(np.where(best, 1 - rows.codes, rows.codes), CONFIDENCE, among=CHOICES)
+        held += proof.lower <= truth
+    return {"case": "chosen", "n": n, "truth": truth, "held": held / runs, "exact": exact(n, truth, CHOICES)}
+
+
+def exact(n: int, truth: float, among: int) -> float:
+    """The chance that the bounds of all of so many copies with independent errors hold."""
+    from scipy.stats import binom
+
+    level = 1 - (1 - CONFIDENCE) / among
+    most = bisect_right(range(n + 1), truth, key=lambda agreed: lower_bound(agreed, n, level)) - 1
+    return float(binom.cdf(most, n, truth) ** among)
+
+
+def stopped(
+    name: str, truths: np.ndarray, target: float, kept: bool, runs: int, n: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Runs that look at a copy of each of these fidelities in turn; errors are on the same rows each time, or anew."""
+    held, wrongly, looks = 0, 0, 0
+    for _ in range(runs):
+        rows, u = held_out(n, rng), rng.uniform(size=n)
+        for truth in truths:
+            looks += 1
+            wrong = (u if kept else rng.uniform(size=n)) >= truth
+            proof = rows.certify(np.where(wrong, 1 - rows.codes, rows.codes), CONFIDENCE, among=len(truths))
+            if proof.lower >= target:
+                wrongly += truth < target
+                break
+        held += proof.lower <= truth
+    errors = "kept" if kept else "anew"
+    found = {"case": name, "errors": errors, "n": n, "target": target, "held": held / runs, "wrongly": wrongly / runs}
+    return {**found, "look": looks / runs}
+
+
+def simulated(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    for n in (200, 2000):
+        for truth in (0.8, 0.95, 0.99, 0.999):
+            yield fixed(runs, n, truth, rng)
+        yield chosen(runs, n, 0.95, rng)
+    t = np.arange(1, LOOKS + 1)
+    truths = {"rising": 1 - 0.1 * t**-0.5, "stuck": np.full(LOOKS, 0.9499), "swinging": 0.95 + 0.01 * (-1.0) ** t}
+    for name, course in truths.items():
+        for kept in (True, False):
+            yield stopped(name, course, 0.95, kept, runs, 2000, rng)
+
+
+def disc(rows: np.ndarray) -> np.ndarray:
+    return (rows**2).sum(axis=1) < 1
+
+
+def end_to_end(runs: int, target: float | None) -> dict[str, Any]:
+    """Real runs of small networks; the truth is measured on many rows that no run saw."""
+    space = us.Space.normal(2)
+    fresh = space.sample(FRESH, np.random.default_rng(2**31))
+    answers, frame = disc(fresh), pd.DataFrame(fresh, columns=list(space.names))
+    held: dict[str, list[bool]] = {"held": [], "per_class": [], "near": [], "away": [], "rules": []}
+    reached = 0
+    for seed in range(runs):
+        with warnings.catch_warnings(action="ignore"):
+            result = us.copy_classifier(
+                disc, space, batch=20, iterations=10, certificate_n=500, layers=(8,), seed=seed, target=target,
+                schedule=us.training.steps(60), repeat=0,
+            )  # fmt: skip
+        proof, agree = result.certificate, result.copy.predict(fresh) == answers
+        assert proof is not None
+        assert proof.differences is not None
+        reached += result.stopped == "target"
+        held["held"].append(proof.lower <= agree.mean())
+        held["per_class"] += [bound.lower <= agree[answers == label].mean() for label, bound in proof.per_class.items()]
+        if proof.near is not None and proof.away is not None:
+            margins = margins_of(result.copy, space, fresh)
+            assert margins is not None
+            assert proof.margin is not None
+            near = margins < proof.margin
+            held["near"].append(proof.near.lower <= agree[near].mean())
+            held["away"].append(proof.away.lower <= agree[~near].mean())
+        shares = [1 - agree[frame.eval(rule.text)].mean() for rule in proof.differences.rules]
+        held["rules"] += [all(r.lower <= share for r, share in zip(proof.differences.rules, shares, strict=True))]
+    means = {name: float(np.mean(found)) for name, found in held.items()}
+    return {"case": "real", "n": 500, "target": target, **means, "reached": reached / runs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000, help="simulated runs of each kind")
+    parser.add_argument("--real", type=int, default=100, help="real runs of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = list(simulated(options.runs, np.random.default_rng(options.seed)))
+    real = [end_to_end(options.real, target) for target in (None, 0.9)] if options.real else []
+    if options.json:
+        print(json.dumps({"simulated": found, "real": real}))
+        return
+    names = ("case", "errors", "n", "truth", "target", "held", "exact", "wrongly", "look")
+    print("  ".join(f"{name:>8}" for name in names))
+    for row in found:
+        print("  ".join(f"{_cell(row.get(name)):>8}" for name in names))
+    names = ("case", "n", "target", "held", "per_class", "near", "away", "rules", "reached")
+    print("\n" + "  ".join(f"{name:>12}" for name in names))
+    for row in real:
+        print("  ".join(f"{_cell(row.get(name)):>12}" for name in names))
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

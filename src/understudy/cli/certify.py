@@ -1,0 +1,86 @@
+"""`understudy certify`: how alike a finished copy and an original decide, and where they differ."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from understudy.cli.original import opened, original_options
+
+if TYPE_CHECKING:
+    from understudy.original import Original
+    from understudy.result import Result
+
+# Fresh rows, where no number is given and the original can be asked about any.
+ROWS = 2000
+
+
+@click.command("certify")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("original")
+@click.option("--data", metavar="ROWS.csv", help="Unlabelled rows to measure on as well; further columns are ignored.")
+@click.option(
+    "--n", type=int, help=f"Fresh rows of the space to ask about.  [default: {ROWS}, or all stored answers left]"
+)
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the lower bounds.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed asks about other rows.")
+@original_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def command(
+    directory: Path,
+    original: str,
+    data: str | None,
+    n: int | None,
+    confidence: float,
+    seed: int,
+    about: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Compare the copy in DIRECTORY with ORIGINAL on fresh rows of its space, none of which trained it.
+
+    Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
+    labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
+    its bound is about the population that they are a random sample of. Nothing is written.
+
+    Exit codes: 0 done; 2 bad input; 3 the original failed.
+    """
+    from understudy import checks
+    from understudy.certifying import Given, certify
+    from understudy.cli.table import certificate
+    from understudy.original.table import read_csv
+    from understudy.result import load
+
+    checks.fraction("confidence", confidence)
+    checks.count("seed", seed, 0)
+    result, source = load(directory), opened(original, about)
+    if source.stored is not None:
+        source = _fresh(source, result)
+    n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
+    rows = None if data is None else read_csv(data)
+    different = 0 if rows is None else len(Given(source, result.space, rows).different)
+    click.echo(f"{source.name} will be asked {n + different} queries", err=True)
+    clock = perf_counter()
+    with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+        proof = certify(result.copy, source, result.space, n, confidence, seed, rows)
+    if as_json:
+        queries = {"certificate": n, "data": different}
+        seconds = round(perf_counter() - clock, 3)
+        document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
+        click.echo(json.dumps({**document, "certificate": proof.as_json()}))
+        return
+    certificate(proof, data)
+
+
+def _fresh(table: Original, result: Result) -> Original:
+    """Stored answers; if the copy was made from this very table, those that were not used for it."""
+    from understudy.queries import unused
+
+    if table.fingerprint != result.settings["fingerprint"]:
+        return table
+    return unused(table, result.settings["seed"], result.queries["training"] + result.queries["certificate"])
