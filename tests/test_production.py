@@ -27,6 +27,7 @@ def small_lessons(monkeypatch):
     monkeypatch.setattr(relay, "RELAYED", 1000)
     monkeypatch.setattr(families, "ROUNDS", 40)
     monkeypatch.setattr("understudy.outcome.RELAY_STEPS", 300)
+    monkeypatch.setattr("understudy.outcome.BESIDE_STEPS", 300)
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ def workshop():
         network=Network(network, 20 * network.initial(rng)),  # sure of itself, and wrong
         free=lambda n: np.random.default_rng(1).normal(size=(n, 2)).astype(np.float32),
         train=lambda points: Network(network, network.initial(rng)),
+        another=lambda points, k: Network(network, 20 * network.initial(np.random.default_rng(k))),
         limits=Limits(),
         seed=0,
     )

@@ -23,10 +23,10 @@ from understudy.settings import Settings, own
 from understudy.space import Space
 from understudy.training import steps
 
-# Steps of a network that learns from a teacher.
-RELAY_STEPS = 10_000
-# The stream of random numbers that free rows are drawn with.
-_FREE = 5
+# Steps of a network that learns from a teacher, and of one that teaches beside the first.
+RELAY_STEPS, BESIDE_STEPS = 10_000, 6_000
+# The streams of random numbers that free rows are drawn with, and that those networks begin with.
+_FREE, _BESIDE = 5, 7
 # Single rows that are timed, after a few that are not.
 TIMED, UNTIMED = 40, 5
 
@@ -89,11 +89,17 @@ def latency(copy: CopyClassifier) -> float:
 def workshop(settings: Settings, space: Space, view: View, paid: Samples, network: Network, t: int) -> Workshop:
     """What copies of other families are made of: all that was paid for, and what better copies say of free rows."""
     trainer = replace(settings.trainer(network.mlp), schedule=steps(RELAY_STEPS))
+
+    def another(points: Samples, k: int) -> Network:
+        theta = network.mlp.initial(np.random.default_rng([settings.seed, _BESIDE, k]))
+        return Network(network.mlp, replace(trainer, schedule=steps(BESIDE_STEPS))(theta, points, 0.0, t + k).theta)
+
     return Workshop(
         paid=paid,
         network=network,
         free=lambda n: view(space.sample(n, np.random.default_rng([settings.seed, _FREE, 0]))),
         train=lambda points: Network(network.mlp, trainer(network.theta, points, 0.0, t).theta),
+        another=another,
         limits=limits_of(settings, view),
         seed=settings.seed,
         others=families_of(settings.to),

@@ -22,8 +22,11 @@ from understudy.hypothesis.trees import of_boosting
 from understudy.samples import Samples
 
 NOBODY, MLP = "nobody", "mlp"
-# Who may teach: the network that chose the queries, boosting fitted to their answers, or both by their mean.
+# Who may teach: networks, the one that chose the queries among them, boosting fitted to the answers, or all of these by
+# their mean.
 TEACHERS = (MLP, "boosting", "both")
+# Networks beside the one that chose the queries: what several of them agree on is right more often than what one says.
+BESIDE = 3
 # Free rows that a network learns from a teacher.
 RELAYED = 20_000
 # One in so many paid points is kept back to choose by, where nothing else was held out.
@@ -60,6 +63,8 @@ class Workshop:
     free: Callable[[int], np.ndarray]
     train: Callable[[Samples], Model]
     """Trains a network on points, from the one there is."""
+    another: Callable[[Samples, int], Model]
+    """Trains a network on points from nothing; each number gives another."""
     limits: Limits
     seed: int
     others: Mapping[str, Family] = field(default_factory=lambda: FITTED)
@@ -75,6 +80,11 @@ class Workshop:
         if family == MLP:
             return self.train(points)
         return fit(self.others[family], points.X, points.y, self.n_c, self.limits, self.seed)
+
+    @cached_property
+    def networks(self) -> list[Model]:
+        """The network that chose the queries, and others that know all the answers to them."""
+        return [self.network, *(self.another(self.paid, k) for k in range(BESIDE))]
 
     @cached_property
     def boosting(self) -> Model:
@@ -99,8 +109,10 @@ class Workshop:
 
     def answers(self, teacher: str, X: np.ndarray) -> np.ndarray:
         """What a teacher says of rows."""
-        models = {MLP: [self.network], "boosting": [self.boosting], "both": [self.network, self.boosting]}[teacher]
-        return np.mean([model.probabilities(X) for model in models], axis=0).argmax(axis=1)
+        said = [] if teacher == "boosting" else [np.mean([one.probabilities(X) for one in self.networks], axis=0)]
+        if teacher != MLP:
+            said.append(self.boosting.probabilities(X))
+        return np.mean(said, axis=0).argmax(axis=1)
 
     def lesson(self, teacher: str, families: Sequence[str]) -> Samples:
         """What a teacher says of free rows, as many as any of these families can use."""
@@ -125,7 +137,7 @@ class Relay:
     def candidates(self, family: str, workshop: Workshop) -> list[Candidate]:
         """A model of the family from the paid points alone, and one that was taught, as the workshop makes them."""
         models = {NOBODY: workshop.alone(family)}
-        if family != self.best:  # from itself it would learn what it knows
+        if family != self.best or family == MLP:  # boosting would learn from itself what it knows
             models[self.best] = workshop.taught(family, self.lesson)
         return [
             Candidate(family, teacher, model, self._agrees(model.probabilities(self.held_out.X).argmax(axis=1)))
@@ -173,7 +185,7 @@ def choose(
 def outcomes(families: Sequence[str]) -> int:
     """How many models might have been handed out: what a bound has to allow for.
 
-    >>> outcomes(["tree"]), outcomes(["mlp", "tree"])
+    >>> outcomes(["tree"]), outcomes(["boosting", "tree"])
     (4, 7)
     """
-    return sum(1 + len([teacher for teacher in TEACHERS if teacher != family]) for family in families)
+    return sum(1 + len(TEACHERS) - (family == "boosting") for family in families)
