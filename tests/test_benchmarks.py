@@ -71,3 +71,9 @@ def test_sweep():
     document = json.loads(run("sweep.py", *small, "--json"))
     assert [row["workers"] for row in document["rows"]] == [1, 2]
     assert document["ratio"] > 0
+
+
+def test_refresh():
+    lines = run("refresh.py", "--checks-only", "--trials", "1").splitlines()
+    assert len(lines) == 4
+    assert lines[0] == "noise 0.0: unchanged in 1 of 1 trials (within 95 %), 300 rows asked on average"

@@ -177,3 +177,15 @@ def test_families(tmp_path):
     poor, rich = us.load(tmp_path / "rising").copy.predict_proba(pd.DataFrame({"income": [1, 8], "sex": "m"}))[:, 1]
     assert rich > poor
     assert (tmp_path / "rising" / "frontier.svg").is_file()
+
+
+def test_refresh(tmp_path):
+    (tmp_path / "mymodels.py").write_text(
+        "def classifier(rows):\n    return rows[:, 0] > rows[:, 1]\n\n\n"
+        "def retrained(rows):\n    return rows[:, 0] > rows[:, 1] + 0.3\n"
+    )
+    said = [ran(command, tmp_path) for command in commands("refresh.md") if command.startswith("understudy ")]
+    assert said[1].startswith("unchanged: 300 rows asked again, 0 answers differ")
+    assert said[2].startswith("changed: ")
+    assert "True became False" in said[2]
+    assert us.load(tmp_path / "my-copy-2").certificate.estimate > 0.95

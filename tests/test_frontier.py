@@ -78,7 +78,7 @@ def test_the_command_prints_writes_and_draws(run):
 def test_what_has_no_frontier(tmp_path, run):
     result = us.load(run[0])
     result.save(tmp_path / "saved")
-    with pytest.raises(DirectoryError, match="a ledger with answers for the training, found none; copy again with"):
+    with pytest.raises(DirectoryError, match="expected a ledger, found nothing; name the directory of a run"):
         us.frontier(tmp_path / "saved")
     with pytest.raises(SettingError, match="families: expected one of"):
         us.frontier(run[0], ["svm"])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from understudy.estimators import OnlineCopy, SequentialCopy, SinglePassCopy
     from understudy.frontiers import frontier
     from understudy.original import Original, open_original
+    from understudy.refreshing import refresh
     from understudy.result import Record, Result, load
     from understudy.settings import Settings
     from understudy.space import Space
@@ -40,6 +41,7 @@ _HOME = {
     "frontier": "frontiers",
     "load": "result",
     "open_original": "original",
+    "refresh": "refreshing",
 }
 _MODULES = ("errors", "memory", "metrics", "selection", "toys", "training")
 
@@ -65,6 +67,7 @@ __all__ = [
     "memory",
     "metrics",
     "open_original",
+    "refresh",
     "selection",
     "sequential",
     "toys",

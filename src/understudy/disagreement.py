@@ -105,7 +105,7 @@ def located(
     """A certificate with bounds near the boundary and away from it, and with the differences of the rows compared."""
     differ = compared.differ
     level = proof.confidence if proof.level is None else proof.level
-    rules, note = _rules(compared.rows, differ, space, level, seed)
+    rules, note = rules_of(compared.rows, differ, space, level, seed)
     examples = _examples(compared, differ, space) if show else ()
     found = replace(
         proof, differences=Differences(int(differ.sum()), _flips(compared, differ), rules, note, tuple(examples))
@@ -125,8 +125,13 @@ def _flips(compared: Compared, differ: np.ndarray) -> tuple[Flip, ...]:
     return tuple(Flip(*pair, n) for pair, n in sorted(pairs.items(), key=lambda entry: -entry[1]))
 
 
-def _rules(rows: np.ndarray, differ: np.ndarray, space: Space, level: float, seed: int) -> tuple[tuple[Rule, ...], str]:
-    """Conditions under which they differ more often than overall, found on one half and measured on the other."""
+def rules_of(
+    rows: np.ndarray, differ: np.ndarray, space: Space, level: float, seed: int
+) -> tuple[tuple[Rule, ...], str]:
+    """Conditions under which they differ more often than overall, found on one half and measured on the other.
+
+    And why there are none, if there are none.
+    """
     found, n = int(differ.sum()), len(differ)
     if not found:
         return (), "they differ on none of the rows"

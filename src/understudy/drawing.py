@@ -55,12 +55,12 @@ def first(network: MLP, theta: np.ndarray, X: np.ndarray, n: int) -> np.ndarray:
     return np.arange(n)
 
 
-def margin(network: MLP, theta: np.ndarray, X: np.ndarray, n: int) -> np.ndarray:
+def margin(network: MLP, theta: np.ndarray, X: np.ndarray, n: int, share: float = SHARE) -> np.ndarray:
     """Positions of n candidates: a few as the space gives them, for the others the copy wavers between two classes."""
     p = network.probabilities(theta, X)
     if network.n_c < 2:
         return np.arange(n)
-    random = np.arange(n - round(SHARE * n))
+    random = np.arange(n - round(share * n))
     runner_up, best = np.partition(p, (-2, -1), axis=1)[:, -2:].T
     unsure = np.argsort((best - runner_up)[len(random) :], kind="stable") + len(random)
     return np.concatenate([random, unsure[: n - len(random)]])

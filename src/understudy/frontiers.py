@@ -16,11 +16,11 @@ from understudy.directory import as_path
 from understudy.encoding import View
 from understudy.errors import DirectoryError
 from understudy.hypothesis.mlp import MLP, Network
-from understudy.ledger import NAME, answered, last_round
 from understudy.original import Labels
 from understudy.outcome import RELAY_STEPS, latency, workshop
+from understudy.past import Past
 from understudy.relay import Candidate, Relay, Workshop, outcomes
-from understudy.result import Result, load
+from understudy.result import Result
 from understudy.samples import Samples
 from understudy.settings import FAMILIES, Settings
 from understudy.training import steps
@@ -86,24 +86,16 @@ class _Parts:
     @classmethod
     def of(cls, path: Path) -> _Parts:
 
-        result = load(path)
-        settings = replace(Settings.of_json(result.settings), to="auto", max_bytes=None)
-        view, labels = View(result.space, settings.exclude), Labels(result.copy.classes)
-        asked = {}
-        for purpose in ("training", "certificate"):
-            rows, found = answered(path / NAME, purpose) if (path / NAME).is_file() else (np.empty(0), np.empty(0))
-            if not len(rows):
-                hint = "copy again with a directory (out= or --out) and a certificate"
-                raise DirectoryError(str(path), f"a ledger with answers for the {purpose}", "none", hint)
-            asked[purpose] = Samples(view(rows), labels.encode(found))
-        known = last_round(path / NAME)
-        network = MLP(view.encoding.width, tuple(settings.layers), len(labels))
-        if known is None or known[1].shape != (network.size,):
-            raise DirectoryError(
-                str(path / NAME), f"a last round of {network.size} parameters", "another", "copy again"
-            )
-        made_of = workshop(settings, result.space, view, asked["training"], Network(network, known[1]), known[0] + 1)
-        return cls(result, settings, made_of, asked["certificate"])
+        past = Past.of(path)
+        settings = replace(Settings.of_json(past.result.settings), to="auto", max_bytes=None)
+        view, labels = View(past.result.space, settings.exclude), Labels(past.result.copy.classes)
+        points = Samples(view(past.rows), labels.encode(past.answers))
+        held = np.arange(len(points)) >= len(points) - past.held_out
+        if held.all() or not held.any():
+            hint = "copy again with a directory (out= or --out) and a certificate"
+            raise DirectoryError(str(path), "a ledger with answers for training and for a certificate", "less", hint)
+        made_of = workshop(settings, past.result.space, view, points.where(~held), past.network, past.t + 1)
+        return cls(past.result, settings, made_of, points.where(held))
 
     def made(self, families: Sequence[str]) -> Iterator[tuple[str, Candidate]]:
         """Every family in its sizes: what it was held to, and the better of one that was taught and one not."""

@@ -104,6 +104,8 @@ class Result:
     tried: list[dict[str, Any]] = field(default_factory=list)
     """The models that the copy was chosen from, where there was a choice, that one first: family, teacher, fidelity on
     the certificate's rows, bytes."""
+    refreshed: dict[str, Any] | None = None
+    """Of a copy that was refreshed: from what, how its original was found to have changed, and the flips."""
     versions: dict[str, str] = field(default_factory=lambda: {"understudy": __version__, **_versions()})
 
     @property
@@ -159,7 +161,8 @@ class Result:
         plain = {key: getattr(self, key) for key in PLAIN}
         parts = {"repeats": self.repeats, "diagnosis": self.diagnosis}
         records = {name: None if part is None else asdict(part) for name, part in parts.items()}
-        _write_json(path / "run.json", {"format": FORMAT, **plain, **records, "certificate": proof})
+        more = {**records, "certificate": proof, "refreshed": self.refreshed}
+        _write_json(path / "run.json", {"format": FORMAT, **plain, **more})
 
 
 def load(path: str | Path, types: Sequence[str] = ()) -> Result:
@@ -202,6 +205,7 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space,
         space=space,
         repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
         diagnosis=None if run.get("diagnosis") is None else Diagnosis(**run["diagnosis"]),
+        refreshed=run.get("refreshed"),
         **{key: run[key] for key in PLAIN},
     )
 

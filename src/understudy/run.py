@@ -5,8 +5,8 @@ from __future__ import annotations
 import resource
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import perf_counter
 from typing import Any
@@ -17,7 +17,7 @@ from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier
 from understudy.diagnosis import diagnosed, training_error
 from understudy.disagreement import explained
-from understudy.drawing import FIRST, POLICIES, Seen, pool
+from understudy.drawing import FIRST, POLICIES, Choose, Seen, pool
 from understudy.encoding import View
 from understudy.errors import SettingError, UnderstudyWarning
 from understudy.hypothesis import Model
@@ -56,6 +56,10 @@ class Run:
     limited_by: str
     truth: Truth | None
     ledger: Ledger | None = None
+    random_first: int = FIRST
+    """After so many queries, rows may be asked about because the copy wavers."""
+    choices: Mapping[str, Choose] = field(default_factory=lambda: POLICIES)
+    """How rows are chosen, by the name in the settings."""
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -72,8 +76,8 @@ class Run:
         """A record per iteration, then the result."""
         clock, settings = perf_counter(), self.settings
         # The first answers come before the network, because they may be what tells the classes.
-        measured = self._measured()
-        first_rows, first = _together(self.queries.fresh("training", settings.batch, self._stream(_DRAW)))
+        self.measured = measured = self._measured()
+        first_rows, first = self._first()
         self.asked.add(first_rows)
         self.latest = 0, self.view(first_rows), first
         self.paid.append(self.latest[1:])
@@ -142,13 +146,12 @@ class Run:
 
     def _all_paid(self) -> Samples:
         """Every point that was paid for to train with."""
-        X, answers = _together(iter(self.paid))
+        X, answers = together(iter(self.paid))
         return Samples(X, self.labels.encode(answers))
 
     def _rounds(self) -> Iterator[Step]:
         """The loop. A label that comes late gives the copy one more output, and the loop goes on from where it was."""
-        self.network = MLP(self.view.encoding.width, tuple(self.settings.layers), len(self.labels))
-        theta = self.network.initial(self._stream(_INITIAL))
+        self.network, theta = self._initial()
         latest: Step | None = None
         while True:
             try:
@@ -158,6 +161,11 @@ class Run:
             except _NewLabelError:
                 assert latest is not None  # the first answers are known before the loop begins
                 latest = self._widened(latest)
+
+    def _initial(self) -> tuple[MLP, np.ndarray]:
+        """The network, and where its training starts."""
+        network = MLP(self.view.encoding.width, tuple(self.settings.layers), len(self.labels))
+        return network, network.initial(self._stream(_INITIAL))
 
     def _widened(self, step: Step) -> Step:
         """A step of a copy that knows the latest labels too."""
@@ -188,7 +196,11 @@ class Run:
         n = self.settings.certificate_n
         if not n:
             return np.empty((0, self.space.d)), np.empty(0)
-        return _together(self.queries.fresh("certificate", n, self._stream(_HELD_OUT)))
+        return together(self.queries.fresh("certificate", n, self._stream(_HELD_OUT)))
+
+    def _first(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and answers that the loop begins with."""
+        return together(self.queries.fresh("training", self.settings.batch, self._stream(_DRAW)))
 
     def _drawn(self, t: int, theta: np.ndarray) -> Samples:
         """The points of iteration t; asked about once, however often the loop comes by."""
@@ -205,12 +217,12 @@ class Run:
         n, draw = self.settings.batch, self.settings.draw or "random"
         if draw == "random" or self.original.stored is not None:
             chunks = self.queries.fresh("training", n, self._stream(_DRAW, t))
-            return _together((self.view(rows), found) for rows, found in chunks)
+            return together((self.view(rows), found) for rows, found in chunks)
         rows, X = self._candidates(t)
-        if draw == "margin" and t * n < FIRST:
+        if draw == "margin" and t * n < self.random_first:
             draw = "random"
         distinct = self.asked.new(rows, at_least=n)
-        chosen = distinct[POLICIES[draw](self.network, theta, X[distinct], n)]
+        chosen = distinct[self.choices[draw](self.network, theta, X[distinct], n)]
         self.asked.add(rows[chosen])
         return X[chosen], self.queries.ask("training", rows[chosen])
 
@@ -253,7 +265,7 @@ class Run:
 
     def _repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
         """Ask about a share of the first rows again."""
-        n = self.settings.repeats
+        n = min(self.settings.repeats, len(rows))
         if not n:
             return None
         repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
@@ -304,7 +316,7 @@ class Run:
         )
 
 
-def _together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Chunks of rows and answers as one array of each."""
     rows, answers = zip(*chunks, strict=True)
     return np.concatenate(rows), np.concatenate(answers)

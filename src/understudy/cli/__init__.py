@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": ("demo", "Copy a built-in original, certify the copy and show both side by side."),
     "copy": ("copy", "Copy an original into a directory."),
     "certify": ("certify", "Measure how alike a finished copy and an original decide, and where they differ."),
+    "refresh": ("refresh", "See whether an original changed, and bring its copy up to date."),
     "space": ("space", "Describe inputs from unlabelled rows."),
     "ledger": ("ledger", "Show what a run has asked, or export it."),
     "export": ("export", "Write a finished copy as one file: ONNX, skops, rules or SQL."),

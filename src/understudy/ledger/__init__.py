@@ -8,16 +8,17 @@ answers as codes of the labels. Rounds of training are kept as well: a run that 
 from __future__ import annotations
 
 from understudy.ledger.book import Ledger
-from understudy.ledger.file import FORMAT, NAME, REPEAT
-from understudy.ledger.reading import Summary, answered, entries, last_round, settings_of, space_of, summary
+from understudy.ledger.file import CHECK, FORMAT, NAME, REPEAT
+from understudy.ledger.reading import Summary, answers, entries, last_round, settings_of, space_of, summary
 
 __all__ = [
+    "CHECK",
     "FORMAT",
     "NAME",
     "REPEAT",
     "Ledger",
     "Summary",
-    "answered",
+    "answers",
     "entries",
     "last_round",
     "settings_of",

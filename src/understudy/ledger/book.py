@@ -42,6 +42,7 @@ class Ledger:
             if not is_begun(self._reader):
                 create(self._reader, {"format": FORMAT, "settings": settings, "space": space.to_json()})
             self._writer = Writer(path)
+            self._abandoned = False
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._known = lru_cache(maxsize=64)(self._read)
             self._vocabulary = Vocabulary(labels_of(self._reader))
@@ -65,8 +66,12 @@ class Ledger:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever announced."""
-        return self._next == 1
+        """Whether there is nothing in it that is worth keeping."""
+        return self._abandoned or self._next == 1
+
+    def abandon(self) -> None:
+        """Say that nobody will want to go on from here: what was answered is known from elsewhere."""
+        self._abandoned = True
 
     def ask(self, original: Original, space: Space, rows: np.ndarray, purpose: str) -> np.ndarray:
         """The original's labels for these rows, from the ledger where they are in it, else asked and written down."""

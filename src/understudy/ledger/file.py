@@ -17,6 +17,8 @@ FORMAT = 1
 NAME = "ledger.sqlite"
 # Rows that were asked again on purpose, to see whether the original answers alike.
 REPEAT = "repeat"
+# The purpose of rows that are asked again to see whether an original changed.
+CHECK = "check"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
 SAVED = "saved"
 _SCHEMA = """

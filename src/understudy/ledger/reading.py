@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from understudy.errors import DirectoryError
 from understudy.ledger.file import REPEAT, SAVED, answered_requests, is_begun, labels_of, matrix, meta_of, reading
 from understudy.original import label_array
 from understudy.space import Space
@@ -76,23 +77,25 @@ def summary(path: Path) -> Summary:
     )
 
 
-def answered(path: Path, purpose: str) -> tuple[np.ndarray, np.ndarray]:
-    """The rows asked for a purpose, as they were drawn, and their labels."""
+def answers(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """By purpose, the rows that were answered, as they were drawn, and their labels."""
     with reading(path) as connection:
-        labels = labels_of(connection)
-        parts = [(rows, codes) for _, why, rows, codes in answered_requests(connection) if why == purpose]
-    if not parts:
-        return np.empty((0, 0)), np.empty(0)
-    return np.concatenate([rows for rows, _ in parts]), label_array(labels)[
-        np.concatenate([codes for _, codes in parts])
-    ]
+        meta_of(connection, path)
+        labels, found = labels_of(connection), defaultdict[str, list[tuple[np.ndarray, np.ndarray]]](list)
+        for _, purpose, rows, codes in answered_requests(connection):
+            found[purpose].append((rows, codes))
+    table = label_array(labels) if labels else np.empty(0)
+    parts = {purpose: [np.concatenate(part) for part in zip(*chunks, strict=True)] for purpose, chunks in found.items()}
+    return {purpose: (rows, table[codes]) for purpose, (rows, codes) in parts.items()}
 
 
-def last_round(path: Path) -> tuple[int, np.ndarray] | None:
+def last_round(path: Path) -> tuple[int, np.ndarray]:
     """The number of the last round of training that was written down, and the parameters after it."""
     with reading(path) as connection:
         found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
-    return None if found is None else (found[0], np.frombuffer(found[1], np.float32).copy())
+    if found is None:
+        raise DirectoryError(str(path), "a ledger with a round of training", "none", "copy again")
+    return found[0], np.frombuffer(found[1], np.float32).copy()
 
 
 def entries(path: Path, space: Space) -> Any:

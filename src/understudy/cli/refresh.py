@@ -1,0 +1,110 @@
+"""`understudy refresh`: see whether an original changed, and bring its copy up to date."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+
+from understudy.cli.original import opened, original_options
+from understudy.errors import OriginalError
+
+
+@click.command("refresh")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("original")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the new copy goes.  [default: DIRECTORY-refreshed]")
+@click.option(
+    "--budget", type=int, help="The most queries to check and train with.  [default: 35 % of the first run's]"
+)
+@click.option("--check", type=int, default=300, show_default=True, help="Rows of the ledger that are asked again.")
+@click.option("--deterministic", is_flag=True, help="The original always answers alike: a single flip is a change.")
+@click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
+@click.option("--certificate-n", type=int, help="Held-out queries, on top.  [default: the last run's]")
+@click.option("--seed", type=int, help="[default: the last run's]")
+@original_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def command(
+    directory: Path,
+    original: str,
+    out: Path | None,
+    budget: int | None,
+    check: int,
+    deterministic: bool,
+    about: dict[str, Any],
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Ask ORIGINAL again about rows that the run in DIRECTORY has answers to; if some changed, copy it anew from there.
+
+    DIRECTORY stays as it is. Where no change is found, nothing else is asked and nothing is written. The same command
+    goes on where it was interrupted. ORIGINAL is named as for `understudy copy`.
+
+    Exit codes: 0 done, or unchanged; 1 the target was not reached; 2 bad input, nothing was written; 3 the original
+    failed, and what was answered is kept; 130 interrupted, likewise.
+    """
+    from understudy.cli.progress import follow
+    from understudy.refreshing import Refresh
+
+    source = opened(original, about)
+    plan = Refresh.of(directory, source, given, out, budget, check, deterministic)
+    settings = plan.settings
+    click.echo(
+        f"{source.name} will be asked again about {plan.check} rows; if answers changed, it will be asked at most "
+        f"{plan.budget} queries in all, {settings.certificate_n} for the certificate and {settings.repeats} again",
+        err=True,
+    )
+    try:
+        with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+            result = follow("refresh", plan.steps(), 1 + plan.budget // settings.batch)
+    except OriginalError as error:
+        if not (plan.out / "ledger.sqlite").is_file():
+            raise
+        resumes = "what was answered is kept, and the same command goes on from there"
+        hint = "; ".join(filter(None, (error.hint, resumes)))
+        raise type(error)(error.where, error.expected, error.found, hint) from error
+    found = result.refreshed or {}
+    changed = found["verdict"] == "changed"
+    if as_json:
+        click.echo(
+            json.dumps({**found, **(result.summary() if changed else {}), "out": str(plan.out) if changed else None})
+        )
+    else:
+        _tell(found)
+        if changed:
+            from understudy.cli.table import comparison
+
+            comparison({"refresh": result})
+            click.echo(f"\nThe refreshed copy is in {plan.out}.")
+    if changed and settings.target is not None and result.stopped != "target":
+        click.echo(f"understudy: the target {settings.target} was not reached", err=True)
+        sys.exit(1)
+
+
+def _tell(found: dict[str, Any]) -> None:
+    """What was found, in words."""
+    check = found["check"]
+    click.echo(f"{found['verdict']}: {check['asked']} rows asked again, {check['flipped']} answers differ")
+    if found["verdict"] == "unchanged":
+        click.echo(f"with 95 % confidence, at most {check['at_most']:.2%} of the ledger's answers changed for good")
+        if check["stayed"]:
+            click.echo("too few to tell a change from noise; if the original always answers alike, add --deterministic")
+        return
+    answers = found["answers"]
+    if answers["rows"]:
+        click.echo(
+            f"of {answers['rows']} held-out rows, the original answers {answers['flipped']} otherwise than before"
+        )
+        for one in answers["became"][:10]:
+            click.echo(f"  {one['n']:>6}  {one['old']!r} became {one['new']!r}")
+    for one in found.get("regions", ()):
+        click.echo(f"  {one['flipped']:>6}  of {one['rows']} where {one['where']}")
+    if "mistakes" in found:
+        wrong = found["mistakes"]
+        click.echo(f"of {wrong['rows']} held-out rows, the copy got {wrong['before']} wrong; now {wrong['after']}")
+        for one in wrong["by_class"]:
+            click.echo(f"  {one['rows']:>6}  are {one['label']!r}: {one['before']} wrong; now {one['after']}")
