@@ -1,6 +1,7 @@
 import contextlib
 import os
 import sqlite3
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from understudy import ledger
 from understudy.errors import DirectoryError, OriginalError, UnderstudyError
 from understudy.ledger import REPEAT, Ledger
-from understudy.ledger.keys import keys_of
+from understudy.ledger.keys import Index, keys_of
 from understudy.original import Original
 from understudy.space import Space
 
@@ -169,3 +170,17 @@ def test_a_damaged_ledger_is_a_typed_error_or_a_ledger(tmp_path, junk, at, cut):
     with contextlib.suppress(UnderstudyError), Ledger(path, {"seed": 1}, LINE) as book:
         answers = book.ask(counting([]), LINE, np.random.default_rng(1).normal(size=(20, 2)), "training")
         assert set(answers) <= {"yes", "no"}
+
+
+def test_an_index_finds_every_key_in_the_first_request_that_had_it(rng):
+    index, first = Index(), {}
+    for number in range(1, 200):
+        keys = rng.integers(0, 3000, 20).astype(np.uint64)
+        index.add(keys, number)
+        for key in keys.tolist():
+            first.setdefault(key, number)
+        where, numbers = index.find(np.arange(3000, dtype=np.uint64))
+        assert dict(zip(where.tolist(), numbers.tolist(), strict=True)) == first
+    lengths = [len(keys) for keys, _ in index._runs]
+    assert sum(lengths) == 199 * 20
+    assert all(longer >= 2 * shorter for longer, shorter in pairwise(lengths))

@@ -82,8 +82,9 @@ def copy_classifier(
     schedule : how long an iteration trains: a number of epochs, or a `training.Schedule` such as `training.steps(200)`.
     seed : same seed, same machine, same copy.
     classes : the labels the original may answer, where it does not say so itself.
-    draw : "random"; "margin": after the first batches, mostly rows on which the copy is least sure; or "balanced": rows
-        that the copy takes for its classes in equal parts.
+    draw : "random"; "margin": after the first batches, mostly rows on which the copy is least sure; "committee": on
+        which it and trees fitted to the latest answers are split; "boundary": rows on its boundary, between rows that
+        the space gives; or "balanced": rows that the copy takes for its classes in equal parts.
     decay : how much weights shrink in a step of training, as a multiple of the step size.
     max_depth, max_leaves : what a tree may grow to, in the families that have some.
     exclude : columns that the copy may not see. The original gets them, the copy decides without.

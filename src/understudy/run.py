@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import ceil
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,7 @@ from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier
 from understudy.diagnosis import diagnosed, training_error
 from understudy.disagreement import explained
-from understudy.drawing import FIRST, POLICIES, Choose, Seen, pool
+from understudy.drawing import FIRST, LATER, LATEST, POLICIES, Policy, Scene, Seen, pool
 from understudy.encoding import View
 from understudy.errors import SettingError, UnderstudyWarning
 from understudy.hypothesis import Model
@@ -38,7 +39,7 @@ from understudy.training import Train, Trained
 from understudy.truth import Truth
 
 # One stream of random numbers each, so that none depends on how much of another was used.
-_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES = 1, 2, 3, 4
+_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES, _CHOICE = 1, 2, 3, 4, 6
 
 
 class _NewLabelError(Exception):
@@ -58,7 +59,7 @@ class Run:
     ledger: Ledger | None = None
     random_first: int = FIRST
     """After so many queries, rows may be asked about because the copy wavers."""
-    choices: Mapping[str, Choose] = field(default_factory=lambda: POLICIES)
+    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
     """How rows are chosen, by the name in the settings."""
 
     def __post_init__(self) -> None:
@@ -219,12 +220,21 @@ class Run:
             chunks = self.queries.fresh("training", n, self._stream(_DRAW, t))
             return together((self.view(rows), found) for rows, found in chunks)
         rows, X = self._candidates(t)
-        if draw == "margin" and t * n < self.random_first:
-            draw = "random"
         distinct = self.asked.new(rows, at_least=n)
-        chosen = distinct[self.choices[draw](self.network, theta, X[distinct], n)]
-        self.asked.add(rows[chosen])
-        return X[chosen], self.queries.ask("training", rows[chosen])
+        policy = self.choices["random" if draw in LATER and t * n < self.random_first else draw]
+        chosen = policy(self._scene(t, theta, rows[distinct], X[distinct]), n)
+        self.asked.add(chosen)
+        return self.view(chosen), self.queries.ask("training", chosen)
+
+    def _scene(self, t: int, theta: np.ndarray, rows: np.ndarray, X: np.ndarray) -> Scene:
+        """What a policy chooses by in iteration t."""
+        rng = self._stream(_CHOICE, t)
+        return Scene(self.network, theta, self.space, self.view, rows, X, self._latest_paid, self.asked, rng)
+
+    def _latest_paid(self) -> Samples:
+        """The latest answers with their encoded rows, as many as a policy looks back on."""
+        X, answers = together(iter(self.paid[-ceil(LATEST / self.settings.batch) :]))
+        return Samples(X, self.labels.encode(answers))
 
     def _candidates(self, t: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows that iteration t may ask about, and that cost nothing until it does; and the same encoded.
