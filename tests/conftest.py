@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
+from dataclasses import replace
 
 # Before SciPy is imported: without it one of scikit-learn's estimator checks is skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -32,6 +33,22 @@ def small(rng):
     network = MLP(2, (8, 5), 3)
     X = rng.normal(size=(60, 2)).astype(np.float32)
     return network, network.initial(rng), Samples(X, rng.integers(0, 3, 60).astype(np.int32))
+
+
+@pytest.fixture(scope="module")
+def small_lessons():
+    """Relays of a few rows, for tests that look at the way and not at how far it leads."""
+    from understudy import families, outcome, relay
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, family in families.FITTED.items():
+            patch.setitem(families.FITTED, name, replace(family, relayed=1000))
+        patch.setattr(relay, "RELAYED", 1000)
+        patch.setattr(relay, "AS_FITTED", replace(relay.AS_FITTED, relayed=1000))
+        patch.setattr(families, "ROUNDS", 40)
+        patch.setattr(outcome, "RELAY_STEPS", 300)
+        patch.setattr(outcome, "BESIDE_STEPS", 300)
+        yield
 
 
 def pytest_addoption(parser):

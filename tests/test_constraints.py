@@ -18,6 +18,7 @@ from understudy.hypothesis.estimator import Fitted
 from understudy.hypothesis.trees import Trees
 from understudy.settings import MONOTONE
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 QUICK = {"budget": 300, "schedule": us.training.steps(50), "repeat": 0, "certificate_n": 300}
 PLANE = us.Space.normal(2)
 PEOPLE = us.Space.from_json(

@@ -13,12 +13,13 @@ from understudy.cli import understudy
 from understudy.errors import DirectoryError, SettingError
 from understudy.settings import FAMILIES
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = us.Space.normal(2)
 QUICK = {"budget": 300, "schedule": us.training.steps(100), "repeat": 0, "certificate_n": 400}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, small_lessons):
     asked = []
 
     def original(rows):

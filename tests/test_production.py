@@ -1,7 +1,5 @@
 """From an original to a file that somebody else runs: every family, on toys, bundled problems and a mixed table."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
@@ -10,24 +8,14 @@ from sklearn.svm import SVC
 
 import understudy as us
 from test_export import loans
-from understudy import families, relay, toys
+from understudy import toys
 from understudy.settings import FAMILIES
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 PROBLEMS = ("spirals", "moons", "yin_yang", *BUNDLED, "loans")
 # What a network, and what a linear copy, should at least reach here with so few queries and steps.
 LEAST = {"spirals": (0.6, 0.45), "moons": (0.8, 0.7), "yin_yang": (0.8, 0.6), "loans": (0.8, 0.7)}
-
-
-@pytest.fixture(autouse=True)
-def small_lessons(monkeypatch):
-    """Relays of a few rows: what is looked at here is the way, not how far it leads."""
-    for name, family in families.FITTED.items():
-        monkeypatch.setitem(families.FITTED, name, replace(family, relayed=1000))
-    monkeypatch.setattr(relay, "RELAYED", 1000)
-    monkeypatch.setattr(families, "ROUNDS", 40)
-    monkeypatch.setattr("understudy.outcome.RELAY_STEPS", 300)
-    monkeypatch.setattr("understudy.outcome.BESIDE_STEPS", 300)
 
 
 @pytest.fixture(scope="module")
