@@ -134,8 +134,9 @@ def test_copy_writes_a_run_that_report_and_load_read(folder):
 
 def test_people_get_a_table(folder):
     out = call("copy", "mine:disc", "--space", "uniform:-2:2:2", "--out", "run", "--budget", 100, "--method",
-               "one-shot", cwd=folder)  # fmt: skip
+               "one-shot", "--layers", "16,8", cwd=folder)  # fmt: skip
     assert out.returncode == 0, out.stderr
+    assert us.load(folder / "run").copy.model.mlp.hidden == (16, 8)
     assert re.search(r"one-shot\W+100\W+100", out.stdout)
     assert "its report is run/report.html" in out.stdout
 

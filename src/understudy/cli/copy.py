@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -56,6 +57,11 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
 @click.option("--decreasing", multiple=True, metavar="COLUMN", help="The last of two classes may only get unlikelier.")
 @click.option("--max-bytes", type=int, help="The most bytes that the copy may take.")
 @click.option("--max-latency", type=float, help="The most milliseconds that it may take for a single row.")
+@click.option(
+    "--layers",
+    callback=lambda context, option, text: layers(text),
+    help=f"The hidden layers of the network.  [default: {','.join(map(str, Settings.layers))}]",
+)
 @click.option("--draw", type=click.Choice(DRAWS), help=f"Which rows to ask.  [default: {PRESETS['default'].draw}]")
 @click.option(
     "--repeat", type=float, default=Settings.repeat, show_default=True, help="The share of queries asked again."
@@ -115,6 +121,18 @@ def command(
         why = "" if result.diagnosis is None else f": {result.diagnosis.text}"
         click.echo(f"understudy: the target {checked.target} was not reached{why}", err=True)
         sys.exit(1)
+
+
+def layers(text: str | None) -> Sequence[int]:
+    """The sizes of layers that the command line names.
+
+    >>> layers("16,8")
+    (16, 8)
+    """
+    try:
+        return Settings.layers if text is None else tuple(int(size) for size in text.split(","))
+    except ValueError as error:
+        raise SettingError("--layers", "sizes such as 64,32,10", repr(text)) from error
 
 
 def _space(text: str | None, source: Original) -> Space:
