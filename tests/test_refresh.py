@@ -15,6 +15,7 @@ import understudy as us
 from conftest import disc
 from understudy import ledger
 from understudy.change import CHECK, check, evidence
+from understudy.disagreement import _HALVES
 from understudy.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
 from understudy.flips import answers_flipped, mistakes, regions
 from understudy.ledger import REPEAT
@@ -259,7 +260,8 @@ def test_regions_name_where_the_flips_are(rng):
     shown = space.present(rows)
     flipped = ((shown["age"] > 60) & (shown["plan"] == "pro")).to_numpy()
     (found,) = regions(space, rows, flipped, 0.95)
-    assert found["flipped"] == found["rows"] >= 0.9 * flipped.sum() / 2
+    found_on = np.random.default_rng([0, _HALVES]).permutation(len(rows)) % 2 == 0
+    assert found["flipped"] == found["rows"] == flipped[~found_on].sum()
     assert "plan is pro" in found["where"]
     assert "age > 60" in found["where"]
     assert regions(space, rows, np.zeros(3000, bool), 0.95) == []
