@@ -24,7 +24,6 @@ LAYERS = (64, 32, 10)
 # Of our methods, the settings; each asks as many queries as the others.
 OURS: dict[str, dict[str, Any]] = {
     "understudy": {},
-    "keep 15 %": {"keep": 0.15},
     "keep all": {"method": "pure"},
     "one-shot": {"method": "one-shot"},
     "auto": {"to": "auto"},
@@ -52,9 +51,7 @@ def ours(method: str, task: dict[str, Any], rows: Any) -> Fit:
     from subjects import subject
 
     original, space, *_ = subject(task["problem"], Path(task["folder"]))
-    settings = dict(OURS[method])
-    if "keep" in settings:
-        settings["max_kept"] = round(settings.pop("keep") * task["queries"])
+    settings = OURS[method]
 
     def fit() -> tuple[Predict, int]:
         result = us.copy_classifier(

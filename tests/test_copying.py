@@ -71,10 +71,13 @@ def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
     assert result.kept == len(last.S)
 
 
-def test_no_more_points_are_kept_than_a_share_of_the_queries():
-    result = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0)
-    assert [record.kept for record in result.history] == [100, 200, 300, 400] + [500] * 16
-    assert [record.lam for record in result.history] == [0.0] * 5 + [3.0] * 15  # nothing to remember before
+def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries():
+    result = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, certificate_n=0)
+    assert [record.kept for record in result.history] == [*range(100, 1801, 100), 1100, 400]
+    longer = us.copy_classifier(disc, PLANE, iterations=60, schedule=5, certificate_n=0)
+    assert max(record.kept for record in longer.history) == 5000
+    assert [record.kept for record in longer.history[-6:]] == [4317, 3633, 2950, 2267, 1583, 900]
+    assert [record.lam for record in result.history] == [0.0] * 18 + [3.0] * 2  # nothing to remember before
     few = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=250)
     assert [record.kept for record in few.history] == [100, 200] + [250] * 18
     everything = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=2000)

@@ -41,14 +41,14 @@ def test_the_order_of_events_is_that_of_algorithm_5():
     sizes = iter([150, 120, 130])
     seen = []
 
-    def select(theta, S, fresh):
-        seen.append((float(theta[0]), len(S), len(fresh)))
+    def select(theta, S, fresh, t):
+        seen.append((float(theta[0]), len(S), len(fresh), t))
         return (S | fresh).where(np.arange(len(S) + len(fresh)) < next(sizes, 0))
 
     train = Scripted()
     steps = run(sequential(drawn(100), np.zeros(3), select=select, memory=Automatic(), train=train), 4)
-    # Selection sees the parameters of the round before, the set it kept, and the fresh points.
-    assert seen == [(1.0, 100, 100), (2.0, 150, 100), (3.0, 120, 100)]
+    # Selection sees the parameters of the round before, the set it kept, and the fresh points of this one.
+    assert seen == [(1.0, 100, 100, 1), (2.0, 150, 100, 2), (3.0, 120, 100, 3)]
     # The first round has no memory; then 150 >= 100 halves lambda, 120 < 150 raises it, 130 >= 120 halves it.
     assert train.calls == [(0.0, 100, 0.0, 0), (1.0, 150, 0.25, 1), (2.0, 120, 0.375, 2), (3.0, 130, 0.1875, 3)]
     assert [step.dropped for step in steps] == [0, 50, 130, 90]

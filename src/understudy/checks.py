@@ -38,6 +38,13 @@ def number(name: str, value: Any, expected: str, low: float, high: float) -> flo
     return found
 
 
+def flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that only counts as such."""
+    if not isinstance(value, bool):
+        raise SettingError(name, "True or False", repr(value))
+    return value
+
+
 def fraction(name: str, value: Any) -> float:
     """A number strictly between 0 and 1."""
     return number(name, value, "a number between 0 and 1", math.nextafter(0, 1), 1)

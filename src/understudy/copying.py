@@ -32,6 +32,7 @@ def copy_classifier(
     iterations: int | None = None,
     budget: int | None = None,
     target: float | None = None,
+    until_flat: bool = False,
     certificate_n: int = 2000,
     confidence: float = 0.95,
     preset: str = "default",
@@ -69,12 +70,16 @@ def copy_classifier(
     iterations : 30, or as many as the budget pays for.
     budget : the most training queries, in whole batches; batch * iterations if not given.
     target : stop as soon as the certificate's lower bound reaches this.
+    until_flat : stop as soon as five iterations are on average less than 0.1 points of fidelity better than the five
+        before, on the certificate's rows; its bound allows for that.
     certificate_n : queries on top of the budget, for rows that training never sees; 0 for no certificate.
     confidence : the certificate's.
     preset : "default", or "paper" for the setting of the paper's experiments: what the parameters below are where they
         are not given, and the loss, batches and step size of training.
-    delta : points with uncertainty below this are dropped ("sequential" only).
-    max_kept : the most points kept: a fifth of the training queries, but at least 500 ("sequential" only).
+    delta : points with uncertainty below this are dropped in every round ("sequential" only); 0, and so none but those
+        that `max_kept` leaves no room for, by default.
+    max_kept : the most points kept in any round ("sequential" only). If not given, 5000 until the last tenth of the
+        rounds, in which the sample set shrinks to 15 % of the training queries, but at least 400 points.
     memory : the weight of the memory term: "automatic", "none", or a fixed number ("sequential" only).
     penalty : the memory term: "function" (what the copy answers on rows that cost nothing), "bounded" (tanh of the mean
         square between parameters) or "norm" (as printed in the paper).
@@ -114,6 +119,7 @@ def copy_classifier(
         iterations,
         budget,
         target,
+        until_flat,
         certificate_n,
         confidence,
         preset,

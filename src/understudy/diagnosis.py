@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -18,6 +19,8 @@ FURTHEST = 20
 STRATA = 5
 # How much of the held-out error has to be there already in training, or in the original, to be blamed on that.
 MOST = 0.5
+# A curve is flat where so many iterations are on average not that much better than as many before.
+FLAT, RISE = 5, 0.001
 NOISE, CERTIFICATE, CAPACITY, SAMPLES = "noise", "certificate", "capacity", "samples"
 
 
@@ -75,6 +78,16 @@ def diagnosed(
     else:
         cause, text = SAMPLES, f"the copy needs more answers: {both}; {trend}"
     return found(cause, text, more)
+
+
+def flattened(curve: Sequence[float]) -> bool:
+    """Whether the fidelity of the last iterations is on average hardly higher than that of as many before.
+
+    >>> flattened([0.90, 0.95] * 5), flattened([0.90] * 5 + [0.95] * 5), flattened([0.95] * 9)
+    (True, False, False)
+    """
+    last, before = curve[-FLAT:], curve[-2 * FLAT : -FLAT]
+    return len(before) == FLAT and fmean(last) - fmean(before) < RISE
 
 
 def allowed_error(target: float, n: int, level: float) -> float | None:

@@ -109,6 +109,7 @@ class SequentialCopy(_Copy):
         iterations: int | None = None,
         budget: int | None = None,
         target: float | None = None,
+        until_flat: bool = False,
         preset: str = "default",
         delta: float | None = None,
         max_kept: int | None = None,
@@ -127,6 +128,7 @@ class SequentialCopy(_Copy):
         self.iterations = iterations
         self.budget = budget
         self.target = target
+        self.until_flat = until_flat
         self.preset = preset
         self.delta = delta
         self.max_kept = max_kept

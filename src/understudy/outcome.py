@@ -24,7 +24,7 @@ from understudy.space import Space
 from understudy.training import steps
 
 # Steps of a network that learns from a teacher, and of one that teaches beside the first.
-RELAY_STEPS, BESIDE_STEPS = 10_000, 6_000
+RELAY_STEPS, BESIDE_STEPS = 20_000, 12_000
 # The streams of random numbers that free rows are drawn with, and that those networks begin with.
 _FREE, _BESIDE = 5, 7
 # Single rows that are timed, after a few that are not.

@@ -30,7 +30,7 @@ from understudy.warm import WarmRun
 
 # The share of the first run's training queries that a refresh may make, the steps of a round, and the share of a batch
 # that goes to rows on which the copy is least sure. Batches are half as large: with few queries, each has to count.
-SHARE, STEPS, UNSURE = 0.35, 600, 0.9
+SHARE, STEPS, UNSURE = 0.35, 1200, 0.9
 _CHECK = 0xC4EC
 
 
@@ -155,7 +155,9 @@ class Refresh:
     def _run(self, again: Check, ledger: Ledger) -> WarmRun:
         """The run that follows a check which found a change."""
         learned, held_out = self.past.split(again.places)
-        if self.past.result.settings["target"] is not None:  # they decided when it stopped, and so its network
+        if (
+            self.past.result.settings["target"] is not None or self.past.result.settings["until_flat"]
+        ):  # they decided when it stopped, and so its network
             held_out = held_out[0][:0], held_out[1][:0]
         rounds = 1 + (self.budget - len(again.places)) // self.settings.batch
         return WarmRun(

@@ -16,7 +16,7 @@ import numpy as np
 
 from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier
-from understudy.diagnosis import diagnosed, training_error
+from understudy.diagnosis import diagnosed, flattened, training_error
 from understudy.disagreement import explained
 from understudy.drawing import FIRST, LATER, LATEST, POLICIES, Policy, Scene, Seen, pool
 from understudy.encoding import View
@@ -96,11 +96,15 @@ class Run:
             outcome = self._network(step, held)
             history.append(self._record(step, outcome.copy, outcome.certificate))
             yield history[-1]
-            if settings.to != "mlp" and step.t + 1 in looks:
-                outcome = hand_out(settings, self._workshop(step), held, self._copy, len(looks))
+            flat = settings.until_flat and flattened([record.fidelity or 0.0 for record in history])
+            if settings.to != "mlp" and (flat or step.t + 1 in looks):
+                outcome = hand_out(settings, self._workshop(step), held, self._copy, settings.stops)
             found = outcome.certificate
             if settings.target and found and step.t + 1 in looks and found.lower >= settings.target:
                 stopped = "target"
+                break
+            if flat:
+                stopped = "flat"
                 break
         if settings.to == "mlp":
             check_kept(settings, outcome.copy)
@@ -137,8 +141,7 @@ class Run:
         settings, copy = self.settings, self._copy(Network(self.network, step.theta))
         if not settings.certificate_n:
             return Outcome(copy, None, [])
-        among = (settings.iterations or 1) if settings.target else 1
-        return Outcome(copy, held.certify(copy.decide(held.X), settings.confidence, among), [])
+        return Outcome(copy, held.certify(copy.decide(held.X), settings.confidence, settings.stops), [])
 
     def _workshop(self, last: Step) -> Workshop:
         """What copies of other families are made of."""
@@ -183,9 +186,10 @@ class Run:
             return {"select": kept, "memory": Fixed(0.0), "train": self._remembered(train)}
         weight = settings.memory
         memory: Memory = Automatic() if weight == "automatic" else Fixed(weight if isinstance(weight, float) else 0.0)
+        train = replace(train, ending=settings.ending)
         if settings.penalty == FUNCTION and weight not in ("none", 0.0):
             memory = OnceDropped(memory.initial, settings.batch)
-            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.most_kept)
+            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room)
         select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
         return {"select": select, "memory": memory, "train": self._remembered(train)}
 

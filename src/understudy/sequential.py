@@ -70,7 +70,7 @@ def sequential(
     for t in count(after.t + 1):
         clock = perf_counter()
         theta, S_before, fresh = trained.theta, S, draw(t, trained.theta)
-        S = select(theta, S_before, fresh)  # Algorithm 2
+        S = select(theta, S_before, fresh, t)  # Algorithm 2
         lam = memory(lam, len(S), len(S_before))  # automatic lambda
         trained = train(theta, S, lam, t)  # Algorithm 4
         dropped = len(S_before) + len(fresh) - len(S)

@@ -11,7 +11,8 @@ from understudy import checks
 from understudy.drawing import DRAWS
 from understudy.errors import SettingError
 from understudy.hypothesis.mlp import MLP, PAPER_LAYERS
-from understudy.memory import FUNCTION, LARGEST, PENALTIES, bounded
+from understudy.memory import FUNCTION, LARGEST, PENALTIES
+from understudy.selection import UNLIMITED
 from understudy.training import Schedule, Trainer, annealed, plain, steps
 
 FAMILIES = ("mlp", "linear", "tree", "forest", "boosting")
@@ -29,9 +30,13 @@ class Preset:
     draw: str
     delta: float
     keep: float
-    """The most points kept, as a share of the training queries."""
+    """The most points kept at the end, as a share of the training queries."""
     free: int
     """Points that are kept whatever their uncertainty."""
+    room: int
+    """The most points kept before the end."""
+    ending: float
+    """The share of iterations, the last ones, in which the sample set shrinks to what is kept at the end."""
     penalty: str
     schedule: Schedule
     """Of an iteration among many."""
@@ -58,14 +63,16 @@ PRESETS = {
     # Measured on half of the paper's problems: docs/choices.md has what each part brings.
     "default": Preset(
         draw="margin",
-        delta=1e-3,
-        keep=0.2,
-        free=500,
+        delta=0.0,
+        keep=0.15,
+        free=400,
+        room=5000,
+        ending=0.1,
         penalty=FUNCTION,
-        schedule=steps(200),
-        alone=steps(10_000),
-        run_steps=6000,
-        training={"loss": "cross-entropy", "batch": 128, "balanced": False, "rate": 4e-3},
+        schedule=steps(800),
+        alone=steps(20_000),
+        run_steps=24_000,
+        training={"loss": "cross-entropy", "batch": 32, "balanced": False, "rate": 4e-3},
     ),
     # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
     "paper": Preset(
@@ -73,6 +80,8 @@ PRESETS = {
         delta=1e-6,
         keep=1.0,
         free=0,
+        room=UNLIMITED,
+        ending=0.0,
         penalty="bounded",
         schedule=plain(1000),
         alone=plain(1000),
@@ -95,6 +104,7 @@ class Settings:
     iterations: int | None = None
     budget: int | None = None
     target: float | None = None
+    until_flat: bool = False
     certificate_n: int = 2000
     confidence: float = 0.95
     preset: str = "default"
@@ -144,13 +154,15 @@ class Settings:
         if self.draw != "random" and self.method == "one-shot":
             raise SettingError("draw", "'random' for the method one-shot", repr(self.draw), "it draws only once")
         certificate_n = checks.count("certificate_n", self.certificate_n, 0)
-        if self.target is not None and certificate_n == 0:
-            hint = "raise it, or leave out the target"
-            raise SettingError("certificate_n", "held-out rows to measure the target with", 0, hint)
+        for name, asked in (("target", self.target is not None), ("until_flat", self.until_flat)):
+            if asked and certificate_n == 0:
+                hint = f"raise it, or leave out {name}"
+                raise SettingError("certificate_n", f"held-out rows to measure {name} with", 0, hint)
         named = isinstance(self.memory, str) and self.memory in ("automatic", "none")
         return replace(
             self,
             target=None if self.target is None else checks.fraction("target", self.target),
+            until_flat=checks.flag("until_flat", self.until_flat),
             certificate_n=certificate_n,
             confidence=checks.fraction("confidence", self.confidence),
             delta=checks.number("delta", self.delta, "a number from 0 to below 1", 0, 1),
@@ -224,6 +236,13 @@ class Settings:
         return tuple(sorted({ceil(n / 4), ceil(n / 2), n})) if self.target else (n,)
 
     @property
+    def stops(self) -> int:
+        """After how many iterations checked settings may end the run because of what the held-out rows show."""
+        if self.until_flat:
+            return self.iterations or 0
+        return len(self.looks) if self.target else 1
+
+    @property
     def _able_to_grow(self) -> bool:
         return not own(self.to) and self.to in (*MONOTONE, AUTO)
 
@@ -233,16 +252,29 @@ class Settings:
         return self.batch * (self.iterations or 0)
 
     @property
-    def most_kept(self) -> int:
-        """The most points that checked settings keep; no more are ever asked about."""
-        preset = PRESETS[self.preset]
-        share = max(self.batch, preset.free, round(preset.keep * self.queries))
-        return min(self.queries, self.max_kept or share)
+    def room(self) -> int:
+        """The most points that checked settings ever keep; no more are ever asked about."""
+        return min(self.queries, self.max_kept or PRESETS[self.preset].room)
+
+    @property
+    def ending(self) -> int:
+        """The first iteration in which the sample set shrinks; a limit that was asked for holds from the start."""
+        n, share = self.iterations or 0, PRESETS[self.preset].ending
+        return n - int(share * n) if self.max_kept is None else n
+
+    def most_kept(self, t: int) -> int:
+        """The most points that checked settings keep in iteration t."""
+        if t < self.ending:
+            return self.room
+        preset, n = PRESETS[self.preset], self.iterations or 0
+        least = min(self.room, max(self.batch, preset.free, round(preset.keep * self.queries)))
+        before = min(self.room, self.batch * self.ending)
+        return round(before + (least - before) * (t + 1 - self.ending) / (n - self.ending))
 
     @property
     def free(self) -> int:
         """How many points checked settings keep whatever their uncertainty."""
-        return min(self.most_kept, PRESETS[self.preset].free)
+        return min(self.room, PRESETS[self.preset].free)
 
     @property
     def repeats(self) -> int:
@@ -260,7 +292,7 @@ class Settings:
         return Trainer(
             network,
             schedule=self.schedule,  # type: ignore[arg-type]
-            penalty=PENALTIES.get(self.penalty or "", bounded),
+            penalty=PENALTIES.get(self.penalty or ""),
             decay=preset.decay(network.d) if self.decay is None else self.decay,
             seed=self.seed,
             **preset.training,

@@ -19,8 +19,8 @@ from understudy.uncertainty import LOSSES, divergence, rho_squared
 
 # Sample sets are padded to this size times a power of two, so that a growing set compiles a handful of programs.
 SMALLEST_BUCKET = 512
-# Rows per pass when the risk of a whole sample set is evaluated: bounds its memory.
-EVALUATION_CHUNK = 4096
+# Rows per pass when the risk of a whole sample set is evaluated: bounds its memory, and what padding costs.
+EVALUATION_CHUNK = 512
 # Steps per draw of random numbers: one draw for many steps costs next to nothing beside the steps.
 BLOCK = 64
 # Weight matrices up to this size are multiplied inside the fused loop, without calling a matrix kernel.
@@ -104,7 +104,7 @@ class Trainer:
 
     network: MLP
     schedule: Schedule = PLAIN
-    penalty: Penalty = bounded
+    penalty: Penalty | None = bounded
     rehearse: Callable[[int], np.ndarray] | None = None
     loss: str = "rho"
     batch: int = 32
@@ -115,6 +115,8 @@ class Trainer:
     seed: int = 0
     room: int = 0
     """How many points the sample set may grow to, where that is known: what is compiled for it serves all rounds."""
+    ending: int = 2**31
+    """From this round on the sample set shrinks, and steps are a tenth as long: what is known should stay known."""
 
     def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
         """Fit the copy to S, from theta."""
@@ -130,12 +132,13 @@ class Trainer:
         y[: len(S)] = S.y[order]
         counts = np.bincount(S.y, minlength=self.network.n_c) if self.balanced else np.array([len(S)])
         key = np.array([self.seed & 0xFFFFFFFF, t], np.uint32)
-        adam = (np.float32(self.rate), np.float32(self.adam_epsilon), np.float32(self.decay))
+        rate = self.rate if t < self.ending else self.rate / 10
+        adam = (np.float32(rate), np.float32(self.adam_epsilon), np.float32(self.decay))
         program = _compiled()
         end = program(
             Kind(self.network, LOSSES[self.loss], self.penalty, self.batch),
             theta, X, y, np.int32(len(S)), Groups.of(counts, self.network.n_c),
-            None if self.rehearse is None else self.rehearse(t), np.float32(lam), key, adam, _numbers(self.schedule),
+            self.rehearse(t) if self.rehearse and lam else None, np.float32(lam), key, adam, _numbers(self.schedule),
         )  # fmt: skip
         if not np.isfinite(end.risk):
             hint = "lower memory, or the step size, or describe the inputs in a space of their own scale"
@@ -194,7 +197,7 @@ class Kind(NamedTuple):
 
     network: MLP
     loss: Callable[[Any, Any], Any]
-    penalty: Penalty
+    penalty: Penalty | None
     batch: int
 
 
@@ -219,7 +222,9 @@ def gradient(
     # With respect to the layers, not the flat vector: the transpose of a slice is a pad of the whole vector.
     layers = jax.grad(objective)(kind.network.layers(theta))
     flat = jnp.concatenate([part.ravel() for part in jax.tree.leaves(layers)])
-    return flat if rehearsed is not None else flat + lam * jax.grad(kind.penalty)(theta - previous)
+    if rehearsed is not None or kind.penalty is None:
+        return flat
+    return flat + lam * jax.grad(kind.penalty)(theta - previous)
 
 
 def _product(x: Any, weights: Any) -> Any:
@@ -236,13 +241,13 @@ def evaluate(network: MLP, theta: Any, X: Any, y: Any, n: Any) -> tuple[Any, Any
     layers = network.layers(theta)
     chunk = min(EVALUATION_CHUNK, len(X))
 
-    def add(sums: Any, at: Any) -> Any:
+    def add(at: Any, sums: Any) -> Any:
         rows = at * chunk + jnp.arange(chunk)
         squared = jnp.where(rows < n, rho_squared(forward(layers, X[rows]), y[rows]), 0.0)
-        return (sums[0] + jnp.sum(squared), sums[1] + jnp.sum(jnp.sqrt(squared))), None
+        return sums[0] + jnp.sum(squared), sums[1] + jnp.sum(jnp.sqrt(squared))
 
     zero = jnp.float32(0)
-    (squares, roots), _ = lax.scan(add, (zero, zero), jnp.arange(len(X) // chunk))
+    squares, roots = lax.fori_loop(0, (n + chunk - 1) // chunk, add, (zero, zero))
     return squares / n, roots / n
 
 

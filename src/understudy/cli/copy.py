@@ -36,6 +36,7 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
 @click.option("--budget", type=int, help="The most training queries.  [default: 3000]")
 @click.option("--batch", type=int, default=Settings.batch, show_default=True, help="Queries per iteration.")
 @click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
+@click.option("--until-flat", is_flag=True, help="Stop when further queries hardly make the copy more faithful.")
 @click.option(
     "--certificate-n", type=int, default=Settings.certificate_n, show_default=True, help="Held-out queries, on top."
 )
@@ -46,8 +47,12 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
     show_default=True,
     help="What settings are where they are not given.",
 )
-@click.option("--delta", type=float, help=f"Drop points with rho below this.  [default: {PRESETS['default'].delta}]")
-@click.option("--max-kept", type=int, help="The most points kept.  [default: a fifth of the budget, at least 500]")
+@click.option("--delta", type=float, help="Drop points with rho below this.  [default: as --max-kept says]")
+@click.option(
+    "--max-kept",
+    type=int,
+    help="The most points kept in any round.  [default: 5000, and 15 % of the budget at the end]",
+)
 @click.option("--max-depth", type=int, help="How deep trees may grow.")
 @click.option("--max-leaves", type=int, help="How many leaves a tree may have.")
 @click.option("--exclude", multiple=True, metavar="COLUMN", help="A column that the copy may not see; may be repeated.")

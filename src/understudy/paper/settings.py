@@ -57,6 +57,7 @@ def copy_arguments(
         "schedule": plain(settings["epochs"]),
         "budget": None,
         "target": None,
+        "until_flat": False,
         "certificate_n": 0,
         "repeat": 0.0,
         "seed": seed,
