@@ -84,6 +84,21 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
     assert everything.kept == 2000
 
 
+def test_a_run_may_end_when_its_curve_is_flat():
+    settings = {"iterations": 40, "schedule": 20, "certificate_n": 400, "repeat": 0}
+    result = us.copy_classifier(disc, PLANE, until_flat=True, **settings)
+    curve = [record.fidelity for record in result.history]
+    assert result.stopped == "flat"
+    assert 10 <= len(curve) < 40
+    rises = [np.mean(curve[t - 5 : t]) - np.mean(curve[t - 10 : t - 5]) for t in range(10, len(curve) + 1)]
+    assert [rise < 0.001 for rise in rises] == [False] * (len(rises) - 1) + [True]
+    # Stopping by the held-out rows makes their bound wider: at each of 40 iterations it might have stopped.
+    assert result.certificate.level == pytest.approx(1 - 0.05 / 40)
+    whole = us.copy_classifier(disc, PLANE, **{**settings, "iterations": len(curve)}, max_kept=4000)
+    assert whole.certificate.estimate == result.certificate.estimate
+    assert whole.certificate.lower > result.certificate.lower
+
+
 def test_labels_come_back_in_their_own_type(rng):
     X = rng.normal(size=(300, 2))
     for labels in (np.array(["low", "high"]), np.array([-1, 1]), np.array([False, True])):
@@ -236,6 +251,8 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
         ({"seed": -1}, "seed: expected a whole number of at least 0, found -1"),
         ({"draw": "worst"}, "draw: expected one of 'random', 'margin', 'balanced', 'committee', 'boundary'"),
         ({"draw": "balanced", "method": "one-shot"}, "draw: expected 'random' for the method one-shot"),
+        ({"until_flat": "yes"}, "until_flat: expected True or False, found 'yes'"),
+        ({"until_flat": True, "certificate_n": 0}, "held-out rows to measure until_flat with, found 0"),
         ({"repeat": 1}, "repeat: expected a share from 0 to below 1, found 1"),
         ({"test": ([[1.0, 2.0, 3.0]], [1])}, "test: expected rows of 2 columns"),
     ],

@@ -47,18 +47,14 @@ def test_the_gradient_agrees_with_finite_differences(small, rng, penalty, name, 
     np.testing.assert_allclose(by_engine, differences(objective, theta), atol=2e-6, rtol=1e-3)
 
 
-def test_the_gradient_of_cross_entropy_and_rehearsal_agrees_with_finite_differences(small, rng):
+def test_the_gradient_of_cross_entropy_agrees_with_finite_differences(small):
     network, theta, S = small
-    rows = rng.normal(size=(20, network.d)).astype(np.float32)
-    before = network.probabilities(network.initial(rng), rows)
-    kind = Kind(network, LOSSES["cross-entropy"], bounded, 32)
-    rehearsed = jnp.asarray(rows), jnp.asarray(before)
-    by_engine = np.asarray(gradient(kind, *map(jnp.asarray, (theta, theta, 2.0, S.X, S.y)), rehearsed))
+    kind = Kind(network, LOSSES["cross-entropy"], None, 32)
+    by_engine = np.asarray(gradient(kind, *map(jnp.asarray, (theta, theta, 2.0, S.X, S.y))))
 
     def objective(theta):
-        layers = network.layers(theta)
-        right = forward(layers, S.X.astype(np.float64))[np.arange(len(S)), S.y]
-        return -np.log(right).mean() - 2.0 * (before * np.log(forward(layers, rows.astype(np.float64)))).sum(1).mean()
+        right = forward(network.layers(theta), S.X.astype(np.float64))[np.arange(len(S)), S.y]
+        return -np.log(right).mean()
 
     np.testing.assert_allclose(by_engine, differences(objective, theta), atol=2e-6, rtol=1e-3)
 
@@ -99,6 +95,25 @@ def test_balanced_batches_draw_every_class_present_equally_often():
     within = np.bincount(rows, minlength=len(y))[y == 2]
     assert within.min() > 0.6 * within.mean()  # every row of a class has its turn
     assert rows.max() < len(y)
+
+
+@pytest.mark.parametrize(("counts", "weight"), [([300], 3.0), ([300], 0.5), ([1, 0, 300, 30], 3.0), ([100, 200], 1e6)])
+def test_what_is_rehearsed_is_drawn_as_often_as_its_weight_says(counts, weight):
+    counts = np.array(counts)
+    groups = Groups.of(counts, 64).before(counts.sum(), 50, weight)
+    rows = np.asarray(draw_rows(jax.random.key(0), groups, (3000, 32))).ravel()
+    old, kinds = rows[rows < counts.sum()], (counts > 0).sum()
+    assert len(old) / len(rows) == pytest.approx(max(1 / (1 + weight), kinds / 64), abs=0.01)
+    share = np.bincount(np.repeat(np.arange(len(counts)), counts)[old], minlength=len(counts)) / len(old)
+    np.testing.assert_allclose(share, (counts > 0) / kinds, atol=0.05)  # in whole places
+    assert rows.max() == counts.sum() + 49
+
+
+def test_the_last_rounds_take_short_steps(small):
+    network, theta, S = small
+    train = Trainer(network, schedule=steps(1), rate=1e-3, ending=5)
+    moved = [np.abs(train(theta, S, 0.0, t).theta - theta).max() for t in (4, 5, 6)]
+    assert moved == pytest.approx([1e-3, 5e-5, 5e-5], rel=0.05)
 
 
 def test_plain_runs_every_epoch_and_staged_stops_early(small):

@@ -2,7 +2,7 @@
 
 A weight policy has the `initial` lambda and maps (lambda, |S_t|, |S_{t-1}|) to the next one. A penalty maps the
 difference to the previous parameters to a number that is 0 at 0. There is one more, `FUNCTION`, which does not compare
-parameters but what they answer on rows of the space, which cost nothing: see `training.Trainer`.
+parameters but what they answer on rows that cost nothing: see `training.Trainer`.
 """
 
 from __future__ import annotations

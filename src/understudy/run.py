@@ -189,7 +189,7 @@ class Run:
         train = replace(train, ending=settings.ending)
         if settings.penalty == FUNCTION and weight not in ("none", 0.0):
             memory = OnceDropped(memory.initial, settings.batch)
-            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room)
+            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room + pool(settings.batch))
         select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
         return {"select": select, "memory": memory, "train": self._remembered(train)}
 

@@ -154,7 +154,7 @@ class Settings:
         if self.draw != "random" and self.method == "one-shot":
             raise SettingError("draw", "'random' for the method one-shot", repr(self.draw), "it draws only once")
         certificate_n = checks.count("certificate_n", self.certificate_n, 0)
-        for name, asked in (("target", self.target is not None), ("until_flat", self.until_flat)):
+        for name, asked in (("the target", self.target is not None), ("until_flat", self.until_flat)):
             if asked and certificate_n == 0:
                 hint = f"raise it, or leave out {name}"
                 raise SettingError("certificate_n", f"held-out rows to measure {name} with", 0, hint)

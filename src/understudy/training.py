@@ -15,7 +15,7 @@ from understudy.errors import SettingError
 from understudy.hypothesis.mlp import MLP, forward, scores
 from understudy.memory import Penalty, bounded
 from understudy.samples import Samples
-from understudy.uncertainty import LOSSES, divergence, rho_squared
+from understudy.uncertainty import LOSSES, rho, rho_squared
 
 # Sample sets are padded to this size times a power of two, so that a growing set compiles a handful of programs.
 SMALLEST_BUCKET = 512
@@ -23,6 +23,10 @@ SMALLEST_BUCKET = 512
 EVALUATION_CHUNK = 512
 # Steps per draw of random numbers: one draw for many steps costs next to nothing beside the steps.
 BLOCK = 64
+# Places by which groups of rows are drawn, for every class.
+SLOTS = 32
+# How much shorter steps are in the last rounds.
+GENTLE = 20
 # Weight matrices up to this size are multiplied inside the fused loop, without calling a matrix kernel.
 SMALL_PRODUCT = 32
 
@@ -98,8 +102,8 @@ class Trainer:
     With lam = 0 this is Algorithm 3. In a balanced batch every class present in S is equally likely, whatever its
     share. Adam starts afresh in every stage. With `decay`, every step also shrinks theta by that share of its size.
 
-    With `rehearse`, which gives unlabelled rows for round t, the memory term is not a distance between parameters but
-    between what they answer: lam * the divergence on those rows of f_C(theta) from f_C(theta_{t-1}).
+    With `rehearse`, which gives rows for round t that cost nothing, the memory term is no distance between parameters,
+    but lam times the loss on those rows, with the labels that the copy gives them before the round.
     """
 
     network: MLP
@@ -116,7 +120,7 @@ class Trainer:
     room: int = 0
     """How many points the sample set may grow to, where that is known: what is compiled for it serves all rounds."""
     ending: int = 2**31
-    """From this round on the sample set shrinks, and steps are a tenth as long: what is known should stay known."""
+    """From this round on the sample set shrinks, and steps are short: what is known should stay known."""
 
     def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
         """Fit the copy to S, from theta."""
@@ -125,25 +129,41 @@ class Trainer:
         if self.schedule.epochs * (self.schedule.steps or -(-len(S) // self.batch)) >= 2**31:
             found = f"{self.schedule.epochs} epochs of {self.schedule.steps or len(S)}"
             raise SettingError("schedule", "fewer than 2**31 steps a round", found, "train for fewer epochs")
-        order = np.argsort(S.y, kind="stable")
-        size = bucket(max(len(S), self.room))
+        points, groups = self._with_rehearsed(theta, S, lam, t)
+        size = bucket(max(len(points), self.room))
         X, y = np.zeros((size, S.X.shape[1]), np.float32), np.zeros(size, np.int32)
-        np.take(S.X, order, axis=0, out=X[: len(S)])
-        y[: len(S)] = S.y[order]
-        counts = np.bincount(S.y, minlength=self.network.n_c) if self.balanced else np.array([len(S)])
+        X[: len(points)], y[: len(points)] = points.X, points.y
         key = np.array([self.seed & 0xFFFFFFFF, t], np.uint32)
-        rate = self.rate if t < self.ending else self.rate / 10
+        rate = self.rate if t < self.ending else self.rate / GENTLE
         adam = (np.float32(rate), np.float32(self.adam_epsilon), np.float32(self.decay))
-        program = _compiled()
-        end = program(
-            Kind(self.network, LOSSES[self.loss], self.penalty, self.batch),
-            theta, X, y, np.int32(len(S)), Groups.of(counts, self.network.n_c),
-            self.rehearse(t) if self.rehearse and lam else None, np.float32(lam), key, adam, _numbers(self.schedule),
+        end = _compiled()(
+            Kind(self.network, LOSSES[self.loss], None if self.rehearse else self.penalty, self.batch),
+            theta, X, y, np.int32(len(S)), groups, np.float32(lam), key, adam, _numbers(self.schedule),
+            self._compressed(theta, S),
         )  # fmt: skip
         if not np.isfinite(end.risk):
             hint = "lower memory, or the step size, or describe the inputs in a space of their own scale"
             raise SettingError("training", "a finite risk", float(end.risk), hint)
         return Trained(np.asarray(end.theta), float(end.risk), float(end.mean_rho), int(end.epochs), int(end.k))
+
+    def _with_rehearsed(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> tuple[Samples, Groups]:
+        """S, sorted by class, then what is rehearsed; and how often each part is drawn."""
+        order = np.argsort(S.y, kind="stable")
+        points = Samples(S.X[order], S.y[order])
+        counts = np.bincount(S.y) if self.balanced else np.array([len(S)])
+        groups = Groups.of(counts, SLOTS * self.network.n_c)
+        if self.rehearse is None or not lam:
+            return points, groups
+        rows = self.rehearse(t)
+        answers = self.network.probabilities(theta, rows).argmax(axis=1)
+        return points | Samples(rows, answers.astype(np.int32)), groups.before(len(S), len(rows), lam)
+
+    def _compressed(self, theta: np.ndarray, S: Samples) -> tuple[np.float32, np.float32]:
+        """The risk of S before the round and the mean of rho, where they may be what ends it."""
+        if self.schedule.epsilon <= 0:
+            return np.float32(np.inf), np.float32(np.inf)
+        values = rho(self.network.probabilities(theta, S.X), S.y)
+        return np.float32(np.mean(values**2)), np.float32(np.mean(values))
 
 
 def bucket(n: int) -> int:
@@ -156,7 +176,7 @@ def bucket(n: int) -> int:
 
 
 class Groups(NamedTuple):
-    """Where each class present in a sample set, sorted by class, starts, and how many points it has."""
+    """Where each group of rows starts, and how many rows it has: the first n of these are drawn equally often."""
 
     starts: Any
     counts: Any
@@ -164,13 +184,27 @@ class Groups(NamedTuple):
 
     @classmethod
     def of(cls, counts: np.ndarray, size: int) -> Groups:
-        """The groups of the classes that have points, padded to `size`."""
+        """The classes that have points, in a sample set that is sorted by class, padded to `size`."""
         present = counts > 0
         pad = (0, size - int(present.sum()))
         return cls(
             np.pad((np.cumsum(counts) - counts)[present], pad).astype(np.int32),
             np.pad(counts[present], pad, constant_values=1).astype(np.uint32),
             np.uint32(present.sum()),
+        )
+
+    def before(self, start: int, count: int, weight: float) -> Groups:
+        """These, and one more from `start` on, which is drawn `weight` times as often as all of them together.
+
+        Each takes as many of the places as its weight says, in whole numbers.
+        """
+        size = len(self.starts)
+        old = np.arange(max(int(self.n), round(size / (1 + weight)))) % int(self.n)
+        new = size - len(old)
+        return Groups(
+            np.concatenate([self.starts[old], np.full(new, start, np.int32)]),
+            np.concatenate([self.counts[old], np.full(new, count, np.uint32)]),
+            np.uint32(size),
         )
 
 
@@ -184,14 +218,6 @@ def draw_rows(key: Any, groups: Groups, shape: tuple[int, ...]) -> Any:
     return groups.starts[group] + (row % groups.counts[group]).astype(jnp.int32)
 
 
-def draw_any(key: Any, n: int, shape: tuple[int, ...]) -> Any:
-    """Row numbers below n, each equally likely; the key may have been used to draw rows of batches with."""
-    import jax
-    import jax.numpy as jnp
-
-    return (jax.random.bits(jax.random.fold_in(key, 1), shape, jnp.uint32) % n).astype(jnp.int32)
-
-
 class Kind(NamedTuple):
     """What a training round is compiled for, beside the sizes of what it is given."""
 
@@ -201,30 +227,15 @@ class Kind(NamedTuple):
     batch: int
 
 
-def gradient(
-    kind: Kind, theta: Any, previous: Any, lam: Any, x: Any, y: Any, rehearsed: tuple[Any, Any] | None = None
-) -> Any:
-    """The gradient of the loss over a batch plus the memory term.
-
-    The memory term is lam * penalty(theta - previous), or, where rows and what the copy answered to them before are
-    given, lam * the divergence from those answers.
-    """
+def gradient(kind: Kind, theta: Any, previous: Any, lam: Any, x: Any, y: Any) -> Any:
+    """The gradient of the loss over a batch plus lam * penalty(theta - previous)."""
     import jax
     import jax.numpy as jnp
 
-    def objective(layers: Any) -> Any:
-        if rehearsed is None:
-            return kind.loss(scores(layers, x, _product), y)
-        rows, before = rehearsed
-        found = scores(layers, jnp.concatenate([x, rows]), _product)  # one pass through the network for both
-        return kind.loss(found[: len(y)], y) + lam * divergence(found[len(y) :], before)
-
     # With respect to the layers, not the flat vector: the transpose of a slice is a pad of the whole vector.
-    layers = jax.grad(objective)(kind.network.layers(theta))
+    layers = jax.grad(lambda layers: kind.loss(scores(layers, x, _product), y))(kind.network.layers(theta))
     flat = jnp.concatenate([part.ravel() for part in jax.tree.leaves(layers)])
-    if rehearsed is not None or kind.penalty is None:
-        return flat
-    return flat + lam * jax.grad(kind.penalty)(theta - previous)
+    return flat if kind.penalty is None else flat + lam * jax.grad(kind.penalty)(theta - previous)
 
 
 def _product(x: Any, weights: Any) -> Any:
@@ -298,19 +309,19 @@ def _use_compilation_cache() -> None:
 
 def _round(
     kind: Kind,
-    theta: Any, X: Any, y: Any, n: Any, groups: Groups, rehearsal: Any, lam: Any, key_data: Any, adam: tuple[Any, ...],
-    schedule: Schedule,
+    theta: Any, X: Any, y: Any, n: Any, groups: Groups, lam: Any, key_data: Any, adam: tuple[Any, ...],
+    schedule: Schedule, compressed: tuple[Any, Any],
 ) -> _Stage:  # fmt: skip
     """One round of training: looks at the risk, between them blocks of steps, until the schedule says stop.
 
-    `rehearsal` is the rows to remember the previous answers on, or None.
+    The first n rows are the sample set, and its risk is what counts. `compressed` is the risk before the round, and the
+    mean of rho.
     """
     import jax
     import jax.numpy as jnp
     from jax import lax
 
     previous, batch = theta, kind.batch
-    before = None if rehearsal is None else forward(kind.network.layers(theta), rehearsal)
     rate, adam_epsilon, decay = adam
     key = jax.random.wrap_key_data(key_data, impl="threefry2x32")  # whatever the user's default is
     steps_per_epoch = jnp.where(schedule.steps > 0, schedule.steps, (n + batch - 1) // batch)
@@ -323,11 +334,10 @@ def _round(
         annealed = 1 - schedule.anneal * (0.5 - 0.5 * jnp.cos(jnp.pi * progress))
         return annealed * rate * jnp.sqrt(1 - 0.999**k) / (1 - 0.9**k)
 
-    def step(rows: Any, old: Any, sizes: Any, i: Any, state: Any) -> Any:
+    def step(rows: Any, sizes: Any, i: Any, state: Any) -> Any:
         """One step of Adam."""
         theta, m, v = state
-        rehearsed = None if before is None else (rehearsal[old[i]], before[old[i]])
-        g = gradient(kind, theta, previous, lam, X[rows[i]], y[rows[i]], rehearsed)
+        g = gradient(kind, theta, previous, lam, X[rows[i]], y[rows[i]])
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g * g
         return theta - sizes[i] * (m / (jnp.sqrt(v) + adam_epsilon) + decay * theta), m, v
@@ -340,11 +350,9 @@ def _round(
         look_key = jax.random.fold_in(key, stage.looks)
 
         def run_block(b: Any, state: Any) -> Any:
-            block_key = jax.random.fold_in(look_key, b)
-            rows = draw_rows(block_key, groups, (BLOCK, batch))
-            old = None if rehearsal is None else draw_any(block_key, len(rehearsal), (BLOCK, batch))
+            rows = draw_rows(jax.random.fold_in(look_key, b), groups, (BLOCK, batch))
             sizes = step_sizes(*(done * steps_per_epoch + b * BLOCK for done in (stage.used, stage.epochs)))
-            return lax.fori_loop(0, jnp.minimum(BLOCK, steps - b * BLOCK), partial(step, rows, old, sizes), state)
+            return lax.fori_loop(0, jnp.minimum(BLOCK, steps - b * BLOCK), partial(step, rows, sizes), state)
 
         blocks = (steps + BLOCK - 1) // BLOCK
         theta, m, v = lax.fori_loop(0, blocks, run_block, (stage.theta, stage.m, stage.v))
@@ -369,6 +377,5 @@ def _round(
         return (stage.risk >= schedule.epsilon) & (stage.epochs < schedule.epochs)
 
     none, zero = jnp.zeros_like(theta), jnp.int32(0)
-    risk, mean_rho = evaluate(kind.network, theta, X, y, n)
-    start = _Stage(theta, none, none, zero, schedule.bound, schedule.capacity, zero, zero, zero, risk, mean_rho)
+    start = _Stage(theta, none, none, zero, schedule.bound, schedule.capacity, zero, zero, zero, *compressed)
     return lax.while_loop(unfinished, look, start)

@@ -58,13 +58,6 @@ def cross_entropy(scores: Any, y: Any) -> Any:
     return jnp.mean(_log_sum(scores) - jnp.take_along_axis(scores, y[:, None], axis=-1)[:, 0])
 
 
-def divergence(scores: Any, p: Any) -> Any:
-    """The mean cross-entropy to class probabilities p: least where the scores stand for p themselves."""
-    import jax.numpy as jnp
-
-    return jnp.mean(_log_sum(scores) - jnp.sum(p * scores, axis=-1))
-
-
 def _log_sum(scores: Any) -> Any:
     """log of the sum of exp(scores) of every row."""
     import jax.numpy as jnp
