@@ -260,16 +260,19 @@ class Settings:
     def ending(self) -> int:
         """The first iteration in which the sample set shrinks; a limit that was asked for holds from the start."""
         n, share = self.iterations or 0, PRESETS[self.preset].ending
-        return n - int(share * n) if self.max_kept is None else n
+        return n - int(share * n) if self.max_kept is None and self._kept_at_the_end < self.room else n
 
     def most_kept(self, t: int) -> int:
         """The most points that checked settings keep in iteration t."""
         if t < self.ending:
             return self.room
-        preset, n = PRESETS[self.preset], self.iterations or 0
-        least = min(self.room, max(self.batch, preset.free, round(preset.keep * self.queries)))
-        before = min(self.room, self.batch * self.ending)
-        return round(before + (least - before) * (t + 1 - self.ending) / (n - self.ending))
+        before, after = min(self.room, self.batch * self.ending), self._kept_at_the_end
+        return round(before + (after - before) * (t + 1 - self.ending) / ((self.iterations or 0) - self.ending))
+
+    @property
+    def _kept_at_the_end(self) -> int:
+        preset = PRESETS[self.preset]
+        return min(self.room, max(self.batch, preset.free, round(preset.keep * self.queries)))
 
     @property
     def free(self) -> int:
