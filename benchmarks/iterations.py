@@ -3,7 +3,7 @@
 One run of 1000 iterations of 100 queries each, with and without a ledger; the original is a ball
 that answers at once. Milliseconds of work, medians of tenths of the run: `asking` is drawing
 candidates, choosing among them and asking, `training` is training, `other` is selecting points and all else. Selecting
-looks at every point that is kept: by default up to a fifth of the queries, with --max-kept no more than that.
+looks at every point that is kept: by default up to 5000, with --max-kept no more than that.
 
     python benchmarks/iterations.py [--json] [--iterations 1000] [--inputs 2] [--draw margin] [--max-kept 600]
 """

@@ -77,7 +77,7 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
     longer = us.copy_classifier(disc, PLANE, iterations=60, schedule=5, certificate_n=0)
     assert max(record.kept for record in longer.history) == 5000
     assert [record.kept for record in longer.history[-6:]] == [4317, 3633, 2950, 2267, 1583, 900]
-    assert [record.lam for record in result.history] == [0.0] * 18 + [3.0] * 2  # nothing to remember before
+    assert [record.lam for record in result.history] == [0.0] * 18 + [7.0] * 2  # nothing to remember before
     few = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=250)
     assert [record.kept for record in few.history] == [100, 200] + [250] * 18
     everything = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=2000)

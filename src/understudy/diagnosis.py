@@ -83,7 +83,7 @@ def diagnosed(
 def flattened(curve: Sequence[float]) -> bool:
     """Whether the fidelity of the last iterations is on average hardly higher than that of as many before.
 
-    >>> flattened([0.90, 0.95] * 5), flattened([0.90] * 5 + [0.95] * 5), flattened([0.95] * 9)
+    >>> flattened([0.95] * 10), flattened([0.90] * 5 + [0.95] * 5), flattened([0.95] * 9)
     (True, False, False)
     """
     last, before = curve[-FLAT:], curve[-2 * FLAT : -FLAT]

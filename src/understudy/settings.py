@@ -90,7 +90,7 @@ PRESETS = {
     ),
 }
 # The weight of the memory term: the paper's rule for distances between parameters, this for answers.
-FUNCTION_WEIGHT = 3.0
+FUNCTION_WEIGHT = 7.0
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 
 
