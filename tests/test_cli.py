@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 
 import understudy as us
 from conftest import shown_on_a_terminal
+from understudy.cli.progress import follow
+from understudy.result import Record
 
 COMMAND = [sys.executable, "-m", "understudy"]
 ORIGINALS = """
@@ -297,6 +300,31 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_was_answered(folder):
     assert process.returncode == 130
     assert "interrupted; what was answered is kept" in rest
     assert [path.name for path in (folder / "run").iterdir()] == ["ledger.sqlite"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_is_not_lost_in_a_destructor():
+    class Pressed:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)  # what this raises is dropped by Python
+
+    shown = []
+
+    def run():
+        for iteration in range(5):
+            if iteration == 2:
+                Pressed()
+            shown.append(iteration)
+            yield Record(iteration, *[0.0] * (len(fields(Record)) - 1))
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            follow("sequential", run(), 5)
+        assert shown == [0, 1, 2]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_terminal_gets_a_progress_bar(folder):

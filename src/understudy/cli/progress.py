@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from understudy.copying import finish
@@ -23,7 +26,49 @@ EVERY = 2.0
 
 def follow(title: str, run: Generator[Record, None, Result], iterations: int) -> Result:
     """Consume a run, showing how far it is."""
-    return (_bar if sys.stderr.isatty() else _lines)(title, run, iterations)
+    with _heard() as check:
+        return (_bar if sys.stderr.isatty() else _lines)(title, _checked(run, check), iterations)
+
+
+@contextmanager
+def _heard() -> Iterator[Callable[[], None]]:
+    """Within, Ctrl-C interrupts as ever; where that was lost, the function given interrupts once more.
+
+    Python drops what is raised inside a destructor or a callback of its garbage collector, and JAX has one of these.
+    """
+    pressed = False
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.default_int_handler(number, frame)
+
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread() or (
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield check  # somebody else's to handle
+        return
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _checked(run: Generator[Record, None, Result], check: Callable[[], None]) -> Generator[Record, None, Result]:
+    """The same run, with a check after every record."""
+    while True:
+        try:
+            record = next(run)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        check()
+        yield record
 
 
 def watch(outcomes: Iterable[Outcome], total: int, weight: float) -> Iterator[Outcome]:
