@@ -32,6 +32,7 @@ def curves(results: Mapping[str, Result]) -> str:
     shown = [panel for panel in panels if any(panel[1](r.history[-1]) is not None for r in results.values())]
     figure = _figure(11, 3.1 * -(-len(shown) // 2))
     handles: dict[str, Any] = {}
+    last = max(len(result.history) for result in results.values())
     for number, (title, value, scale) in enumerate(shown, 1):
         axes = figure.add_subplot(-(-len(shown) // 2), 2, number)
         for (name, result), colour in zip(results.items(), COLOURS, strict=False):
@@ -45,6 +46,7 @@ def curves(results: Mapping[str, Result]) -> str:
                 handles[name] = axes.axhline(v[0], color=colour, linestyle="--", linewidth=1.3)
             else:
                 (handles[name],) = axes.plot(t, v, color=colour, marker="o", markersize=3, linewidth=1.5)
+        axes.set_xlim(0, last + 1)  # the same in every panel, also where only some iterations have a value
         axes.set_yscale(scale)
         if scale == "log":  # plain text: setting 10 to a power as mathematics takes longer than all the rest
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
