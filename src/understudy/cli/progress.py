@@ -26,8 +26,13 @@ EVERY = 2.0
 
 def follow(title: str, run: Generator[Record, None, Result], iterations: int) -> Result:
     """Consume a run, showing how far it is."""
-    with _heard() as check:
-        return (_bar if sys.stderr.isatty() else _lines)(title, _checked(run, check), iterations)
+    with _heard() as check, (_bar if sys.stderr.isatty() else _lines)(title, iterations) as show:
+
+        def shown(record: Record) -> None:
+            check()
+            show(record)
+
+        return finish(run, shown)
 
 
 @contextmanager
@@ -57,18 +62,6 @@ def _heard() -> Iterator[Callable[[], None]]:
         yield check
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _checked(run: Generator[Record, None, Result], check: Callable[[], None]) -> Generator[Record, None, Result]:
-    """The same run, with a check after every record."""
-    while True:
-        try:
-            record = next(run)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        check()
-        yield record
 
 
 def watch(outcomes: Iterable[Outcome], total: int, weight: float) -> Iterator[Outcome]:
@@ -139,7 +132,8 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
-def _bar(title: str, run: Generator[Record, None, Result], iterations: int) -> Result:
+@contextmanager
+def _bar(title: str, iterations: int) -> Iterator[Callable[[Record], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -163,10 +157,11 @@ def _bar(title: str, run: Generator[Record, None, Result], iterations: int) -> R
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=iterations, note="")
-        return finish(run, lambda record: progress.update(task, completed=record.iteration + 1, note=_note(record)))
+        yield lambda record: progress.update(task, completed=record.iteration + 1, note=_note(record))
 
 
-def _lines(title: str, run: Generator[Record, None, Result], iterations: int) -> Result:
+@contextmanager
+def _lines(title: str, iterations: int) -> Iterator[Callable[[Record], None]]:
     last = perf_counter()
 
     def show(record: Record) -> None:
@@ -176,7 +171,7 @@ def _lines(title: str, run: Generator[Record, None, Result], iterations: int) ->
             at = f"iteration {record.iteration + 1}/{iterations}"
             print(f"{title}: {at}, {_note(record)}", file=sys.stderr, flush=True)
 
-    return finish(run, show)
+    yield show
 
 
 def _note(record: Record) -> str:
