@@ -88,7 +88,7 @@ def test_a_run_may_end_when_its_curve_is_flat():
     settings = {"iterations": 40, "schedule": 20, "certificate_n": 400, "repeat": 0}
     result = us.copy_classifier(disc, PLANE, until_flat=True, **settings)
     curve = [record.fidelity for record in result.history]
-    assert result.stopped == "flat"
+    assert result.stopped == "plateau"
     assert 10 <= len(curve) < 40
     rises = [np.mean(curve[t - 5 : t]) - np.mean(curve[t - 10 : t - 5]) for t in range(10, len(curve) + 1)]
     assert [rise < 0.001 for rise in rises] == [False] * (len(rises) - 1) + [True]

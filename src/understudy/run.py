@@ -104,7 +104,7 @@ class Run:
                 stopped = "target"
                 break
             if flat:
-                stopped = "flat"
+                stopped = "plateau"
                 break
         if settings.to == "mlp":
             check_kept(settings, outcome.copy)

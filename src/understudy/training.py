@@ -209,7 +209,7 @@ class Groups(NamedTuple):
 
 
 def draw_rows(key: Any, groups: Groups, shape: tuple[int, ...]) -> Any:
-    """Row numbers for balanced batches: a class, each equally likely, then a row of that class, each equally likely."""
+    """Row numbers for batches: a group, each equally likely, then a row of that group, each equally likely."""
     import jax
     import jax.numpy as jnp
 
