@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 # Rows of more columns than this have keys of the upper halves of their numbers.
 WIDE = 4
+# Rows at a time, so that what is made on the way stays in the processor's cache.
+BLOCK = 4096
+HALF, LOWER = np.uint64(32), np.uint64(2**32 - 1)
 _ODD = np.random.default_rng(0x1ED6E2).integers(2**63, size=4096, dtype=np.uint64) | np.uint64(1)
 
 
@@ -15,11 +16,14 @@ def keys_of(rows: np.ndarray) -> np.ndarray:
     """A number for each row that hardly any other row has."""
     # By halves of a number: the low bits of whole numbers are all zero, and a product would keep them so. Of many
     # numbers the upper halves tell rows apart well enough.
-    halves = rows.view(np.uint32)
-    if rows.shape[1] > WIDE:
-        halves = halves[:, 1::2] if sys.byteorder == "little" else halves[:, ::2]
-    odd = np.resize(_ODD, halves.shape[1])
-    return np.einsum("ij,j->i", halves, odd, dtype=np.uint64, casting="safe")
+    bits, d = rows.view(np.uint64), rows.shape[1]
+    odd, keys = np.resize(_ODD, 2 * d), np.empty(len(rows), np.uint64)
+    for at in range(0, len(rows), BLOCK):
+        part = bits[at : at + BLOCK]
+        keys[at : at + BLOCK] = (part >> HALF) @ odd[:d]
+        if d <= WIDE:
+            keys[at : at + BLOCK] += (part & LOWER) @ odd[d:]
+    return keys
 
 
 def first_of_each(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
