@@ -13,7 +13,7 @@ import numpy as np
 
 from understudy.columns import Number
 from understudy.hypothesis.mlp import MLP
-from understudy.ledger.keys import keys_of
+from understudy.ledger.keys import Index, keys_of
 from understudy.samples import Samples
 from understudy.space import Space
 
@@ -37,21 +37,22 @@ class Seen:
     """
 
     def __init__(self) -> None:
-        self._keys: set[int] = set()
+        self._index = Index()
 
     def add(self, rows: np.ndarray) -> None:
         """Remember these."""
-        self._keys.update(_keys(rows))
+        self._index.add(_keys(rows), 0)
 
     def new(self, rows: np.ndarray, at_least: int) -> np.ndarray:
         """Positions of those not seen yet, each row once; if they are too few, the others follow."""
-        first = {key: at for at, key in reversed(list(enumerate(_keys(rows)))) if key not in self._keys}
-        new = np.sort(np.fromiter(first.values(), int, len(first)))
+        keys, first = np.unique(_keys(rows), return_index=True)
+        known, _ = self._index.find(keys)
+        new = np.sort(np.delete(first, known))
         return new if len(new) >= at_least else np.concatenate([new, np.delete(np.arange(len(rows)), new)])
 
 
-def _keys(rows: np.ndarray) -> list[int]:
-    return keys_of(np.ascontiguousarray(rows)).tolist()
+def _keys(rows: np.ndarray) -> np.ndarray:
+    return keys_of(np.ascontiguousarray(rows))
 
 
 @dataclass(frozen=True)
