@@ -84,6 +84,18 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
     assert everything.kept == 2000
 
 
+def test_the_fast_preset_spends_the_budget_in_five_parts_and_drops_nothing():
+    result = us.copy_classifier(disc, PLANE, budget=1003, preset="fast", certificate_n=0)
+    assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in range(200, 1001, 200)]
+    assert result.settings["schedule"]["steps"] == 600
+    few = us.Settings(budget=3, preset="fast").checked()
+    assert (few.batch, few.iterations) == (1, 3)
+    usual = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)
+    assert (len(usual.history), usual.history[-1].queries) == (5, 3000)
+    chosen = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, batch=50, budget=500, certificate_n=0)
+    assert [record.queries for record in chosen.history] == list(range(50, 501, 50))
+
+
 def test_a_run_may_end_when_its_curve_is_flat():
     settings = {"iterations": 40, "schedule": 20, "certificate_n": 400, "repeat": 0}
     result = us.copy_classifier(disc, PLANE, until_flat=True, **settings)

@@ -23,7 +23,7 @@ from understudy.original import Original, as_original
 from understudy.past import Past
 from understudy.queries import Queries, check_fit
 from understudy.result import Record, Result, load
-from understudy.settings import Settings
+from understudy.settings import BATCH, Settings
 from understudy.training import Schedule, steps
 from understudy.truth import Truth
 from understudy.warm import WarmRun
@@ -159,7 +159,7 @@ class Refresh:
             self.past.result.settings["target"] is not None or self.past.result.settings["until_flat"]
         ):  # they decided when it stopped, and so its network
             held_out = held_out[0][:0], held_out[1][:0]
-        rounds = 1 + (self.budget - len(again.places)) // self.settings.batch
+        rounds = 1 + (self.budget - len(again.places)) // self.settings.n
         return WarmRun(
             original=self.original,
             space=self.past.result.space,
@@ -189,13 +189,13 @@ def _settings(past: Past, budget: int, given: Mapping[str, Any]) -> Settings:
         last,
         method="sequential",
         draw=None if single else last.draw,
-        batch=max(1, (Settings.batch if single else last.batch) // 2),
+        batch=max(1, (BATCH if single else last.n) // 2),
         iterations=None,
         target=None,
         schedule=steps(STEPS),
     )
     chosen = replace(usual, **{name: value for name, value in given.items() if value is not None})
-    return replace(chosen, budget=max(budget, chosen.batch)).checked()
+    return replace(chosen, budget=max(budget, chosen.batch or 1)).checked()
 
 
 def _whole(past: Past) -> int:

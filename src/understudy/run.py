@@ -188,8 +188,8 @@ class Run:
         memory: Memory = Automatic() if weight == "automatic" else Fixed(weight if isinstance(weight, float) else 0.0)
         train = replace(train, ending=settings.ending)
         if settings.penalty == FUNCTION and weight not in ("none", 0.0):
-            memory = OnceDropped(memory.initial, settings.batch)
-            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room + pool(settings.batch))
+            memory = OnceDropped(memory.initial, settings.n)
+            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room + pool(settings.n))
         select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
         return {"select": select, "memory": memory, "train": self._remembered(train)}
 
@@ -205,7 +205,7 @@ class Run:
 
     def _first(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows and answers that the loop begins with."""
-        return together(self.queries.fresh("training", self.settings.batch, self._stream(_DRAW)))
+        return together(self.queries.fresh("training", self.settings.n, self._stream(_DRAW)))
 
     def _drawn(self, t: int, theta: np.ndarray) -> Samples:
         """The points of iteration t; asked about once, however often the loop comes by."""
@@ -219,7 +219,7 @@ class Run:
 
     def _answered(self, t: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The encoded rows of iteration t with their answers."""
-        n, draw = self.settings.batch, self.settings.draw or "random"
+        n, draw = self.settings.n, self.settings.draw or "random"
         if draw == "random" or self.original.stored is not None:
             chunks = self.queries.fresh("training", n, self._stream(_DRAW, t))
             return together((self.view(rows), found) for rows, found in chunks)
@@ -237,7 +237,7 @@ class Run:
 
     def _latest_paid(self) -> Samples:
         """The latest answers with their encoded rows, as many as a policy looks back on."""
-        X, answers = together(iter(self.paid[-ceil(LATEST / self.settings.batch) :]))
+        X, answers = together(iter(self.paid[-ceil(LATEST / self.settings.n) :]))
         return Samples(X, self.labels.encode(answers))
 
     def _candidates(self, t: int) -> tuple[np.ndarray, np.ndarray]:
@@ -246,7 +246,7 @@ class Run:
         Those of an iteration are drawn once: where it asks, and where it remembers what it answered before.
         """
         if self.candidates is None or self.candidates[0] != t:
-            rows = self.space.sample(pool(self.settings.batch), self._stream(_CANDIDATES, t))
+            rows = self.space.sample(pool(self.settings.n), self._stream(_CANDIDATES, t))
             self.candidates = t, rows, self.view(rows)
         return self.candidates[1:]
 

@@ -38,7 +38,7 @@ class WarmRun(Run):
     def __post_init__(self) -> None:
         super().__post_init__()
         rounds = (self.settings.iterations or 1) - 1
-        self.queries.limits["training"] = len(self.check.places) + rounds * self.settings.batch
+        self.queries.limits["training"] = len(self.check.places) + rounds * self.settings.n
         self.old = self.view(self.learned[0])
 
     def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:

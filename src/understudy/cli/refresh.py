@@ -60,7 +60,7 @@ def command(
     )
     try:
         with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-            result = follow("refresh", plan.steps(), 1 + plan.budget // settings.batch)
+            result = follow("refresh", plan.steps(), 1 + plan.budget // settings.n)
     except OriginalError as error:
         if not (plan.out / "ledger.sqlite").is_file():
             raise
