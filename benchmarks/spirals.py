@@ -20,6 +20,7 @@ from typing import Any
 PAPER: dict[str, Any] = {"preset": "paper"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
+    "fast": {"preset": "fast"},
     "random draws": {"draw": "random"},
     "keep all": {"max_kept": 3000},
     "keep 300": {"max_kept": 300},
@@ -28,7 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bounded": {"penalty": "bounded"},
     "norm": {"penalty": "norm"},
     "no decay": {"decay": 0.0},
-    "decay 0.2": {"decay": 0.2},
+    "decay 0.1": {"decay": 0.1},
     "steps 400": {"schedule": "steps"},
     "pure": {"method": "pure"},
     "one-shot": {"method": "one-shot"},

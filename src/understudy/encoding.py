@@ -82,10 +82,11 @@ class Encoding:
         for j, k in self.levels:
             inputs[:, at : at + k] = rows[:, [j]] == np.arange(k)
             at += k
+        everyone = np.arange(len(rows))
         for j, values in self.values:
-            nearest = np.abs(rows[:, [j]] - values).argmin(axis=1)
-            nearest[np.isnan(rows[:, j])] = -1
-            inputs[:, at : at + len(values)] = nearest[:, None] == np.arange(len(values))
+            found = rows[:, j].copy()  # in one piece, and a line for each value: argmin is slow along short lines
+            nearest = np.abs(found - values[:, None]).argmin(axis=0)
+            inputs[everyone, at + nearest] = ~np.isnan(found)
             at += len(values)
         inputs[:, at:] = np.isnan(rows[:, self.gaps])
         return inputs
