@@ -88,6 +88,8 @@ def test_the_fast_preset_spends_the_budget_in_five_parts_and_drops_nothing():
     result = us.copy_classifier(disc, PLANE, budget=1003, preset="fast", certificate_n=0)
     assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in range(200, 1001, 200)]
     assert result.settings["schedule"]["steps"] == 600
+    large = us.copy_classifier(disc, PLANE, budget=8000, preset="fast", schedule=1, certificate_n=0)
+    assert large.kept == 8000
     few = us.Settings(budget=3, preset="fast").checked()
     assert (few.batch, few.iterations) == (1, 3)
     usual = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)

@@ -74,9 +74,9 @@ def copy_classifier(
         before, on the certificate's rows; its bound allows for that.
     certificate_n : queries on top of the budget, for rows that training never sees; 0 for no certificate.
     confidence : the certificate's.
-    preset : "default"; "fast", for a copy in a fraction of the time that is a little less faithful; or "paper", for the
-        setting of the paper's experiments: what parameters are where they are not given, and the loss, batches and step
-        size of training.
+    preset : "default"; "fast", for a network in a fraction of the time that is a little less faithful; or "paper", for
+        the setting of the paper's experiments: what parameters are where they are not given, and the loss, batches and
+        step size of training.
     delta : points with uncertainty below this are dropped in every round ("sequential" only); 0, and so none but those
         that `max_kept` leaves no room for, by default.
     max_kept : the most points kept in any round ("sequential" only). If not given, 5000 until the last tenth of the

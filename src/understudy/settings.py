@@ -85,7 +85,16 @@ _DEFAULT = Preset(
 PRESETS = {
     "default": _DEFAULT,
     # An eighth of the steps, and so few iterations that what else they cost hardly counts; no point is dropped.
-    "fast": replace(_DEFAULT, parts=5, keep=1.0, ending=0.0, schedule=steps(600), alone=steps(3000), run_steps=3000),
+    "fast": replace(
+        _DEFAULT,
+        parts=5,
+        keep=1.0,
+        room=UNLIMITED,
+        ending=0.0,
+        schedule=steps(600),
+        alone=steps(3000),
+        run_steps=3000,
+    ),
     # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
     "paper": Preset(
         parts=None,
