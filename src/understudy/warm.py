@@ -23,6 +23,9 @@ from understudy.selection import keep_all
 from understudy.sequential import Step
 from understudy.training import Trained, Trainer
 
+# A network that knows most of it already is taught in shorter steps.
+SHORTER = 0.4
+
 
 @dataclass(kw_only=True)
 class WarmRun(Run):
@@ -75,7 +78,8 @@ class WarmRun(Run):
 
     def _trainer(self) -> Trainer:
         room = len(self.old) + 2 * self.queries.limits["training"]
-        return replace(self.settings.trainer(self.network), room=room)
+        usual = self.settings.trainer(self.network)
+        return replace(usual, rate=SHORTER * usual.rate, room=room)
 
     def _still_right(self, S: Samples, t: int) -> Samples:
         """The earlier answers that a scout, trained on today's, takes for the likeliest."""
