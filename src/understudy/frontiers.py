@@ -45,7 +45,9 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
 
     named = [checks.choice("families", family, FAMILIES) for family in families or FAMILIES]
     parts = _Parts.of(as_path(directory))
-    result, made = parts.result, list(parts.made(named))
+    # By what they take, not by what they were held to: a tree without a limit may be smaller than one with a high one.
+    made = sorted(parts.made(named), key=lambda pair: (named.index(pair[1].family), pair[1].size))
+    result = parts.result
     # Every one was chosen by these rows from several, and all of them are shown.
     n, among = len(parts.held_out), sum(outcomes([one.family]) for _, one in made)
     corrected = 1 - (1 - parts.settings.confidence) / among
