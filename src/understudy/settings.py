@@ -64,7 +64,7 @@ class Preset:
 
     def decay(self, inputs: int) -> float:
         """How much weights shrink: more in a network with more inputs, which has more of them to bend to a point."""
-        return 0.0 if self.training["loss"] == "rho" else min(0.01 * inputs, 0.1)
+        return 0.0 if self.training["loss"] == "rho" else min(0.02 * inputs, 0.2)
 
 
 # Measured on half of the paper's problems: docs/choices.md has what each part brings.
@@ -80,7 +80,7 @@ _DEFAULT = Preset(
     schedule=steps(800),
     alone=steps(20_000),
     run_steps=24_000,
-    training={"loss": "cross-entropy", "batch": 32, "balanced": False, "rate": 1e-2},
+    training={"loss": "cross-entropy", "batch": 32, "balanced": False, "rate": 8e-3},
 )
 PRESETS = {
     "default": _DEFAULT,

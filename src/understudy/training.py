@@ -26,7 +26,7 @@ BLOCK = 64
 # Places by which groups of rows are drawn, for every class.
 SLOTS = 32
 # How much shorter steps are in the last rounds.
-GENTLE = 50
+GENTLE = 40
 # Weight matrices up to this size are multiplied inside the fused loop, without calling a matrix kernel.
 SMALL_PRODUCT = 32
 
