@@ -6,11 +6,20 @@ from itertools import islice
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted
 
 import understudy as us
 from conftest import disc
+from understudy.classifier import CopyClassifier
 from understudy.errors import (
     DirectoryError,
     OriginalError,
@@ -87,7 +96,7 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
 def test_the_fast_preset_spends_the_budget_in_five_parts_and_drops_nothing():
     result = us.copy_classifier(disc, PLANE, budget=1003, preset="fast", certificate_n=0)
     assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in range(200, 1001, 200)]
-    assert result.settings["schedule"]["steps"] == 600
+    assert [result.settings["schedule"][key] for key in ("steps", "last")] == [160, 960]
     large = us.copy_classifier(disc, PLANE, budget=8000, preset="fast", schedule=1, certificate_n=0)
     assert large.kept == 8000
     few = us.Settings(budget=3, preset="fast").checked()
@@ -486,3 +495,22 @@ def test_many_features_and_classes_in_one_shot():
     assert result.kept == 5000
     assert result.copy.predict(np.zeros((1, 200))).dtype.kind == "i"
     assert result.peak_mb > 50
+
+
+def test_to_scikit_learn_a_copy_is_a_fitted_classifier(rng):
+    copy = us.copy_classifier(disc, PLANE, budget=300, preset="fast", certificate_n=0).copy
+    rows = rng.normal(size=(200, 2))
+    answers = disc(rows)
+    assert is_classifier(copy)
+    check_is_fitted(copy)
+    assert clone(copy) is copy
+    assert copy.score(rows, answers) == accuracy_score(answers, copy.predict(rows)) > 0.9
+    weights = np.arange(200)
+    assert copy.score(rows, answers, weights) == accuracy_score(answers, copy.predict(rows), sample_weight=weights)
+    assert cross_val_score(copy, rows, answers, cv=3).mean() == pytest.approx(copy.score(rows, answers), abs=0.01)
+    assert permutation_importance(copy, rows, answers, n_repeats=2).importances_mean.shape == (2,)
+    surer = CalibratedClassifierCV(FrozenEstimator(copy)).fit(rows, answers)
+    assert surer.predict_proba(rows).shape == (200, 2)
+    assert Pipeline([("as it is", "passthrough"), ("copy", copy)]).predict(rows).tolist() == copy.predict(rows).tolist()
+    assert CopyClassifier(**copy.get_params()).predict(rows).tolist() == copy.predict(rows).tolist()
+    assert repr(copy) == "CopyClassifier(mlp of 2 columns, answers False, True)"

@@ -113,7 +113,7 @@ def test_originals_made_of_trees_are_copied_by_trees_and_smooth_ones_by_relay():
     found = {one["teacher"]: one["fidelity"] for one in smooth.tried}
     relayed, direct = max(found.values()), found[NOBODY]
     assert relayed > direct + 0.01
-    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
+    forest = RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y)
     kinds = us.copy_classifier(forest, space, to="auto", budget=1000, repeat=0)
     best = max(kinds.tried, key=lambda one: one["fidelity"])
     assert best["family"] in ("boosting", "tree", "forest")

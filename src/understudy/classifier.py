@@ -1,4 +1,8 @@
-"""The finished copy: a fitted scikit-learn classifier that takes raw rows and answers the original's labels."""
+"""The finished copy: a classifier that takes raw rows and answers the original's labels.
+
+It is a fitted scikit-learn classifier to whoever treats it as one, but does not inherit from that library: importing it
+takes longer than making a copy does, and who loads a network to predict with has no need of it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,13 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from understudy.encoding import Encoding
 from understudy.hypothesis import Model
 from understudy.space import Space
 
 
-class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CopyClassifier:
     """A fitted model, the labels it answers, and the space that says how raw columns are read and encoded.
 
     Where columns were kept from the copy, the space has none of them. A data frame may hold them or not; an array is
@@ -32,8 +35,29 @@ class CopyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Do nothing: a copy comes fitted, and meta-estimators may call this."""
         return self
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """How often the copy says the same as y."""
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What it was made of."""
+        return {"model": self.model, "classes": self.classes, "space": self.space, "excluded": self.excluded}
+
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # nothing that a fit would change
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator, ClassifierMixin
+
+        return type("Copy", (ClassifierMixin, BaseEstimator), {})().__sklearn_tags__()
+
+    def __repr__(self) -> str:
+        labels = ", ".join(repr(label) for label in self.classes[:4].tolist())
+        more = f" and {len(self.classes) - 4} more" if len(self.classes) > 4 else ""
+        return f"CopyClassifier({self.model.kind} of {self.space.d} columns, answers {labels}{more})"
 
     @property
     def classes_(self) -> np.ndarray:

@@ -79,11 +79,6 @@ class Scene:
 Policy = Callable[[Scene, int], np.ndarray]
 
 
-def pool(n: int) -> int:
-    """How many candidates are drawn for a batch of n: many for a small batch, a few for each row of a large one."""
-    return max(4 * n, min(40 * n, 8000))
-
-
 def random(scene: Scene, n: int) -> np.ndarray:
     """Rows as the space gives them."""
     return scene.rows[:n]

@@ -18,7 +18,7 @@ from understudy.certificate import Certificate, HeldOut
 from understudy.classifier import CopyClassifier
 from understudy.diagnosis import diagnosed, flattened, training_error
 from understudy.disagreement import explained
-from understudy.drawing import FIRST, LATER, LATEST, POLICIES, Policy, Scene, Seen, pool
+from understudy.drawing import FIRST, LATER, LATEST, POLICIES, Policy, Scene, Seen
 from understudy.encoding import View
 from understudy.errors import SettingError, UnderstudyWarning
 from understudy.hypothesis import Model
@@ -189,7 +189,7 @@ class Run:
         train = replace(train, ending=settings.ending)
         if settings.penalty == FUNCTION and weight not in ("none", 0.0):
             memory = OnceDropped(memory.initial, settings.n)
-            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room + pool(settings.n))
+            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room + settings.candidates)
         select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
         return {"select": select, "memory": memory, "train": self._remembered(train)}
 
@@ -246,7 +246,7 @@ class Run:
         Those of an iteration are drawn once: where it asks, and where it remembers what it answered before.
         """
         if self.candidates is None or self.candidates[0] != t:
-            rows = self.space.sample(pool(self.settings.n), self._stream(_CANDIDATES, t))
+            rows = self.space.sample(self.settings.candidates, self._stream(_CANDIDATES, t))
             self.candidates = t, rows, self.view(rows)
         return self.candidates[1:]
 

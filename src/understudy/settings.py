@@ -39,6 +39,8 @@ class Preset:
     """Points that are kept whatever their uncertainty."""
     room: int
     """The most points kept before the end."""
+    candidates: int
+    """The most rows that the next queries are chosen among, unless these are many themselves."""
     ending: float
     """The share of iterations, the last ones, in which the sample set shrinks to what is kept at the end."""
     penalty: str
@@ -48,6 +50,8 @@ class Preset:
     """Of an iteration that is the only one."""
     run_steps: int
     """Steps of all iterations together: where they are few, each takes more than its schedule says."""
+    compiled: bool
+    """Whether training is compiled, also where it can do without."""
     training: dict[str, Any]
     """The loss, the size and kind of batches, and the step size, as `Trainer` takes them."""
 
@@ -75,25 +79,31 @@ _DEFAULT = Preset(
     keep=0.15,
     free=400,
     room=5000,
+    candidates=8000,
     ending=0.1,
     penalty=FUNCTION,
     schedule=steps(800),
     alone=steps(20_000),
     run_steps=24_000,
+    compiled=True,
     training={"loss": "cross-entropy", "batch": 32, "balanced": False, "rate": 8e-3},
 )
 PRESETS = {
     "default": _DEFAULT,
-    # An eighth of the steps, and so few iterations that what else they cost hardly counts; no point is dropped.
+    # A fifteenth of the steps, most of them when all answers are there, and so few iterations that what else they cost
+    # hardly counts; no point is dropped, and nothing compiled.
     "fast": replace(
         _DEFAULT,
         parts=5,
         keep=1.0,
         room=UNLIMITED,
+        candidates=4000,
         ending=0.0,
-        schedule=steps(600),
-        alone=steps(3000),
-        run_steps=3000,
+        schedule=steps(160, last=960),
+        alone=steps(1600),
+        run_steps=0,
+        compiled=False,
+        training={**_DEFAULT.training, "batch": 64, "rate": 2e-2},
     ),
     # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
     "paper": Preset(
@@ -103,11 +113,13 @@ PRESETS = {
         keep=1.0,
         free=0,
         room=UNLIMITED,
+        candidates=8000,
         ending=0.0,
         penalty="bounded",
         schedule=plain(1000),
         alone=plain(1000),
         run_steps=0,
+        compiled=True,
         training={"loss": "rho", "batch": 32, "balanced": True, "rate": 5e-4},
     ),
 }
@@ -304,6 +316,11 @@ class Settings:
         return min(self.room, max(self.n, preset.free, round(preset.keep * self.queries)))
 
     @property
+    def candidates(self) -> int:
+        """Among how many rows checked settings choose: many for a small batch, a few for each row of a large one."""
+        return max(4 * self.n, min(40 * self.n, PRESETS[self.preset].candidates))
+
+    @property
     def free(self) -> int:
         """How many points checked settings keep whatever their uncertainty."""
         return min(self.room, PRESETS[self.preset].free)
@@ -327,6 +344,8 @@ class Settings:
             penalty=PENALTIES.get(self.penalty or ""),
             decay=preset.decay(network.d) if self.decay is None else self.decay,
             seed=self.seed,
+            last=(self.iterations or 0) - 1,
+            compiled=preset.compiled,
             **preset.training,
         )
 
@@ -380,4 +399,5 @@ def _schedule(schedule: Any) -> Schedule:
         checks.count("schedule.look_every", schedule.look_every, 1, 2**30),
         bool(schedule.anneal),
         checks.count("schedule.steps", schedule.steps, 0, 2**30),
+        checks.count("schedule.last", schedule.last, 0, 2**30),
     )

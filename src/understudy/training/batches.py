@@ -1,0 +1,53 @@
+"""Which rows a step of training looks at."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Steps per draw of random numbers: one draw for many steps costs next to nothing beside the steps.
+BLOCK = 64
+
+
+class Groups(NamedTuple):
+    """Where each group of rows starts, and how many rows it has: the first n of these are drawn equally often."""
+
+    starts: Any
+    counts: Any
+    n: Any
+
+    @classmethod
+    def of(cls, counts: np.ndarray, size: int) -> Groups:
+        """The classes that have points, in a sample set that is sorted by class, padded to `size`."""
+        present = counts > 0
+        pad = (0, size - int(present.sum()))
+        return cls(
+            np.pad((np.cumsum(counts) - counts)[present], pad).astype(np.int32),
+            np.pad(counts[present], pad, constant_values=1).astype(np.uint32),
+            np.uint32(present.sum()),
+        )
+
+    def before(self, start: int, count: int, weight: float) -> Groups:
+        """These, and one more from `start` on, which is drawn `weight` times as often as all of them together.
+
+        Each takes as many of the places as its weight says, in whole numbers.
+        """
+        size = len(self.starts)
+        old = np.arange(max(int(self.n), round(size / (1 + weight)))) % int(self.n)
+        new = size - len(old)
+        return Groups(
+            np.concatenate([self.starts[old], np.full(new, start, np.int32)]),
+            np.concatenate([self.counts[old], np.full(new, count, np.uint32)]),
+            np.uint32(size),
+        )
+
+
+def draw_rows(bits: Any, groups: Groups) -> Any:
+    """Row numbers for batches: a group, each equally likely, then a row of that group, each equally likely.
+
+    `bits` are random numbers below 2**32, in NumPy or JAX: an array for the groups, and one for the rows.
+    """
+    group, row = bits
+    group = (group % groups.n).astype(np.int32)
+    return groups.starts[group] + (row % groups.counts[group]).astype(np.int32)

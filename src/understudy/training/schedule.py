@@ -1,0 +1,79 @@
+"""How long a round of training takes, and how far its steps go."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+# How much of its moments Adam keeps from one step to the next.
+FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.999
+
+
+class Schedule(NamedTuple):
+    """How long a round trains: Algorithm 3 with early stopping as its capacity control.
+
+    Stage k trains until the risk falls below its bound eps_k, or its capacity Omega_k (in epochs) is used up. Then the
+    bound halves towards `epsilon`, the capacity doubles, and a new stage starts from where the last one ended. A round
+    ends when the risk is below `epsilon`, or after `epochs` in all. With `anneal`, the step size falls to zero over
+    those epochs, by a cosine; else it is constant. An epoch is a pass over the sample set, unless `steps` says how many
+    steps it has, and `last` how many in the last round of a run.
+    """
+
+    epochs: int
+    epsilon: float = -1.0
+    bound: float = -1.0
+    capacity: int = 2**30
+    look_every: int = 2**30
+    anneal: bool = False
+    steps: int = 0
+    last: int = 0
+
+    @property
+    def stops(self) -> bool:
+        """Whether the risk has a say in when stages and rounds end."""
+        return self != Schedule(self.epochs, anneal=self.anneal, steps=self.steps, last=self.last)
+
+    def of_round(self, last: bool) -> Schedule:
+        """That of a round, which may be the last."""
+        return self._replace(steps=self.last) if last and self.last else self
+
+    def in_all(self, n: int, batch: int) -> int:
+        """The steps of a round with n points that runs all of its epochs."""
+        return self.epochs * (self.steps or -(-n // batch))
+
+
+def plain(epochs: int = 1000) -> Schedule:
+    """The setting of the paper's experiments: a fixed number of epochs, whatever the risk."""
+    return Schedule(epochs)
+
+
+def annealed(epochs: int = 1000) -> Schedule:
+    """A fixed number of epochs, with a step size that falls to zero over them.
+
+    A constant step leaves each round wherever its last noisy step landed; docs/choices.md has what that costs.
+    """
+    return Schedule(epochs, anneal=True)
+
+
+def steps(n: int, last: int = 0) -> Schedule:
+    """A fixed number of steps, whatever the number of points: a round costs the same early and late in a run.
+
+    The last round of a run may have a number of its own: those before only have to know where to ask.
+    """
+    return Schedule(1, anneal=True, steps=n, last=last)
+
+
+def staged(
+    epsilon: float = 1e-6, *, epochs: int = 1000, bound: float = 0.25, capacity: int = 64, look_every: int = 8
+) -> Schedule:
+    """Algorithm 3: bounds that halve from `bound` to `epsilon`, capacities that double from `capacity` epochs."""
+    return Schedule(epochs, epsilon, bound, capacity, look_every)
+
+
+PLAIN = plain()
+
+
+def step_sizes(rate: Any, k: Any, progress: Any, anneal: Any) -> Any:
+    """Adam's corrected sizes of the k-th steps of a stage, after these shares of the round; NumPy or JAX arrays."""
+    xp = k.__array_namespace__()
+    annealed = 1 - anneal * (0.5 - 0.5 * xp.cos(xp.pi * progress))
+    return annealed * rate * xp.sqrt(1 - SECOND_MOMENT**k) / (1 - FIRST_MOMENT**k)
