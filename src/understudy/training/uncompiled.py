@@ -24,27 +24,29 @@ def train(
     gradient = Gradient(network, theta, batch)
     # Without the factors of the moments' definitions: the step size has them, and the mean over the batch.
     first, second = np.zeros_like(theta), np.zeros_like(theta)
-    scale = (1 - FIRST_MOMENT) / np.sqrt(1 - SECOND_MOMENT)
-    least = epsilon * batch / np.sqrt(1 - SECOND_MOMENT)
+    scale, least = (1 - FIRST_MOMENT) / np.sqrt(1 - SECOND_MOMENT), epsilon * batch / np.sqrt(1 - SECOND_MOMENT)
+    # Arrays, not numbers, which every operation would have to make arrays of.
+    keep_first, keep_second, least = (np.array(value, np.float32) for value in (FIRST_MOMENT, SECOND_MOMENT, least))
     g, step = gradient.g, np.empty_like(theta)
     X = np.concatenate([points.X, np.ones((len(points), 1), np.float32)], axis=1)
     with np.errstate(all="ignore"):  # steps that are too long end in a risk that is no number, which the caller sees
         for done in range(0, steps, BLOCK):
             i = np.arange(done, min(done + BLOCK, steps))
-            batches = draw_rows(rng.integers(2**32, size=(2, len(i), batch), dtype=np.uint32), groups)
-            sizes = step_sizes(rate, i + 1.0, i / steps, float(anneal))
-            for rows, far, shrunk in zip(batches, (scale * sizes).tolist(), (1 - decay * sizes).tolist(), strict=True):
+            batches = draw_rows(rng.integers(2**32, size=(2, len(i), batch), dtype=np.uint32), groups).astype(np.intp)
+            sizes = step_sizes(rate, i[:, None] + 1.0, i[:, None] / steps, float(anneal))
+            far, shrunk = ((scale * sizes).astype(np.float32), (1 - decay * sizes).astype(np.float32))
+            for rows, length, share in zip(batches, far, shrunk, strict=True):
                 gradient(X, points.y, rows)
-                np.multiply(first, FIRST_MOMENT, out=first)
+                np.multiply(first, keep_first, out=first)
                 np.add(first, g, out=first)
                 np.square(g, out=g)
-                np.multiply(second, SECOND_MOMENT, out=second)
+                np.multiply(second, keep_second, out=second)
                 np.add(second, g, out=second)
                 np.sqrt(second, out=step)
                 np.add(step, least, out=step)
                 np.divide(first, step, out=step)
-                np.multiply(step, far, out=step)
-                np.multiply(theta, shrunk, out=theta)
+                np.multiply(step, length, out=step)
+                np.multiply(theta, share, out=theta)
                 np.subtract(theta, step, out=theta)
     return theta
 
@@ -52,50 +54,54 @@ def train(
 class Gradient:
     """The gradient of the cross-entropy, summed over a batch, with respect to a theta that may change in between.
 
-    It is in `g` until the next call.
+    It is in `g` until the next call. A column is a row of the batch, so that whatever is done to the values of a layer
+    is done to memory without gaps.
     """
 
     def __init__(self, network: MLP, theta: np.ndarray, batch: int) -> None:
         self.g = np.empty_like(theta)
         weights, slopes = _matrices(network, theta), _matrices(network, self.g)
-        # A column more than the layer has inputs, which stays 1: its weights are the biases.
-        inputs = [np.ones((batch, len(w)), np.float32) for w in weights]
-        outputs = [np.empty((batch, w.shape[1]), np.float32) for w in weights]
+        self._rows, self._codes = np.empty((batch, network.d + 1), np.float32), np.empty(batch, np.int32)
+        # One row more than the layer before has outputs, which stays 1: its weights are the biases.
+        inputs = [self._rows.T, *(np.ones((len(w), batch), np.float32) for w in weights[1:])]
+        outputs = [np.empty((w.shape[1], batch), np.float32) for w in weights]
         layers = list(zip(inputs, weights, outputs, slopes, strict=True))
-        self._up = [(x, w, z, above[:, :-1]) for (x, w, z, _), above in zip(layers, inputs[1:], strict=False)]
-        self._top = inputs[-1], weights[-1], outputs[-1]
+        self._up = [
+            (w.T, x, z, np.zeros_like(z), above[:-1])
+            for (x, w, z, _), above in zip(layers[:-1], inputs[1:], strict=True)
+        ]
+        self._top = weights[-1].T, inputs[-1], outputs[-1]
         self._down = [
-            (x.T, z, slope, w[:-1].T, x[:, :-1], np.empty((batch, len(w) - 1), bool), below)
-            for below, (x, w, z, slope) in zip(outputs, layers[1:], strict=False)
+            (x, z, z.T, slope, w[:-1], x[:-1], np.empty((len(w) - 1, batch), bool), below)
+            for (x, w, z, slope), below in zip(layers[1:], outputs[:-1], strict=True)
         ][::-1]
-        self._bottom = inputs[0].T, outputs[0], slopes[0]
-        self._x, self._codes = inputs[0], np.empty(batch, np.int32)
+        self._bottom = inputs[0], outputs[0].T, slopes[0]
         self._one_hot, self._wanted = np.eye(network.n_c, dtype=np.float32), np.empty_like(outputs[-1])
-        self._of_row = np.empty((batch, 1), np.float32)
+        self._sums, self._zero = np.empty((1, batch), np.float32), np.zeros((), np.float32)
 
     def __call__(self, X: np.ndarray, y: np.ndarray, rows: np.ndarray) -> None:
         """Of these rows of X, which has a column of ones behind the others, and y."""
-        X.take(rows, axis=0, out=self._x, mode="clip")
+        X.take(rows, axis=0, out=self._rows, mode="clip")
         y.take(rows, out=self._codes, mode="clip")
-        self._one_hot.take(self._codes, axis=0, out=self._wanted, mode="clip")
-        for x, w, z, above in self._up:
-            np.dot(x, w, out=z)
-            np.maximum(z, 0.0, out=above)
-        x, w, p = self._top
-        np.dot(x, w, out=p)
-        np.maximum.reduce(p, axis=1, out=self._of_row, keepdims=True)
-        np.subtract(p, self._of_row, out=p)
+        self._one_hot.take(self._codes, axis=1, out=self._wanted, mode="clip")
+        for w, x, z, nothing, above in self._up:
+            np.dot(w, x, out=z)
+            np.maximum(z, nothing, out=above)
+        w, x, p = self._top
+        np.dot(w, x, out=p)
+        np.maximum.reduce(p, axis=0, out=self._sums, keepdims=True)
+        np.subtract(p, self._sums, out=p)
         np.exp(p, out=p)
-        np.add.reduce(p, axis=1, out=self._of_row, keepdims=True)
-        np.divide(p, self._of_row, out=p)
+        np.add.reduce(p, axis=0, out=self._sums, keepdims=True)
+        np.divide(p, self._sums, out=p)
         np.subtract(p, self._wanted, out=p)
-        for transposed, z, slope, back, x, active, below in self._down:
-            np.dot(transposed, z, out=slope)
-            np.dot(z, back, out=below)
-            np.greater(x, 0.0, out=active)
+        for x, z, turned, slope, w, reached, active, below in self._down:
+            np.dot(x, turned, out=slope)
+            np.dot(w, z, out=below)
+            np.greater(reached, self._zero, out=active)
             np.multiply(below, active, out=below)
-        transposed, z, slope = self._bottom
-        np.dot(transposed, z, out=slope)
+        x, turned, slope = self._bottom
+        np.dot(x, turned, out=slope)
 
 
 def _matrices(network: MLP, flat: np.ndarray) -> list[np.ndarray]:
