@@ -7,6 +7,7 @@ import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,7 @@ def _load_arrays(data: bytes) -> dict[str, np.ndarray]:
         raise ValueError(str(error)) from error
 
 
+@cache
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
