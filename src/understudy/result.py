@@ -85,6 +85,13 @@ class Repeats:
             raise TargetError("target", f"at most {most:.4f}, with {confidence:.0%} confidence", target, hint)
 
 
+@cache
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"python": platform.python_version(), **{name: version(name) for name in ("jax", "numpy", "scikit-learn")}}
+
+
 @dataclass(frozen=True)
 class Result:
     """What a run produced: the copy, its certificate, its history, and what it cost."""
@@ -230,10 +237,3 @@ def _load_arrays(data: bytes) -> dict[str, np.ndarray]:
         return load(data)
     except SafetensorError as error:
         raise ValueError(str(error)) from error
-
-
-@cache
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {"python": platform.python_version(), **{name: version(name) for name in ("jax", "numpy", "scikit-learn")}}
