@@ -24,7 +24,7 @@ from understudy.sequential import Step
 from understudy.training import Trained, Trainer
 
 # A network that knows most of it already is taught in shorter steps.
-SHORTER = 0.5
+SHORTER = 0.25
 
 
 @dataclass(kw_only=True)
