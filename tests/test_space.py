@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest, spearmanr
 
+from understudy.columns import Number
 from understudy.errors import SpaceError, UnderstudyWarning
 from understudy.space import Space, open_space
 
@@ -339,3 +340,15 @@ def test_rows_that_do_not_fit_their_columns(change, message):
         space.read(frame.drop(columns="grade"), "here")
     with pytest.warns(UnderstudyWarning, match="column grade has 3 rows with levels that its space does not have"):
         space.read(frame.assign(grade="Z"), "here")
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=300),
+    st.lists(st.floats(0, 1), min_size=1, max_size=50),
+)
+def test_between_quantiles_values_are_those_of_interpolation(quantiles, u):
+    quantiles = sorted(quantiles)
+    starts = np.linspace(0, 1, len(quantiles))
+    u = np.concatenate([u, starts, np.nextafter(starts, 0), np.minimum(np.nextafter(starts, 2), 1)])
+    found = Number(kind="float", name="x", quantiles=quantiles).at(u, u)
+    np.testing.assert_array_equal(found, np.interp(u, starts, quantiles))
