@@ -96,7 +96,7 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
 def test_the_fast_preset_spends_the_budget_in_five_parts_and_drops_nothing():
     result = us.copy_classifier(disc, PLANE, budget=1003, preset="fast", certificate_n=0)
     assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in range(200, 1001, 200)]
-    assert [result.settings["schedule"][key] for key in ("steps", "last")] == [120, 720]
+    assert [result.settings["schedule"][key] for key in ("steps", "last")] == [160, 960]
     large = us.copy_classifier(disc, PLANE, budget=8000, preset="fast", schedule=1, certificate_n=0)
     assert large.kept == 8000
     few = us.Settings(budget=3, preset="fast").checked()

@@ -90,7 +90,7 @@ _DEFAULT = Preset(
 )
 PRESETS = {
     "default": _DEFAULT,
-    # A twentieth of the steps, most of them when all answers are there, and so few iterations that what else they cost
+    # A fifteenth of the steps, most of them when all answers are there, and so few iterations that what else they cost
     # hardly counts; no point is dropped, and nothing compiled.
     "fast": replace(
         _DEFAULT,
@@ -99,8 +99,8 @@ PRESETS = {
         room=UNLIMITED,
         candidates=4000,
         ending=0.0,
-        schedule=steps(120, last=720),
-        alone=steps(1200),
+        schedule=steps(160, last=960),
+        alone=steps(1600),
         run_steps=0,
         compiled=False,
         training={**_DEFAULT.training, "batch": 64, "rate": 2e-2},
