@@ -8,7 +8,6 @@ import signal
 import stat
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import child_processes
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original import open_original
 
@@ -40,16 +40,12 @@ def program(tmp_path):
     return write
 
 
-def children():
-    return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
-
-
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
     """No process outlives its request, whatever happens, not even as a zombie."""
-    before = children()
+    before = child_processes()
     yield
-    assert children() <= before
+    assert child_processes() <= before
 
 
 # --- what is answered -------------------------------------------------------------------------------------------------

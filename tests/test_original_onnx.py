@@ -23,6 +23,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from conftest import child_processes
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original import open_original
 
@@ -89,8 +90,7 @@ FOREVER = np.array([[2**62]])
 
 def children():
     gc.collect()  # what only a caught error holds on to
-    found = [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    return [pid for pid in found if b"onnx_child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in child_processes() if b"onnx_child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def child():

@@ -197,7 +197,7 @@ def test_new_labels_widen_the_copy(tmp_path, rng):
 
     path = tmp_path / "run"
     us.copy_classifier(two, us.Space.normal(2), out=path, **{**SMALL, "certificate_n": 0})
-    result = us.refresh(path, three, check=50, budget=450, schedule=steps(60))
+    result = us.refresh(path, three, check=150, budget=450, schedule=steps(60))
     rows = us.Space.normal(2).sample(2000, rng)
     assert result.copy.classes_.tolist() == ["far", "in", "near"]
     assert (result.copy.predict(rows) == three(rows)).mean() > 0.85
