@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +65,8 @@ def copy_classifier(
     method : "sequential" (Algorithm 5), "pure" (Algorithm 1, keeps every point), "one-shot" or "online" single-pass.
     to : the family of the copy: "mlp", "linear", "tree", "forest", "boosting"; "auto", the most faithful of them on the
         certificate's rows, or the smallest that reaches the target; or an unfitted classifier of scikit-learn's.
-    batch : queries per iteration (the paper's n): 100, with the preset "fast" a fifth of the budget.
-    iterations : 30, with the preset "fast" 5, or as many as the budget pays for.
+    batch : queries per iteration (the paper's n): 100, with the preset "fast" a third of the budget.
+    iterations : 30, with the preset "fast" 3, or as many as the budget pays for.
     budget : the most training queries, in whole batches; batch * iterations if not given.
     target : stop as soon as the certificate's lower bound reaches this.
     until_flat : stop as soon as five iterations are on average less than 0.1 points of fidelity better than the five
@@ -189,6 +188,5 @@ def copy_steps(
 def describe(original: Original, space: Space, settings: Settings, test: int = 0) -> dict[str, Any]:
     """What makes a run this run and no other, as JSON values; a run's directory is recognised by it."""
     classes = None if original.declared is None else original.declared.classes.tolist()
-    digest = sha256(space.to_json().encode()).hexdigest()
     about = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
-    return {**settings.as_json(), **about, "space": digest, "test": test}
+    return {**settings.as_json(), **about, "space": space.digest, "test": test}

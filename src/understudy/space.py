@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
@@ -77,7 +78,7 @@ class Space(Part):
         return isinstance(other, Space) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        return hash(self.digest)
 
     # --- making one -------------------------------------------------------------------------------------------------
 
@@ -182,6 +183,11 @@ class Space(Part):
             raise SpaceError(str(path), "a file that can be written", str(error)) from error
 
     # --- using it ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the JSON form, by which spaces are told apart."""
+        return sha256(self.to_json().encode()).hexdigest()
 
     @property
     def d(self) -> int:
