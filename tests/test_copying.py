@@ -93,16 +93,16 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
     assert everything.kept == 2000
 
 
-def test_the_fast_preset_spends_the_budget_in_five_parts_and_drops_nothing():
-    result = us.copy_classifier(disc, PLANE, budget=1003, preset="fast", certificate_n=0)
-    assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in range(200, 1001, 200)]
-    assert [result.settings["schedule"][key] for key in ("steps", "last")] == [160, 960]
-    large = us.copy_classifier(disc, PLANE, budget=8000, preset="fast", schedule=1, certificate_n=0)
-    assert large.kept == 8000
+def test_the_fast_preset_spends_the_budget_in_three_parts_and_drops_nothing():
+    result = us.copy_classifier(disc, PLANE, budget=1001, preset="fast", certificate_n=0)
+    assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in (333, 666, 999)]
+    assert [result.settings["schedule"][key] for key in ("steps", "last", "anneal", "warm")] == [200, 700, 0.5, 80]
+    large = us.copy_classifier(disc, PLANE, budget=9000, preset="fast", schedule=1, certificate_n=0)
+    assert large.kept == 9000
     few = us.Settings(budget=3, preset="fast").checked()
     assert (few.batch, few.iterations) == (1, 3)
     usual = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)
-    assert (len(usual.history), usual.history[-1].queries) == (5, 3000)
+    assert (len(usual.history), usual.history[-1].queries) == (3, 3000)
     chosen = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, batch=50, budget=500, certificate_n=0)
     assert [record.queries for record in chosen.history] == list(range(50, 501, 50))
 
@@ -262,6 +262,7 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
         ({"delta": 10**400}, "delta: expected a number from 0 to below 1"),
         ({"layers": 5}, "layers: expected the sizes of the hidden layers, such as (64, 32, 10), found 5"),
         ({"layers": "abc"}, "layers: expected the sizes"),
+        ({"schedule": us.training.steps(50, anneal=1.5)}, "schedule.anneal: expected a share from 0 to 1, found 1.5"),
         ({"schedule": us.training.staged(look_every=0)}, "schedule.look_every: expected a whole number of at least 1"),
         ({"schedule": us.training.staged(capacity=0)}, "schedule.capacity: expected a whole number of at least 1"),
         ({"schedule": us.training.plain(-5)}, "schedule.epochs: expected a whole number of at least 1"),

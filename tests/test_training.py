@@ -15,9 +15,10 @@ from understudy.hypothesis.mlp import MLP, forward
 from understudy.memory import bounded, norm
 from understudy.samples import Samples
 from understudy.training import Trainer, annealed, plain, staged, steps
-from understudy.training.batches import Groups, draw_rows
+from understudy.training.batches import Groups, Shuffled, draw_rows
 from understudy.training.compiled import Kind, bucket, evaluate, gradient, program
-from understudy.training.uncompiled import Gradient
+from understudy.training.schedule import step_sizes
+from understudy.training.uncompiled import Gradient, with_ones
 from understudy.uncertainty import LOSSES, empirical_risk, rho
 
 
@@ -54,13 +55,14 @@ def test_the_gradient_in_numpy_is_the_compiled_one(rng, hidden, n_c):
     network = MLP(4, hidden, n_c)
     theta, X = network.initial(rng), rng.normal(size=(90, 4)).astype(np.float32)
     y, rows = rng.integers(n_c, size=90).astype(np.int32), rng.integers(90, size=32)
-    found = Gradient(network, theta, 32)
+    g = np.empty_like(theta)
+    found = Gradient(network, theta, g, 32)
     for _ in range(2):  # what is left of one call does not change the next
-        found(np.column_stack([X, np.ones(90, np.float32)]), y, rows)
+        found(with_ones(X[rows]), np.eye(n_c, dtype=np.float32)[y[rows]])
         kind = Kind(network, LOSSES["cross-entropy"], None, 32)
         compiled = gradient(kind, *map(jnp.asarray, (theta, theta, 0.0, X[rows], y[rows])))
-        np.testing.assert_allclose(found.g / 32, compiled, atol=1e-6, rtol=1e-4)
-        theta -= 0.1 * found.g / 32
+        np.testing.assert_allclose(g / 32, compiled, atol=1e-6, rtol=1e-4)
+        theta -= 0.1 * g / 32
         rows = rows[::-1]
 
 
@@ -91,9 +93,19 @@ def test_evaluation_ignores_the_padding(small):
     assert float(mean_rho) == pytest.approx(np.mean(values), rel=1e-5)
 
 
-def test_balanced_batches_draw_every_class_present_equally_often():
+def at_random(groups, n):
+    return np.asarray(draw_rows(jax.random.bits(jax.random.key(0), (2, n)), groups))
+
+
+def shuffled(groups, n):
+    rows = Shuffled(np.random.default_rng(0), groups)
+    return np.concatenate([rows.draw(n // 10) for _ in range(10)])
+
+
+@pytest.mark.parametrize("drawn", [at_random, shuffled])
+def test_balanced_batches_draw_every_class_present_equally_often(drawn):
     counts = np.array([1, 0, 300, 30])  # class 1 is absent
-    rows = np.asarray(draw_rows(jax.random.bits(jax.random.key(0), (2, 3000, 32)), Groups.of(counts, 4))).ravel()
+    rows = drawn(Groups.of(counts, 4), 96000)
     y = np.repeat(np.arange(4), counts)
     share = np.bincount(y[rows], minlength=4) / len(rows)
     np.testing.assert_allclose(share, [1 / 3, 0, 1 / 3, 1 / 3], atol=0.01)
@@ -102,16 +114,44 @@ def test_balanced_batches_draw_every_class_present_equally_often():
     assert rows.max() < len(y)
 
 
+@pytest.mark.parametrize("drawn", [at_random, shuffled])
 @pytest.mark.parametrize(("counts", "weight"), [([300], 3.0), ([300], 0.5), ([1, 0, 300, 30], 3.0), ([100, 200], 1e6)])
-def test_what_is_rehearsed_is_drawn_as_often_as_its_weight_says(counts, weight):
+def test_what_is_rehearsed_is_drawn_as_often_as_its_weight_says(counts, weight, drawn):
     counts = np.array(counts)
     groups = Groups.of(counts, 64).before(counts.sum(), 50, weight)
-    rows = np.asarray(draw_rows(jax.random.bits(jax.random.key(0), (2, 3000, 32)), groups)).ravel()
+    rows = drawn(groups, 96000)
     old, kinds = rows[rows < counts.sum()], (counts > 0).sum()
     assert len(old) / len(rows) == pytest.approx(max(1 / (1 + weight), kinds / 64), abs=0.01)
     share = np.bincount(np.repeat(np.arange(len(counts)), counts)[old], minlength=len(counts)) / len(old)
     np.testing.assert_allclose(share, (counts > 0) / kinds, atol=0.05)  # in whole places
     assert rows.max() == counts.sum() + 49
+
+
+@pytest.mark.parametrize("counts", [[7], [7, 0, 5]])
+def test_shuffled_rows_all_come_before_one_comes_again(counts):
+    counts = np.array(counts)
+    rows = Shuffled(np.random.default_rng(0), Groups.of(counts, 96))
+    drawn = np.concatenate([rows.draw(n) for n in (1, 16, 2, 40, 300)])
+    for first, count in zip((np.cumsum(counts) - counts)[counts > 0], counts[counts > 0], strict=True):
+        of_class = drawn[(drawn >= first) & (drawn < first + count)]
+        rounds = of_class[: len(of_class) // count * count].reshape(-1, count)
+        assert (np.sort(rounds) == np.arange(first, first + count)).all()
+        assert len(np.unique(rounds, axis=0)) > 1  # each time in another order
+
+
+def test_the_step_size_falls_over_the_share_of_a_round_that_is_annealed():
+    k = np.full(5, 1e6)  # so late that moments need no correction
+    progress = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    assert step_sizes(0.1, k, progress, plain()) == pytest.approx([0.1] * 5)
+    assert step_sizes(0.1, k, progress, steps(9, anneal=0.5)) == pytest.approx([0.1, 0.1, 0.1, 0.05, 0.0])
+    cosine = [0.05 + 0.05 * np.cos(np.pi * p) for p in progress]
+    assert step_sizes(0.1, k, progress, annealed()) == pytest.approx(cosine)
+
+
+def test_the_step_size_rises_while_it_warms_up():
+    k, none = np.array([1.0, 20, 40, 80]), np.zeros(4)
+    at_once, warm = (step_sizes(0.1, k, none, steps(9, warm=n)) for n in (0, 40))
+    assert warm / at_once == pytest.approx([1 / 40, 0.5, 1, 1])
 
 
 def test_the_last_rounds_take_short_steps(small):
@@ -269,7 +309,7 @@ def plainly(network, **settings):
     return Trainer(network, compiled=False, **{**usual, **settings})
 
 
-@pytest.mark.parametrize("schedule", [steps(150), plain(70), annealed(70)])
+@pytest.mark.parametrize("schedule", [steps(150), steps(150, anneal=0.3, warm=50), plain(70), annealed(70)])
 def test_steps_in_numpy_are_those_of_the_program(small, schedule):
     network, theta, S = small
     # One point, however often: all batches are alike, whoever draws them.

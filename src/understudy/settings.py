@@ -90,17 +90,17 @@ _DEFAULT = Preset(
 )
 PRESETS = {
     "default": _DEFAULT,
-    # A fifteenth of the steps, most of them when all answers are there, and so few iterations that what else they cost
-    # hardly counts; no point is dropped, and nothing compiled.
+    # Few steps, most of them when all answers are there, and so few iterations that what else they cost hardly counts;
+    # no point is dropped, and nothing compiled.
     "fast": replace(
         _DEFAULT,
-        parts=5,
+        parts=3,
         keep=1.0,
         room=UNLIMITED,
-        candidates=4000,
+        candidates=6000,
         ending=0.0,
-        schedule=steps(160, last=960),
-        alone=steps(1600),
+        schedule=steps(200, last=700, anneal=0.5, warm=80),
+        alone=steps(1100, anneal=0.5, warm=80),
         run_steps=0,
         compiled=False,
         training={**_DEFAULT.training, "batch": 64, "rate": 2e-2},
@@ -397,7 +397,8 @@ def _schedule(schedule: Any) -> Schedule:
         checks.number("schedule.bound", schedule.bound, "a number", *wide),
         checks.count("schedule.capacity", schedule.capacity, 1, 2**30),
         checks.count("schedule.look_every", schedule.look_every, 1, 2**30),
-        bool(schedule.anneal),
+        checks.number("schedule.anneal", schedule.anneal, "a share from 0 to 1", 0.0, 1.0 + 1e-9),
         checks.count("schedule.steps", schedule.steps, 0, 2**30),
         checks.count("schedule.last", schedule.last, 0, 2**30),
+        checks.count("schedule.warm", schedule.warm, 0, 2**30),
     )

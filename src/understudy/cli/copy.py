@@ -35,7 +35,7 @@ RESUMES = "what was answered is kept, and the same command goes on from there"
 @click.option("--method", type=click.Choice(METHODS), default=Settings.method, show_default=True)
 @click.option("--budget", type=int, help="The most training queries.  [default: 3000]")
 @click.option(
-    "--batch", type=int, help="Queries per iteration.  [default: 100, or a fifth of the budget with --preset fast]"
+    "--batch", type=int, help="Queries per iteration.  [default: 100, or a third of the budget with --preset fast]"
 )
 @click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
 @click.option("--until-flat", is_flag=True, help="Stop when further queries hardly make the copy more faithful.")

@@ -46,8 +46,49 @@ class Groups(NamedTuple):
 def draw_rows(bits: Any, groups: Groups) -> Any:
     """Row numbers for batches: a group, each equally likely, then a row of that group, each equally likely.
 
-    `bits` are random numbers below 2**32, in NumPy or JAX: an array for the groups, and one for the rows.
+    `bits` are random numbers below 2**32: an array for the groups, and one for the rows.
     """
     group, row = bits
     group = (group % groups.n).astype(np.int32)
     return groups.starts[group] + (row % groups.counts[group]).astype(np.int32)
+
+
+class Shuffled:
+    """Row numbers as `draw_rows` gives them, without chance where it can be done without.
+
+    All rows of a group come in random order before any of them comes again, and so do the groups.
+    """
+
+    def __init__(self, rng: np.random.Generator, groups: Groups) -> None:
+        n = int(groups.n)
+        starts, first, places = np.unique(groups.starts[:n], return_index=True, return_inverse=True)
+        self._groups = _Deck(rng, np.tile(places, -(-16 * BLOCK // n)))  # a few cards would be shuffled all the time
+        self._rows = [
+            _Deck(rng, np.arange(start, start + count))
+            for start, count in zip(starts, groups.counts[first].tolist(), strict=True)
+        ]
+
+    def draw(self, n: int) -> np.ndarray:
+        """The next n rows."""
+        if len(self._rows) == 1:
+            return self._rows[0].draw(n)
+        group, rows = self._groups.draw(n), np.empty(n, np.intp)
+        for number, deck in enumerate(self._rows):
+            here = group == number
+            rows[here] = deck.draw(int(here.sum()))
+        return rows
+
+
+class _Deck:
+    """Cards that are shuffled whenever all of them were drawn."""
+
+    def __init__(self, rng: np.random.Generator, cards: np.ndarray) -> None:
+        self._rng, self._cards, self._rest = rng, cards, cards[:0]
+
+    def draw(self, n: int) -> np.ndarray:
+        parts, missing = [self._rest], n - len(self._rest)
+        for _ in range(-(-missing // len(self._cards))):
+            parts.append(self._rng.permutation(self._cards))
+        cards = np.concatenate(parts)
+        self._rest = cards[n:]
+        return cards[:n]

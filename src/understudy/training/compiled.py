@@ -79,7 +79,7 @@ def evaluate(network: MLP, theta: Any, X: Any, y: Any, n: Any) -> tuple[Any, Any
 
 def numbers(schedule: Schedule) -> Schedule:
     """The schedule as numbers that the compiled program takes, so that changing it compiles nothing."""
-    kinds: Any = (np.int32, np.float32, np.float32, np.int32, np.int32, np.float32, np.int32, np.int32)
+    kinds: Any = (np.int32, np.float32, np.float32, np.int32, np.int32, np.float32, np.int32, np.int32, np.int32)
     return Schedule(*(kind(value) for kind, value in zip(kinds, schedule, strict=True)))
 
 
@@ -145,7 +145,7 @@ def _round(
         """The step sizes of a block, after so many steps in the stage and in the round."""
         i = jnp.arange(BLOCK)
         k = (in_stage + i + 1).astype(jnp.float32)
-        return step_sizes(rate, k, (in_round + i) / (schedule.epochs * steps_per_epoch), schedule.anneal)
+        return step_sizes(rate, k, (in_round + i) / (schedule.epochs * steps_per_epoch), schedule)
 
     def step(rows: Any, sizes: Any, i: Any, state: Any) -> Any:
         """One step of Adam."""

@@ -13,9 +13,10 @@ class Schedule(NamedTuple):
 
     Stage k trains until the risk falls below its bound eps_k, or its capacity Omega_k (in epochs) is used up. Then the
     bound halves towards `epsilon`, the capacity doubles, and a new stage starts from where the last one ended. A round
-    ends when the risk is below `epsilon`, or after `epochs` in all. With `anneal`, the step size falls to zero over
-    those epochs, by a cosine; else it is constant. An epoch is a pass over the sample set, unless `steps` says how many
-    steps it has, and `last` how many in the last round of a run.
+    ends when the risk is below `epsilon`, or after `epochs` in all. The step size falls to zero, by a cosine, over
+    the share of those epochs that `anneal` is, the last ones; before, it is constant, but for the first `warm` steps of
+    a stage, over which it rises. An epoch is a pass over the sample set, unless `steps` says how many steps it has, and
+    `last` how many in the last round of a run.
     """
 
     epochs: int
@@ -23,14 +24,15 @@ class Schedule(NamedTuple):
     bound: float = -1.0
     capacity: int = 2**30
     look_every: int = 2**30
-    anneal: bool = False
+    anneal: float = 0.0
     steps: int = 0
     last: int = 0
+    warm: int = 0
 
     @property
     def stops(self) -> bool:
         """Whether the risk has a say in when stages and rounds end."""
-        return self != Schedule(self.epochs, anneal=self.anneal, steps=self.steps, last=self.last)
+        return (self.epsilon, self.bound, self.capacity, self.look_every) != PLAIN[1:5]
 
     def of_round(self, last: bool) -> Schedule:
         """That of a round, which may be the last."""
@@ -51,15 +53,15 @@ def annealed(epochs: int = 1000) -> Schedule:
 
     A constant step leaves each round wherever its last noisy step landed; docs/choices.md has what that costs.
     """
-    return Schedule(epochs, anneal=True)
+    return Schedule(epochs, anneal=1.0)
 
 
-def steps(n: int, last: int = 0) -> Schedule:
+def steps(n: int, last: int = 0, anneal: float = 1.0, warm: int = 0) -> Schedule:
     """A fixed number of steps, whatever the number of points: a round costs the same early and late in a run.
 
     The last round of a run may have a number of its own: those before only have to know where to ask.
     """
-    return Schedule(1, anneal=True, steps=n, last=last)
+    return Schedule(1, anneal=anneal, steps=n, last=last, warm=warm)
 
 
 def staged(
@@ -72,8 +74,11 @@ def staged(
 PLAIN = plain()
 
 
-def step_sizes(rate: Any, k: Any, progress: Any, anneal: Any) -> Any:
+def step_sizes(rate: Any, k: Any, progress: Any, schedule: Schedule) -> Any:
     """Adam's corrected sizes of the k-th steps of a stage, after these shares of the round; NumPy or JAX arrays."""
     xp = k.__array_namespace__()
-    annealed = 1 - anneal * (0.5 - 0.5 * xp.cos(xp.pi * progress))
-    return annealed * rate * xp.sqrt(1 - SECOND_MOMENT**k) / (1 - FIRST_MOMENT**k)
+    warm, anneal = schedule.warm, schedule.anneal
+    rising = xp.minimum(k / xp.maximum(warm, 1), 1.0)
+    falling = xp.maximum(progress - (1 - anneal), 0.0) / xp.maximum(anneal, 1e-9)  # none of it without annealing
+    annealed = 1 - (0.5 - 0.5 * xp.cos(xp.pi * falling))
+    return rising * annealed * rate * xp.sqrt(1 - SECOND_MOMENT**k) / (1 - FIRST_MOMENT**k)

@@ -109,7 +109,7 @@ class Trainer:
         points, groups = self._with_rehearsed(theta, S, lam, t)
         theta = uncompiled.train(
             self.network, theta, points, groups,
-            steps=schedule.in_all(len(S), self.batch), batch=self.batch, rate=self._rate(t), anneal=schedule.anneal,
+            steps=schedule.in_all(len(S), self.batch), schedule=schedule, batch=self.batch, rate=self._rate(t),
             epsilon=self.adam_epsilon, decay=self.decay, rng=np.random.default_rng([self.seed, _ROWS, t]),
         )  # fmt: skip
         return Trained(theta, *self._risk(theta, S), schedule.epochs, 0)

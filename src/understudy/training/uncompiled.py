@@ -2,7 +2,8 @@
 
 The steps are those of the compiled round: Adam on batches, here with the gradient of the cross-entropy written out. A
 step is some forty small array operations, so what counts is how little each does beside its work: all of them write to
-arrays that were there before, and the weights and biases of a layer are one matrix, as they lie in the flat vector.
+arrays that were there before, none has to convert a type or repeat a value, and the weights and biases of a layer are
+one matrix, as they lie in the flat vector.
 """
 
 from __future__ import annotations
@@ -11,37 +12,38 @@ import numpy as np
 
 from understudy.hypothesis.mlp import MLP
 from understudy.samples import Samples
-from understudy.training.batches import BLOCK, Groups, draw_rows
-from understudy.training.schedule import FIRST_MOMENT, SECOND_MOMENT, step_sizes
+from understudy.training.batches import BLOCK, Groups, Shuffled
+from understudy.training.schedule import FIRST_MOMENT, SECOND_MOMENT, Schedule, step_sizes
 
 
 def train(
     network: MLP, theta: np.ndarray, points: Samples, groups: Groups,
-    *, steps: int, batch: int, rate: float, anneal: bool, epsilon: float, decay: float, rng: np.random.Generator,
+    *, steps: int, schedule: Schedule, batch: int, rate: float, epsilon: float, decay: float, rng: np.random.Generator,
 ) -> np.ndarray:  # fmt: skip
-    """Where so many steps lead from theta."""
-    theta = theta.copy()
-    gradient = Gradient(network, theta, batch)
-    # Without the factors of the moments' definitions: the step size has them, and the mean over the batch.
-    first, second = np.zeros_like(theta), np.zeros_like(theta)
+    """Where so many steps of this schedule lead from theta."""
+    theta, rows = theta.copy(), Shuffled(rng, groups)
+    # Both moments side by side, for one addition. They lack the factors of their definitions: the step size has them,
+    # and the mean over the batch.
+    moments, news = np.zeros((2, len(theta)), np.float32), np.empty((2, len(theta)), np.float32)
+    (first, second), (g, squares), step = moments, news, np.empty_like(theta)
+    gradient = Gradient(network, theta, g, batch)
     scale, least = (1 - FIRST_MOMENT) / np.sqrt(1 - SECOND_MOMENT), epsilon * batch / np.sqrt(1 - SECOND_MOMENT)
     # Arrays, not numbers, which every operation would have to make arrays of.
     keep_first, keep_second, least = (np.array(value, np.float32) for value in (FIRST_MOMENT, SECOND_MOMENT, least))
-    g, step = gradient.g, np.empty_like(theta)
-    X = np.concatenate([points.X, np.ones((len(points), 1), np.float32)], axis=1)
+    X, one_hot = with_ones(points.X), np.eye(network.n_c, dtype=np.float32)
     with np.errstate(all="ignore"):  # steps that are too long end in a risk that is no number, which the caller sees
         for done in range(0, steps, BLOCK):
             i = np.arange(done, min(done + BLOCK, steps))
-            batches = draw_rows(rng.integers(2**32, size=(2, len(i), batch), dtype=np.uint32), groups).astype(np.intp)
-            sizes = step_sizes(rate, i[:, None] + 1.0, i[:, None] / steps, float(anneal))
+            sizes = step_sizes(rate, i[:, None] + 1.0, i[:, None] / steps, schedule)
             far, shrunk = ((scale * sizes).astype(np.float32), (1 - decay * sizes).astype(np.float32))
-            for rows, length, share in zip(batches, far, shrunk, strict=True):
-                gradient(X, points.y, rows)
+            drawn = rows.draw(len(i) * batch).reshape(len(i), batch)
+            answers = one_hot.take(points.y.take(drawn), axis=0)
+            for x, y, length, share in zip(X.take(drawn, axis=0), answers, far, shrunk, strict=True):
+                gradient(x, y)
+                np.square(g, out=squares)
                 np.multiply(first, keep_first, out=first)
-                np.add(first, g, out=first)
-                np.square(g, out=g)
                 np.multiply(second, keep_second, out=second)
-                np.add(second, g, out=second)
+                np.add(moments, news, out=moments)
                 np.sqrt(second, out=step)
                 np.add(step, least, out=step)
                 np.divide(first, step, out=step)
@@ -51,57 +53,60 @@ def train(
     return theta
 
 
-class Gradient:
-    """The gradient of the cross-entropy, summed over a batch, with respect to a theta that may change in between.
+def with_ones(X: np.ndarray) -> np.ndarray:
+    """Rows with a 1 behind their values, whose weights are the biases."""
+    return np.concatenate([X, np.ones((len(X), 1), np.float32)], axis=1)
 
-    It is in `g` until the next call. A column is a row of the batch, so that whatever is done to the values of a layer
-    is done to memory without gaps.
+
+class Gradient:
+    """Writes to `g` the gradient of the cross-entropy, summed over a batch, with respect to a theta that may change.
+
+    In between, a column is a row of the batch, so that whatever is done to the values of a layer is done to memory
+    without gaps.
     """
 
-    def __init__(self, network: MLP, theta: np.ndarray, batch: int) -> None:
-        self.g = np.empty_like(theta)
-        weights, slopes = _matrices(network, theta), _matrices(network, self.g)
-        self._rows, self._codes = np.empty((batch, network.d + 1), np.float32), np.empty(batch, np.int32)
-        # One row more than the layer before has outputs, which stays 1: its weights are the biases.
-        inputs = [self._rows.T, *(np.ones((len(w), batch), np.float32) for w in weights[1:])]
+    def __init__(self, network: MLP, theta: np.ndarray, g: np.ndarray, batch: int) -> None:
+        weights, slopes = _matrices(network, theta), _matrices(network, g)
+        # One row more than the layer before has outputs, which stays 1.
+        inputs = [np.ones((len(w), batch), np.float32) for w in weights[1:]]
         outputs = [np.empty((w.shape[1], batch), np.float32) for w in weights]
-        layers = list(zip(inputs, weights, outputs, slopes, strict=True))
+        self._first = weights[0].T, outputs[0], slopes[0]
         self._up = [
-            (w.T, x, z, np.zeros_like(z), above[:-1])
-            for (x, w, z, _), above in zip(layers[:-1], inputs[1:], strict=True)
+            (z, np.zeros_like(z), x[:-1], x, w.T, above)
+            for z, x, w, above in zip(outputs[:-1], inputs, weights[1:], outputs[1:], strict=True)
         ]
-        self._top = weights[-1].T, inputs[-1], outputs[-1]
+        # Of a positive number the bits, as an integer, are at least 1: what the layer below let through is bits times
+        # one, and what it did not is bits times zero.
         self._down = [
-            (x, z, z.T, slope, w[:-1], x[:-1], np.empty((len(w) - 1, batch), bool), below)
-            for (x, w, z, slope), below in zip(layers[1:], outputs[:-1], strict=True)
+            (x, z.T, slope, w[:-1], z, below, _bits(x[:-1]), *np.ones((2, *below.shape), np.int32), _bits(below))
+            for x, z, slope, w, below in zip(inputs, outputs[1:], slopes[1:], weights[1:], outputs[:-1], strict=True)
         ][::-1]
-        self._bottom = inputs[0], outputs[0].T, slopes[0]
-        self._one_hot, self._wanted = np.eye(network.n_c, dtype=np.float32), np.empty_like(outputs[-1])
-        self._sums, self._zero = np.empty((1, batch), np.float32), np.zeros((), np.float32)
+        self._p, self._sums = outputs[-1], np.empty((1, batch), np.float32)
 
-    def __call__(self, X: np.ndarray, y: np.ndarray, rows: np.ndarray) -> None:
-        """Of these rows of X, which has a column of ones behind the others, and y."""
-        X.take(rows, axis=0, out=self._rows, mode="clip")
-        y.take(rows, out=self._codes, mode="clip")
-        self._one_hot.take(self._codes, axis=1, out=self._wanted, mode="clip")
-        for w, x, z, nothing, above in self._up:
-            np.dot(w, x, out=z)
-            np.maximum(z, nothing, out=above)
-        w, x, p = self._top
-        np.dot(w, x, out=p)
-        np.maximum.reduce(p, axis=0, out=self._sums, keepdims=True)
-        np.subtract(p, self._sums, out=p)
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> None:
+        """Of these rows, which have a 1 behind their values, and their answers, one-hot."""
+        p, sums, (w, z, slope) = self._p, self._sums, self._first
+        w.dot(x.T, z)
+        for z, nothing, reached, inputs, w, above in self._up:
+            np.maximum(z, nothing, out=reached)
+            w.dot(inputs, above)
+        np.maximum.reduce(p, axis=0, out=sums, keepdims=True)
+        np.subtract(p, sums, out=p)
         np.exp(p, out=p)
-        np.add.reduce(p, axis=0, out=self._sums, keepdims=True)
-        np.divide(p, self._sums, out=p)
-        np.subtract(p, self._wanted, out=p)
-        for x, z, turned, slope, w, reached, active, below in self._down:
-            np.dot(x, turned, out=slope)
-            np.dot(w, z, out=below)
-            np.greater(reached, self._zero, out=active)
-            np.multiply(below, active, out=below)
-        x, turned, slope = self._bottom
-        np.dot(x, turned, out=slope)
+        np.add.reduce(p, axis=0, out=sums, keepdims=True)
+        np.divide(p, sums, out=p)
+        np.subtract(p, y.T, out=p)
+        for inputs, turned, of_layer, w, z, below, reached, ones, let_through, below_bits in self._down:
+            inputs.dot(turned, of_layer)
+            w.dot(z, below)
+            np.minimum(reached, ones, out=let_through)
+            np.multiply(below_bits, let_through, out=below_bits)
+        x.T.dot(self._first[1].T, slope)
+
+
+def _bits(numbers: np.ndarray) -> np.ndarray:
+    """The same memory as integers."""
+    return numbers.view(np.int32)
 
 
 def _matrices(network: MLP, flat: np.ndarray) -> list[np.ndarray]:
