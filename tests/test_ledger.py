@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from understudy import ledger
 from understudy.errors import DirectoryError, OriginalError, UnderstudyError
 from understudy.ledger import REPEAT, Ledger
-from understudy.ledger.keys import Index, keys_of
+from understudy.ledger.keys import Index, first_of_each, keys_of
 from understudy.original import Original
 from understudy.space import Space
 
@@ -58,6 +58,19 @@ def test_discrete_rows_with_equal_keys_are_told_apart(path):
             np.testing.assert_array_equal(book.ask(box, LINE, grid, "training"), grid[:, 0] * 40 + grid[:, 1])
     assert ledger.summary(path).announced == 1600
     assert len(np.unique(keys_of(grid))) == 1600
+
+
+@pytest.mark.parametrize("shift", [0, 8, 44])
+def test_rows_that_are_the_same_are_found_whatever_place_their_keys_come_to(rng, shift):
+    twice = 0
+    for n in (0, 1, 2, 3, 9, 40, 500):
+        for _ in range(30):
+            # Without a shift keys differ in their last bits only, and all come to the same place.
+            keys = rng.integers(3 * n * n + 1, size=n).astype(np.uint64) << np.uint64(shift)
+            rows, seen = keys.astype(float)[:, None], keys.tolist()
+            assert first_of_each(rows, keys).tolist() == [seen.index(key) for key in seen]
+            twice += len(set(seen)) < n
+    assert 0 < twice < 7 * 30
 
 
 def test_rows_with_gaps_are_known_again(path):
