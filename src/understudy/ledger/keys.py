@@ -29,18 +29,19 @@ def keys_of(rows: np.ndarray) -> np.ndarray:
 def first_of_each(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """For every row the position of the first that is the same."""
     first = np.arange(len(rows))
-    if _any_twice(keys, first):
+    if _any_twice(keys):
         seen: dict[bytes, int] = {}
         for at, row in enumerate(rows):
             first[at] = seen.setdefault(row.tobytes(), at)
     return first
 
 
-def _any_twice(keys: np.ndarray, positions: np.ndarray) -> bool:
+def _any_twice(keys: np.ndarray) -> bool:
     """Whether a key comes more than once; without sorting them all, which takes four times as long."""
     size = min(3 + len(keys).bit_length(), 22)  # at least eight places for a key, as long as they take little memory
     place = (keys >> np.uint64(64 - size)).astype(np.intp)
-    owner = np.empty(2**size, positions.dtype)  # of a place: the last key that came to it
+    positions = np.arange(len(keys), dtype=np.int32)
+    owner = np.empty(2**size, np.int32)  # of a place: the last key that came to it
     owner[place] = positions
     owners = owner[place]
     others = owners != positions
