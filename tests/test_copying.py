@@ -96,7 +96,7 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
 def test_the_fast_preset_spends_the_budget_in_three_parts_and_drops_nothing():
     result = us.copy_classifier(disc, PLANE, budget=1001, preset="fast", certificate_n=0)
     assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in (333, 666, 999)]
-    assert [result.settings["schedule"][key] for key in ("steps", "last", "anneal", "warm")] == [200, 700, 0.5, 80]
+    assert [result.settings["schedule"][key] for key in ("steps", "last", "anneal", "warm")] == [200, 600, 0.5, 80]
     large = us.copy_classifier(disc, PLANE, budget=9000, preset="fast", schedule=1, certificate_n=0)
     assert large.kept == 9000
     few = us.Settings(budget=3, preset="fast").checked()

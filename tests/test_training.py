@@ -18,7 +18,7 @@ from understudy.training import Trainer, annealed, plain, staged, steps
 from understudy.training.batches import Groups, Shuffled, draw_rows
 from understudy.training.compiled import Kind, bucket, evaluate, gradient, program
 from understudy.training.schedule import step_sizes
-from understudy.training.uncompiled import Gradient, with_ones
+from understudy.training.uncompiled import Gradient, one_hot, with_ones
 from understudy.uncertainty import LOSSES, empirical_risk, rho
 
 
@@ -58,7 +58,7 @@ def test_the_gradient_in_numpy_is_the_compiled_one(rng, hidden, n_c):
     g = np.empty_like(theta)
     found = Gradient(network, theta, g, 32)
     for _ in range(2):  # what is left of one call does not change the next
-        found(with_ones(X[rows]), np.eye(n_c, dtype=np.float32)[y[rows]])
+        found(with_ones(X[rows]), one_hot(y[rows], n_c))
         kind = Kind(network, LOSSES["cross-entropy"], None, 32)
         compiled = gradient(kind, *map(jnp.asarray, (theta, theta, 0.0, X[rows], y[rows])))
         np.testing.assert_allclose(g / 32, compiled, atol=1e-6, rtol=1e-4)

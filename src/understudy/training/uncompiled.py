@@ -30,15 +30,15 @@ def train(
     scale, least = (1 - FIRST_MOMENT) / np.sqrt(1 - SECOND_MOMENT), epsilon * batch / np.sqrt(1 - SECOND_MOMENT)
     # Arrays, not numbers, which every operation would have to make arrays of.
     keep_first, keep_second, least = (np.array(value, np.float32) for value in (FIRST_MOMENT, SECOND_MOMENT, least))
-    X, one_hot = with_ones(points.X), np.eye(network.n_c, dtype=np.float32)
+    X = with_ones(points.X)
     with np.errstate(all="ignore"):  # steps that are too long end in a risk that is no number, which the caller sees
         for done in range(0, steps, BLOCK):
             i = np.arange(done, min(done + BLOCK, steps))
             sizes = step_sizes(rate, i[:, None] + 1.0, i[:, None] / steps, schedule)
             far, shrunk = ((scale * sizes).astype(np.float32), (1 - decay * sizes).astype(np.float32))
             drawn = rows.draw(len(i) * batch).reshape(len(i), batch)
-            answers = one_hot.take(points.y.take(drawn), axis=0)
-            for x, y, length, share in zip(X.take(drawn, axis=0), answers, far, shrunk, strict=True):
+            batches = X.take(drawn, axis=0), one_hot(points.y.take(drawn), network.n_c)
+            for x, y, length, share in zip(*batches, far, shrunk, strict=True):
                 gradient(x, y)
                 np.square(g, out=squares)
                 np.multiply(first, keep_first, out=first)
@@ -58,6 +58,13 @@ def with_ones(X: np.ndarray) -> np.ndarray:
     return np.concatenate([X, np.ones((len(X), 1), np.float32)], axis=1)
 
 
+def one_hot(codes: np.ndarray, n_c: int) -> np.ndarray:
+    """Codes with a further dimension, that is 1 at the code and 0 elsewhere."""
+    found = np.zeros((codes.size, n_c), np.float32)
+    found[np.arange(codes.size), codes.ravel()] = 1.0
+    return found.reshape(*codes.shape, n_c)
+
+
 class Gradient:
     """Writes to `g` the gradient of the cross-entropy, summed over a batch, with respect to a theta that may change.
 
@@ -70,7 +77,7 @@ class Gradient:
         # One row more than the layer before has outputs, which stays 1.
         inputs = [np.ones((len(w), batch), np.float32) for w in weights[1:]]
         outputs = [np.empty((w.shape[1], batch), np.float32) for w in weights]
-        self._first = weights[0].T, outputs[0], slopes[0]
+        self._first = weights[0].T, outputs[0], outputs[0].T, slopes[0]
         self._up = [
             (z, np.zeros_like(z), x[:-1], x, w.T, above)
             for z, x, w, above in zip(outputs[:-1], inputs, weights[1:], outputs[1:], strict=True)
@@ -85,8 +92,8 @@ class Gradient:
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> None:
         """Of these rows, which have a 1 behind their values, and their answers, one-hot."""
-        p, sums, (w, z, slope) = self._p, self._sums, self._first
-        w.dot(x.T, z)
+        p, sums, (first_w, first_z, first_turned, first_slope) = self._p, self._sums, self._first
+        first_w.dot(x.T, first_z)
         for z, nothing, reached, inputs, w, above in self._up:
             np.maximum(z, nothing, out=reached)
             w.dot(inputs, above)
@@ -96,12 +103,12 @@ class Gradient:
         np.add.reduce(p, axis=0, out=sums, keepdims=True)
         np.divide(p, sums, out=p)
         np.subtract(p, y.T, out=p)
-        for inputs, turned, of_layer, w, z, below, reached, ones, let_through, below_bits in self._down:
-            inputs.dot(turned, of_layer)
+        for inputs, turned, slope, w, z, below, reached, ones, let_through, below_bits in self._down:
+            inputs.dot(turned, slope)
             w.dot(z, below)
             np.minimum(reached, ones, out=let_through)
             np.multiply(below_bits, let_through, out=below_bits)
-        x.T.dot(self._first[1].T, slope)
+        x.T.dot(first_turned, first_slope)
 
 
 def _bits(numbers: np.ndarray) -> np.ndarray:
