@@ -28,8 +28,9 @@ class Linear:
         return len(self.biases)
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """f_C(z) for every encoded row."""
-        return softmax(X.astype(np.float64) @ self.weights + self.biases)
+        """f_C(z) for every encoded row, whatever rows it comes with: a product of matrices may add in another order."""
+        rows, weights = np.ascontiguousarray(X, np.float64), np.ascontiguousarray(self.weights.T)
+        return softmax(np.einsum("ij,kj->ik", rows, weights) + self.biases)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it, as JSON values and arrays."""
