@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 
-def softmax(logits: Any) -> Any:
-    """Class probabilities f_C(z) from the network's last layer."""
+def softmax(logits: Any, axis: int = -1) -> Any:
+    """Class probabilities f_C(z) from the network's last layer, with classes along this axis."""
     xp = logits.__array_namespace__()
-    e = xp.exp(logits - _constant(xp.max(logits, axis=-1, keepdims=True)))
-    return e / xp.sum(e, axis=-1, keepdims=True)
+    e = xp.exp(logits - _constant(xp.max(logits, axis=axis, keepdims=True)))
+    return e / xp.sum(e, axis=axis, keepdims=True)
 
 
 def rho_squared(p: Any, y: Any) -> Any:

@@ -74,20 +74,12 @@ class MLP:
 
     def probabilities(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
         """f_C(z, theta) for every row, in NumPy, a chunk of rows at a time."""
-        *hidden, (weights, biases) = self.layers(theta)
-        # A class is a row here: rows are few and long, and what is done to all of them is done at once.
-        p = np.empty((self.n_c, len(X)), np.float32)
+        layers = self.layers(theta)
+        # Classes along the first axis: they are few, and what is done to all rows of one is done at once.
+        found = np.empty((self.n_c, len(X)), np.float32)
         for at in range(0, len(X), CHUNK):
-            x = X[at : at + CHUNK]
-            for w, b in hidden:
-                x = x @ w
-                x += b
-                np.maximum(x, 0.0, out=x)
-            p[:, at : at + CHUNK] = (x @ weights + biases).T
-        p -= p.max(axis=0)
-        np.exp(p, out=p)
-        p /= p.sum(axis=0)
-        return np.ascontiguousarray(p.T)
+            found[:, at : at + CHUNK] = scores(layers, X[at : at + CHUNK]).T
+        return np.ascontiguousarray(softmax(found, axis=0).T)
 
 
 @dataclass(frozen=True)
