@@ -397,7 +397,7 @@ def _schedule(schedule: Any) -> Schedule:
         checks.number("schedule.bound", schedule.bound, "a number", *wide),
         checks.count("schedule.capacity", schedule.capacity, 1, 2**30),
         checks.count("schedule.look_every", schedule.look_every, 1, 2**30),
-        checks.number("schedule.anneal", schedule.anneal, "a share from 0 to 1", 0.0, 1.0 + 1e-9),
+        checks.number("schedule.anneal", schedule.anneal, "a share from 0 to 1", 0.0, nextafter(1, 2)),
         checks.count("schedule.steps", schedule.steps, 0, 2**30),
         checks.count("schedule.last", schedule.last, 0, 2**30),
         checks.count("schedule.warm", schedule.warm, 0, 2**30),
