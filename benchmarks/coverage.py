@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 
 import understudy as us
-from understudy.certificate import HeldOut, lower_bound
-from understudy.disagreement import margins_of
+from understudy.certificate.bounds import HeldOut, lower_bound
+from understudy.certificate.differences import margins_of
 from understudy.original import Labels
 
 CONFIDENCE, LOOKS, CHOICES, FRESH = 0.95, 30, 4, 200_000

@@ -50,9 +50,9 @@ Turn = Callable[..., float]
 def understudy(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
     import numpy as np
 
-    from understudy.hypothesis.mlp import MLP
-    from understudy.samples import Samples
-    from understudy.training import Trainer, plain
+    from understudy.algorithm.network import MLP
+    from understudy.algorithm.samples import Samples
+    from understudy.algorithm.training import Trainer, plain
 
     network = MLP(X.shape[1], HIDDEN, N_C)
     theta = network.initial(np.random.default_rng(0))

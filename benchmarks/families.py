@@ -39,7 +39,7 @@ def run(name: str, options: argparse.Namespace) -> Row:
     from understudy.errors import UnderstudyWarning
     from understudy.paper import load
     from understudy.paper.cache import cached_original
-    from understudy.settings import FAMILIES
+    from understudy.runs.settings import FAMILIES
 
     warnings.simplefilter("ignore", UnderstudyWarning)  # some originals say the same to all; the table shows it
     problem = load(options.folder, name)
@@ -75,8 +75,8 @@ def tree_alone(run: Path, space: Any, fresh: Any) -> Any:
     """What a tree says that was fitted to the answers of a run, and to nothing else."""
     from sklearn.tree import DecisionTreeClassifier
 
-    from understudy.encoding import Encoding
-    from understudy.ledger import NAME, entries
+    from understudy.queries.ledger import NAME, entries
+    from understudy.space.encoding import Encoding
 
     asked = entries(run / NAME, space)
     paid = asked[asked["purpose"] == "training"]

@@ -31,12 +31,12 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
     import numpy as np
 
     import understudy as us
-    from understudy.copying import describe
-    from understudy.directory import open_run
-    from understudy.run import Run
-    from understudy.samples import Samples
-    from understudy.settings import Settings
-    from understudy.training import Train, Trained
+    from understudy.algorithm.samples import Samples
+    from understudy.algorithm.training import Train, Trained
+    from understudy.runs.copying import describe
+    from understudy.runs.directory import open_run
+    from understudy.runs.run import Run
+    from understudy.runs.settings import Settings
 
     d = options.inputs
     spent = {"asking": 0.0, "training": 0.0}
@@ -81,7 +81,7 @@ def tenths(rows: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    from understudy.drawing import DRAWS
+    from understudy.algorithm.draws import DRAWS
 
     parser = argparse.ArgumentParser(description="What an iteration costs, early and late in a run.")
     parser.add_argument("--iterations", type=int, default=1000)

@@ -16,9 +16,9 @@ from time import perf_counter, sleep
 
 import numpy as np
 
-from understudy.ledger import Ledger
 from understudy.original import Original
 from understudy.queries import Queries
+from understudy.queries.ledger import Ledger
 from understudy.space import Space
 
 SECONDS = 1e-3

@@ -23,9 +23,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
 
 import understudy as us
-from understudy.classifier import CopyClassifier
 from understudy.export.checking import onnx_answers, sql_answers
-from understudy.families import FITTED, fit
+from understudy.models.classifier import CopyClassifier
+from understudy.models.families import FITTED, fit
 from understudy.original import Original
 
 TABLES = {"iris": load_iris, "wine": load_wine, "breast-cancer": load_breast_cancer}

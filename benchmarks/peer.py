@@ -122,7 +122,7 @@ def clocks() -> tuple[float, float]:
 
 
 def main(folder: Path, method: str) -> None:
-    for module in IMPORTS.get(method, ("understudy.copying",)):
+    for module in IMPORTS.get(method, ("understudy.runs.copying",)):
         import_module(module)
     import numpy as np
 

@@ -140,7 +140,7 @@ def draw_figure(found: dict[str, Any], path: Path) -> None:
 
 
 def parse() -> argparse.Namespace:
-    from understudy.drawing import DRAWS
+    from understudy.algorithm.draws import DRAWS
 
     parser = argparse.ArgumentParser(description="Fidelity by number of queries, for every way of choosing them.")
     problem_options(parser)

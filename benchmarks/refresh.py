@@ -99,8 +99,8 @@ def alarms(noise: float, trials: int) -> Row:
     import numpy as np
 
     import understudy as us
+    from understudy.algorithm.training import steps
     from understudy.errors import UnderstudyWarning
-    from understudy.training import steps
 
     warnings.simplefilter("ignore", UnderstudyWarning)
     unchanged, asked = 0, []

@@ -15,8 +15,8 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import numpy as np
 import pytest
 
-from understudy.hypothesis.mlp import MLP
-from understudy.samples import Samples
+from understudy.algorithm.network import MLP
+from understudy.algorithm.samples import Samples
 
 
 def disc(rows):
@@ -49,7 +49,9 @@ def small(rng):
 @pytest.fixture(scope="module")
 def small_lessons():
     """Relays of a few rows, for tests that look at the way and not at how far it leads."""
-    from understudy import families, outcome, relay
+    from understudy.models import distillation as relay
+    from understudy.models import families
+    from understudy.runs import choosing as outcome
 
     with pytest.MonkeyPatch.context() as patch:
         for name, family in families.FITTED.items():

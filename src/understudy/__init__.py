@@ -8,42 +8,50 @@ from typing import TYPE_CHECKING, Any
 
 from understudy._version import __version__
 
-# Not deferred: these functions share their modules' names, and must be bound after the import system binds the modules.
+# Not deferred: these functions share their packages' names, and must be bound after the packages themselves.
 from understudy.export import export
-from understudy.sequential import Step, sequential
+from understudy.refresh import refresh
 
 if TYPE_CHECKING:
-    from understudy import errors, memory, metrics, selection, toys, training
-    from understudy.certificate import Certificate
-    from understudy.certifying import certify
-    from understudy.copying import copy_classifier, copy_steps
+    from understudy import errors, metrics, toys
+    from understudy.algorithm import memory, selection, training
+    from understudy.algorithm.sequential import Step, sequential
+    from understudy.certificate.certify import certify
+    from understudy.certificate.values import Certificate
     from understudy.estimators import OnlineCopy, SequentialCopy, SinglePassCopy
-    from understudy.frontiers import frontier
     from understudy.original import Original, open_original
-    from understudy.refreshing import refresh
-    from understudy.result import Record, Result, load
-    from understudy.settings import Settings
+    from understudy.runs.copying import copy_classifier, copy_steps
+    from understudy.runs.frontier import frontier
+    from understudy.runs.result import Record, Result, load
+    from understudy.runs.settings import Settings
     from understudy.space import Space
 
+# Where each public name lives; a name that is a module itself has no second part.
 _HOME = {
-    "Certificate": "certificate",
-    "OnlineCopy": "estimators",
-    "Original": "original",
-    "Record": "result",
-    "Result": "result",
-    "SequentialCopy": "estimators",
-    "Settings": "settings",
-    "SinglePassCopy": "estimators",
-    "Space": "space",
-    "certify": "certifying",
-    "copy_classifier": "copying",
-    "copy_steps": "copying",
-    "frontier": "frontiers",
-    "load": "result",
-    "open_original": "original",
-    "refresh": "refreshing",
+    "Certificate": "certificate.values:Certificate",
+    "OnlineCopy": "estimators:OnlineCopy",
+    "Original": "original:Original",
+    "Record": "runs.result:Record",
+    "Result": "runs.result:Result",
+    "SequentialCopy": "estimators:SequentialCopy",
+    "Settings": "runs.settings:Settings",
+    "SinglePassCopy": "estimators:SinglePassCopy",
+    "Space": "space:Space",
+    "Step": "algorithm.sequential:Step",
+    "certify": "certificate.certify:certify",
+    "copy_classifier": "runs.copying:copy_classifier",
+    "copy_steps": "runs.copying:copy_steps",
+    "errors": "errors",
+    "frontier": "runs.frontier:frontier",
+    "load": "runs.result:load",
+    "memory": "algorithm.memory",
+    "metrics": "metrics",
+    "open_original": "original:open_original",
+    "selection": "algorithm.selection",
+    "sequential": "algorithm.sequential:sequential",
+    "toys": "toys",
+    "training": "algorithm.training",
 }
-_MODULES = ("errors", "memory", "metrics", "selection", "toys", "training")
 
 __all__ = [
     "Certificate",
@@ -76,13 +84,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(f"understudy.{_HOME[name]}"), name)
-    elif name in _MODULES:
-        value = import_module(f"understudy.{name}")
-    else:
+    if name not in _HOME:
         raise AttributeError(f"module 'understudy' has no attribute {name!r}")
-    globals()[name] = value
+    module, _, attribute = _HOME[name].partition(":")
+    home = import_module(f"understudy.{module}")
+    globals()[name] = value = getattr(home, attribute) if attribute else home
     return value
 
 

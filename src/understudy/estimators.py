@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from understudy.copying import copy_classifier
-from understudy.hypothesis.mlp import PAPER_LAYERS
+from understudy.algorithm.network import PAPER_LAYERS
 from understudy.original import Original
+from understudy.runs.copying import copy_classifier
 from understudy.space import Space
 
 

@@ -14,8 +14,8 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(directory: Path, out: Path | None, as_json: bool) -> None:
     """Write a model card about the copy in DIRECTORY: what was copied, inputs, queries, certificate, limits, hashes."""
-    from understudy.directory import errors_of
     from understudy.report.card import card
+    from understudy.runs.directory import errors_of
 
     text, path = card(directory), out or directory / "card.md"
     with errors_of(path.parent):

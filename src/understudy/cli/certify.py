@@ -15,7 +15,7 @@ from understudy.cli.original import opened, original_options
 
 if TYPE_CHECKING:
     from understudy.original import Original
-    from understudy.result import Result
+    from understudy.runs.result import Result
 
 # Fresh rows, where no number is given and the original can be asked about any.
 ROWS = 2000
@@ -51,10 +51,10 @@ def command(
     Exit codes: 0 done; 2 bad input; 3 the original failed.
     """
     from understudy import checks
-    from understudy.certifying import Given, certify
+    from understudy.certificate.certify import Given, certify
     from understudy.cli.table import certificate
     from understudy.original.table import read_csv
-    from understudy.result import load
+    from understudy.runs.result import load
 
     checks.fraction("confidence", confidence)
     checks.count("seed", seed, 0)

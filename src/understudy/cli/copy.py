@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from understudy.algorithm.draws import DRAWS
 from understudy.cli.original import opened, original_options
-from understudy.drawing import DRAWS
 from understudy.errors import OriginalError, SettingError
-from understudy.settings import AUTO, FAMILIES, METHODS, PRESETS, Settings
+from understudy.runs.settings import AUTO, FAMILIES, METHODS, PRESETS, Settings
 
 if TYPE_CHECKING:
     from understudy.original import Original
@@ -88,11 +88,11 @@ def command(
     Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed, and what
     was answered is kept; 130 interrupted, likewise.
     """
-    from understudy.certificate import lower_bound
+    from understudy.certificate.bounds import lower_bound
     from understudy.cli.progress import follow
     from understudy.cli.table import comparison
-    from understudy.copying import copy_steps
     from understudy.report import write_report
+    from understudy.runs.copying import copy_steps
 
     settings = Settings(**options)  # type: ignore[arg-type]
     settings.checked()  # before anything is opened

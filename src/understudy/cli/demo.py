@@ -30,11 +30,11 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     from sklearn.svm import SVC
 
     from understudy.cli.progress import follow
-    from understudy.copying import copy_steps, describe
-    from understudy.directory import claim
     from understudy.original import Original
     from understudy.report import write_report
-    from understudy.settings import Settings
+    from understudy.runs.copying import copy_steps, describe
+    from understudy.runs.directory import claim
+    from understudy.runs.settings import Settings
     from understudy.space import Space
     from understudy.toys import TOYS
 

@@ -24,7 +24,7 @@ def command(directory: Path, file: Path, kind: str | None, as_json: bool) -> Non
 
     Exit codes: 0 done; 2 bad input, or a file that answers otherwise, and nothing was written.
     """
-    from understudy.result import load
+    from understudy.runs.result import load
 
     format_of(file, kind)  # before anything is read
     written = export(load(directory).copy, file, kind)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from understudy.settings import FAMILIES
+from understudy.runs.settings import FAMILIES
 
 
 @click.command("frontier")
@@ -23,9 +23,9 @@ def command(directory: Path, families: tuple[str, ...], as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from understudy.directory import errors_of
-    from understudy.frontiers import frontier
     from understudy.report.figures import frontier as drawn
+    from understudy.runs.directory import errors_of
+    from understudy.runs.frontier import frontier
 
     with Console(stderr=True).status("Making copies of every family"):
         table = frontier(directory, families or None)

@@ -17,7 +17,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(directory: Path, price: float | None, export: Path | None, as_json: bool) -> None:
     """Show what the run in DIRECTORY, finished or not, has asked: queries, answers, cost, failures and repeats."""
-    from understudy.ledger import NAME, summary
+    from understudy.queries.ledger import NAME, summary
 
     found = summary(directory / NAME)
     if export is not None:
@@ -50,7 +50,7 @@ def _export(directory: Path, path: Path) -> None:
     import os
 
     from understudy.errors import SettingError
-    from understudy.ledger import NAME, entries, space_of
+    from understudy.queries.ledger import NAME, entries, space_of
 
     if path.suffix not in (".csv", ".parquet"):
         raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))

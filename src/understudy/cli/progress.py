@@ -11,8 +11,8 @@ from time import perf_counter
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from understudy.copying import finish
-from understudy.result import Record, Result
+from understudy.runs.copying import finish
+from understudy.runs.result import Record, Result
 
 if TYPE_CHECKING:
     from understudy.paper.sweep import Outcome

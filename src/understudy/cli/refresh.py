@@ -48,7 +48,7 @@ def command(
     failed, and what was answered is kept; 130 interrupted, likewise.
     """
     from understudy.cli.progress import follow
-    from understudy.refreshing import Refresh
+    from understudy.refresh.plan import Refresh
 
     source = opened(original, about)
     plan = Refresh.of(directory, source, given, out, budget, check, deterministic)

@@ -14,7 +14,7 @@ import click
 def command(directory: Path, as_json: bool) -> None:
     """Write report.html into the DIRECTORY of a finished copy, from what is stored there; nothing is asked."""
     from understudy.report import write_report
-    from understudy.result import load
+    from understudy.runs.result import load
 
     result = load(directory)
     title = f"A copy of {result.settings['original']}"

@@ -21,7 +21,7 @@ from understudy.cli.original import opened, original_options
 from understudy.errors import SettingError, UnderstudyWarning
 
 if TYPE_CHECKING:
-    from understudy.classifier import CopyClassifier
+    from understudy.models.classifier import CopyClassifier
     from understudy.serve.server import Address
     from understudy.serve.shadow import Shadow
 
@@ -73,7 +73,7 @@ def command(
 
     Exit codes: 0 stopped by SIGTERM; 2 bad input; 130 stopped by SIGINT.
     """
-    from understudy.result import load
+    from understudy.runs.result import load
     from understudy.serve.connection import Limits
     from understudy.serve.model import Model
     from understudy.serve.routes import Service

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from understudy.learning import FLOOR
+from understudy.space.learned import FLOOR
 
 if TYPE_CHECKING:
     from understudy.space import Space

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from understudy.certificate import Bound, Certificate
-from understudy.differences import Differences
-from understudy.result import Result
+from understudy.certificate.values import Bound, Certificate, Differences
+from understudy.runs.result import Result
 
 # Columns of an example that a line shows.
 COLUMNS = 8

@@ -12,7 +12,7 @@ from understudy import checks
 from understudy.errors import DirectoryError, ExportError, SettingError
 
 if TYPE_CHECKING:
-    from understudy.classifier import CopyClassifier
+    from understudy.models.classifier import CopyClassifier
 
 # What is written where only a file's ending tells.
 SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql"}
@@ -46,8 +46,8 @@ def export(
     The file is read back and asked about fresh rows of the copy's space. If it answers more of them otherwise than the
     format allows, nothing is written.
     """
-    from understudy.classifier import CopyClassifier
     from understudy.export import checking
+    from understudy.models.classifier import CopyClassifier
 
     path, kind = _path(path), format_of(path, format)
     if not isinstance(copy, CopyClassifier):

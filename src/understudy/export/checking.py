@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from understudy.classifier import CopyClassifier
 from understudy.errors import ExportError
-from understudy.hypothesis.estimator import Fitted
-from understudy.hypothesis.trees import Trees
+from understudy.models.classifier import CopyClassifier
+from understudy.models.fitted import Fitted
+from understudy.models.trees import Trees
 
 # Rows in so many that may be answered otherwise: float32 sums come out differently in another order, SQL has no
 # float32 to round to, and rules have rounded numbers. Trees compare and add exactly.
@@ -93,8 +93,8 @@ def _expression(copy: CopyClassifier, kind: str, path: Path) -> str:
     """The file itself; of rules, which only people read, the same rules with the same numbers as SQL."""
     if kind == "sql":
         return path.read_text(encoding="utf-8")
-    from understudy.export.logic import DIGITS, logic_of
     from understudy.export.sql import expression
+    from understudy.logic.conditions import DIGITS, logic_of
 
     return expression(logic_of(copy, DIGITS), copy.classes)
 

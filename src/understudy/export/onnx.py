@@ -14,17 +14,17 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from understudy.classifier import CopyClassifier
-from understudy.columns import UNKNOWN, Boolean, Category, Column, Number
-from understudy.encoding import FAR, Encoding
+from understudy.algorithm.network import Network
 from understudy.errors import SettingError
 from understudy.export.graph import ML, Graph
 from understudy.export.tree_nodes import ensembles
-from understudy.hypothesis.linear import Linear
-from understudy.hypothesis.mlp import Network
-from understudy.hypothesis.trees import Trees
+from understudy.models.classifier import CopyClassifier
+from understudy.models.linear import Linear
+from understudy.models.trees import Trees
 from understudy.original.onnx import GAP
 from understudy.space import Space
+from understudy.space.columns import UNKNOWN, Boolean, Category, Column, Number
+from understudy.space.encoding import FAR, Encoding
 
 MATRIX = "X"
 # Doubles hold whole numbers up to here.

@@ -5,29 +5,46 @@ Copies are arrays and a space, no estimators of scikit-learn's: its own classes 
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED
 
 import numpy as np
 
-from understudy.classifier import CopyClassifier
-from understudy.hypothesis import model_of
-from understudy.hypothesis.estimator import Fitted
+from understudy.models.base import model_of
+from understudy.models.classifier import CopyClassifier
+from understudy.models.fitted import Fitted
 from understudy.space import Space
 
-TRUSTED = [
-    "understudy.classifier.CopyClassifier",
-    "understudy.columns.Boolean",
-    "understudy.columns.Category",
-    "understudy.columns.Number",
-    "understudy.hypothesis.estimator.Fitted",
-    "understudy.hypothesis.linear.Linear",
-    "understudy.hypothesis.mlp.MLP",
-    "understudy.hypothesis.mlp.Network",
-    "understudy.hypothesis.trees.Trees",
-    "understudy.space.Space",
-]
+TYPES = (
+    "understudy.algorithm.network.MLP",
+    "understudy.algorithm.network.Network",
+    "understudy.models.classifier.CopyClassifier",
+    "understudy.models.fitted.Fitted",
+    "understudy.models.linear.Linear",
+    "understudy.models.trees.Trees",
+    "understudy.space.columns.Boolean",
+    "understudy.space.columns.Category",
+    "understudy.space.columns.Number",
+    "understudy.space.space.Space",
+)
+# What files written by 0.1 call these modules.
+MOVED = {
+    "understudy.classifier": "understudy.models.classifier",
+    "understudy.columns": "understudy.space.columns",
+    "understudy.hypothesis.estimator": "understudy.models.fitted",
+    "understudy.hypothesis.linear": "understudy.models.linear",
+    "understudy.hypothesis.mlp": "understudy.algorithm.network",
+    "understudy.hypothesis.trees": "understudy.models.trees",
+    "understudy.space": "understudy.space.space",
+}
+_FORMER = {new: old for old, new in MOVED.items()}
+TRUSTED = [*TYPES, *(f"{_FORMER[module]}.{name}" for module, _, name in (kind.rpartition(".") for kind in TYPES))]
+
+for _old, _new in MOVED.items():
+    sys.modules.setdefault(_old, import_module(_new))
 
 
 def skops_bytes(copy: CopyClassifier) -> bytes:

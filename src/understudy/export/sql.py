@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy.classifier import CopyClassifier
-from understudy.export.cells import Cells
-from understudy.export.logic import Sums, Term, Tree, logic_of
+from understudy.logic.cells import Cells, intervals
+from understudy.logic.conditions import Sums, Term, Tree, logic_of
+from understudy.models.classifier import CopyClassifier
 
 HEAD = (
     "-- The label that the copy gives. Use it as: SELECT (this file) AS label FROM a table with the columns it names.\n"
@@ -65,18 +65,11 @@ def condition(cells: Cells, inside: np.ndarray) -> str:
     return parts[0] if len(parts) == 1 else "(" + " OR ".join(parts) + ")"
 
 
-def runs(cells: Cells, inside: np.ndarray) -> list[tuple[float | None, float | None]]:
-    """Cells of a number that follow one another, as intervals: above the first, up to the second."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
-    ends = [None, *(int(cut) if cells.column.kind == "integer" else cut for cut in cells.cuts.tolist()), None]
-    return [(ends[start], ends[stop]) for start, stop in edges.reshape(-1, 2)]
-
-
 def _intervals(cells: Cells, inside: np.ndarray, name: str) -> list[str]:
     if inside.all():
         return [f"{name} IS NOT NULL"]
     parts = []
-    for low, high in runs(cells, inside):
+    for low, high in intervals(cells, inside):
         sides = [f"{name} > {low!r}"] if low is not None else []
         sides += [f"{name} <= {high!r}"] if high is not None else []
         parts.append(" AND ".join(sides))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import numpy_helper
 
-from understudy.hypothesis.trees import LEAF, Trees
+from understudy.models.trees import LEAF, Trees
 
 SUM = 1
 

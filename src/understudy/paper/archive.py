@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from understudy.directory import UNFINISHED, as_path, errors_of
 from understudy.errors import DirectoryError, SettingError, SpaceError
+from understudy.runs.directory import UNFINISHED, as_path, errors_of
 
 # Far above what the collection has, and low enough that an archive made to fill a disk or the memory is noticed.
 MOST_MEMBERS, MOST_BYTES, MOST_IN_ALL = 20_000, 2**28, 2**31

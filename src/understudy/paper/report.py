@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from understudy.directory import as_path, errors_of
 from understudy.errors import SettingError
 from understudy.paper.catalogue import Options, Row
 from understudy.paper.compact import read_table
@@ -22,6 +21,7 @@ from understudy.paper.tables.results import average_rows, quoted_rows, result_ro
 from understudy.paper.tables.spaces import space_rows
 from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
 from understudy.paper.units import Record, Unit
+from understudy.runs.directory import as_path, errors_of
 
 UNITS, DATA_SETS = "units.csv", "table3.csv"
 MARK = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end (?P=name) -->)", re.S)

@@ -43,7 +43,7 @@ def copy_arguments(
     >>> copy_arguments(paper_settings(epochs=7), "one-shot", None, seed=1)["schedule"].epochs
     7
     """
-    from understudy.training import plain
+    from understudy.algorithm.training import plain
 
     common = {name: value for name, value in settings.items() if name != "epochs"}
     if points is not None:

@@ -11,9 +11,9 @@ from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
-from understudy.directory import as_path, errors_of, lock_for_writing, remove_empty
 from understudy.errors import DirectoryError
 from understudy.paper.units import Record, Unit
+from understudy.runs.directory import as_path, errors_of, lock_for_writing, remove_empty
 
 NAME = "units.jsonl"
 FORMAT = 1

@@ -78,8 +78,8 @@ def run(task: Task) -> Record:
 
 
 def _measured(task: Task, subject: Subject) -> Record:
-    from understudy.certifying import certify
-    from understudy.copying import copy_classifier
+    from understudy.certificate.certify import certify
+    from understudy.runs.copying import copy_classifier
 
     unit, problem = task.unit, subject.problem
     space = operational_space(unit.space, problem)

@@ -9,8 +9,8 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
-from understudy.directory import errors_of
 from understudy.paper.catalogue import Made, Row
+from understudy.runs.directory import errors_of
 
 # Dots per inch of a PNG.
 DPI = 160

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from understudy.certificate import Certificate
+from understudy.certificate.values import Certificate
 from understudy.report import figures
-from understudy.result import Result
+from understudy.runs.result import Result
 
 # More labels than this make no matrix that can be read; then the pairs are listed. More columns make no table.
 LABELS, COLUMNS = 12, 30

@@ -11,11 +11,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from understudy.columns import Category, Number
-from understudy.differences import Differences
-from understudy.directory import FILES
-from understudy.ledger import NAME, Summary, summary
-from understudy.result import Result, load
+from understudy.certificate.values import Differences
+from understudy.queries.ledger import NAME, Summary, summary
+from understudy.runs.directory import FILES
+from understudy.runs.result import Result, load
+from understudy.space.columns import Category, Number
 
 # A class with fewer answers than this among the certificate's rows has a bound that says little.
 FEW = 50

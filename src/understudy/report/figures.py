@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy.original import Labels, as_original
-from understudy.result import Record, Result
+from understudy.runs.result import Record, Result
 
 # The same colour for the same method in every figure; chosen to stay apart for colour-blind readers.
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.classifier import CopyClassifier
+from understudy.models.classifier import CopyClassifier
 from understudy.serve.messages import Refusal, shown
 from understudy.serve.reading import Reader, Rows, datatype
 from understudy.serve.tensors import read_tensor

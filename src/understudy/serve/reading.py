@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from understudy.columns import Boolean, Category, Column, Number
 from understudy.serve.messages import Refusal, shown
 from understudy.serve.tensors import Tensor
 from understudy.space import Space
+from understudy.space.columns import Boolean, Category, Column, Number
 
 WHERE = "inputs"
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from understudy._version import __version__
-from understudy.certificate import Certificate
+from understudy.certificate.values import Certificate
 from understudy.errors import UnderstudyError
 from understudy.serve.counters import CONTENT_TYPE, Counter, Family, Gauge, Histogram, exposition, resident_bytes
 from understudy.serve.messages import JSON, Refusal, Request, Response, document, refused

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from understudy.certificate import lower_bound
-from understudy.classifier import CopyClassifier
-from understudy.columns import Column
+from understudy.certificate.bounds import lower_bound
 from understudy.errors import OriginalError, OutageError, SettingError, SpaceError
+from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Original
 from understudy.serve.counters import Counter, Family, Gauge
 from understudy.serve.reading import Rows
 from understudy.space import Space
+from understudy.space.columns import Column
 
 LOG = logging.getLogger(__name__)
 # How many pairs of labels are told apart; an original that answers other labels every time must not fill the memory.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.drawing import COLOURS, OTHERS, band, new_figure, power, style
 from understudy.paper.figures.numbers import by_iteration, only, over, problem_of, some
+from understudy.paper.figures.style import COLOURS, OTHERS, band, new_figure, power, style
 from understudy.paper.units import Record, Unit
 
 DELTA = 1e-8

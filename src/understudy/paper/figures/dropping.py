@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.drawing import COLOURS, OTHERS, band, new_figure, power, style
 from understudy.paper.figures.numbers import beside, by_iteration, only, over, problem_of, some, value
 from understudy.paper.figures.spirals import ABOUT_RHO, COLUMNS, RHO
+from understudy.paper.figures.style import COLOURS, OTHERS, band, new_figure, power, style
 from understudy.paper.units import Record, Unit
 
 DELTAS = (1e-6, 1e-8, 1e-10)

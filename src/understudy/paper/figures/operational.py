@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.drawing import OTHERS, new_figure, style
+from understudy.paper.figures.style import OTHERS, new_figure, style
 from understudy.paper.points import Point, Points, operational_points
 from understudy.paper.settings import DELTAS
 from understudy.paper.units import Record, Unit

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.drawing import COLOURS, band, levels, new_figure, style
 from understudy.paper.figures.numbers import beside, by_iteration, over, problem_of, some, value
+from understudy.paper.figures.style import COLOURS, band, levels, new_figure, style
 from understudy.paper.units import Record, Unit, subject
 
 # Points of the single passes that are drawn as level lines: the paper says "various".

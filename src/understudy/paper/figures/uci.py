@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options
-from understudy.paper.figures.drawing import OTHERS, new_figure, style
 from understudy.paper.figures.operational import MARKERS, SIZES, Panel, panels, table
+from understudy.paper.figures.style import OTHERS, new_figure, style
 from understudy.paper.originals import FAMILIES, FAMILY_OF
 from understudy.paper.points import Points
 from understudy.paper.tables.methods import runs_of

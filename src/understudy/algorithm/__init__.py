@@ -1,0 +1,1 @@
+"""The paper: the sequential loop, its policies (what to ask, keep, remember, train), and the network it trains."""

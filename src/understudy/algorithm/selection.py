@@ -1,0 +1,58 @@
+"""Step 1 of the paper: which labelled points to train on next.
+
+A selection policy takes the previous parameters, the sample set S_{t-1}, the fresh points and t, and gives S_t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from understudy.algorithm.network import MLP
+from understudy.algorithm.samples import Samples
+from understudy.algorithm.uncertainty import rho
+
+Select = Callable[[np.ndarray, Samples, Samples, int], Samples]
+UNLIMITED = 2**62
+
+
+def keep_all(theta: np.ndarray, S: Samples, fresh: Samples, t: int) -> Samples:
+    """Algorithm 1: the sample set only grows."""
+    return S | fresh
+
+
+def keep_fresh(theta: np.ndarray, S: Samples, fresh: Samples, t: int) -> Samples:
+    """Online single-pass: every batch is used once and thrown away."""
+    return fresh
+
+
+def unlimited(t: int) -> int:
+    """Any number of points may be kept, in every iteration."""
+    return UNLIMITED
+
+
+def drop_compressed(network: MLP, delta: float, most: Callable[[int], int] = unlimited, free: int = 0) -> Select:
+    """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta.
+
+    Up to `free` points, all are kept: what a copy made from so few takes for certain may well be wrong. If more than
+    `most(t)` are left, half of the places go to the most uncertain, and the other half to points spread
+    evenly over the rest of the ranking: the most uncertain alone are mistakes and oddities, from which no copy learns
+    what is usual.
+    """
+
+    def select(theta: np.ndarray, S: Samples, fresh: Samples, t: int) -> Samples:
+        pool, places = S | fresh, most(t)
+        if len(pool) <= free or (delta <= 0 and len(pool) <= places):
+            return pool
+        uncertainty = rho(network.probabilities(theta, pool.X), pool.y)
+        keep = uncertainty >= delta
+        if keep.sum() > places:
+            ranking = np.argsort(-uncertainty, kind="stable")[: keep.sum()]
+            half = places - places // 2
+            spread = np.linspace(half, len(ranking) - 1, places - half).astype(int)
+            keep = np.zeros(len(pool), bool)
+            keep[ranking[:half]] = keep[ranking[spread]] = True
+        return pool.where(keep)
+
+    return select

@@ -1,0 +1,81 @@
+"""Algorithms 1 and 5 of the paper: alternate between choosing points and training on them.
+
+One loop serves them all; what differs is which policies are passed in.
+
+=====================  =================================  ==========================
+method                 select                             memory
+=====================  =================================  ==========================
+Algorithm 1            `selection.keep_all`               `memory.Fixed(0)`
+Algorithm 5            `selection.drop_compressed(...)`   `memory.Automatic()`
+online single-pass     `selection.keep_fresh`             `memory.Fixed(0)`
+one-shot single-pass   any: only the first step is taken, with n = all points
+=====================  =================================  ==========================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from time import perf_counter
+
+import numpy as np
+
+from understudy.algorithm.memory import Memory
+from understudy.algorithm.samples import Samples
+from understudy.algorithm.selection import Select
+from understudy.algorithm.training import Train, Trained
+
+
+@dataclass(frozen=True)
+class Step:
+    """The state after round t, and how it came about."""
+
+    t: int
+    S: Samples
+    lam: float
+    trained: Trained
+    dropped: int
+    moved: float
+    """||theta_t - theta_{t-1}||, which goes to 0 as the copy converges (Theorem 2)."""
+    seconds: float
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The copy's parameters."""
+        return self.trained.theta
+
+
+def sequential(
+    draw: Callable[[int, np.ndarray], Samples],
+    theta: np.ndarray,
+    *,
+    select: Select,
+    memory: Memory,
+    train: Train,
+    after: Step | None = None,
+) -> Iterator[Step]:
+    """Yield one step per iteration, for as long as the consumer asks.
+
+    `draw(t, theta)` gives the n freshly drawn and labelled points of iteration t, which may depend on the copy so far;
+    theta is where training starts. `after` an earlier step, the loop goes on from there.
+    """
+    if after is None:
+        clock = perf_counter()
+        S = draw(0, theta)
+        trained = train(theta, S, 0.0, 0)
+        after = Step(0, S, 0.0, trained, 0, _distance(trained.theta, theta), perf_counter() - clock)
+        yield after
+    S, trained, lam = after.S, after.trained, after.lam if after.t else memory.initial
+    for t in count(after.t + 1):
+        clock = perf_counter()
+        theta, S_before, fresh = trained.theta, S, draw(t, trained.theta)
+        S = select(theta, S_before, fresh, t)  # Algorithm 2
+        lam = memory(lam, len(S), len(S_before))  # automatic lambda
+        trained = train(theta, S, lam, t)  # Algorithm 4
+        dropped = len(S_before) + len(fresh) - len(S)
+        yield Step(t, S, lam, trained, dropped, _distance(trained.theta, theta), perf_counter() - clock)
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.linalg.norm(a.astype(np.float64) - b))

@@ -1,0 +1,6 @@
+"""Step 2 of the paper: fit the copy to the sample set, for as long as a schedule says, compiled or in NumPy."""
+
+from understudy.algorithm.training.schedule import PLAIN, Schedule, annealed, plain, staged, steps
+from understudy.algorithm.training.trainer import Train, Trained, Trainer
+
+__all__ = ["PLAIN", "Schedule", "Train", "Trained", "Trainer", "annealed", "plain", "staged", "steps"]

@@ -1,0 +1,104 @@
+"""Certifying any classifier against any original: on fresh rows of a space, and on rows that the user gives."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from understudy import checks
+from understudy.certificate.bounds import HeldOut
+from understudy.certificate.differences import Compared, known_levels, located, low_margin, margins_of
+from understudy.certificate.values import Certificate
+from understudy.errors import SettingError, SpaceError
+from understudy.models.classifier import CopyClassifier
+from understudy.original import CHUNK, Labels, Original, as_original
+from understudy.queries import Queries
+from understudy.space import Space
+
+# Its own stream of random numbers, so that no seed makes these rows those of a training run.
+_FRESH = 0xCE27
+SPACE, DATA = "certificate", "data"
+
+
+def certify(
+    copy: Any,
+    original: Any,
+    space: Space,
+    n: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    data: Any = None,
+    *,
+    explain: bool = True,
+) -> Certificate:
+    """Certify any classifier against any original, from n fresh rows of the space.
+
+    `data` are unlabelled rows of the user's, certified apart as `.on_data`: different rows are asked about once each,
+    and the bound is about the population that all of them are a random sample of. Unless `explain` is false, the
+    certificate also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
+    Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
+
+    >>> sign = lambda rows: rows[:, 0] > 0
+    >>> always = lambda rows: [True] * len(rows)
+    >>> proof = certify(always, sign, Space.normal(1), n=1000)
+    >>> proof.estimate < 0.6, proof.differences.rules[0].text
+    (True, 'x0 <= 0.002')
+    """
+    n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
+    seed = checks.count("seed", seed, 0)
+    asked, copied = as_original(original), as_original(copy, name="copy")
+    given = None if data is None else Given(asked, space, data)
+    limits = {SPACE: n, DATA: 0 if given is None else len(given.different)}
+    queries = Queries(asked, space, limits, seed=seed)
+    chunks = list(queries.fresh(SPACE, n, np.random.default_rng([seed, _FRESH])))
+    rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
+    low = low_margin(copy, space, seed) if explain else None
+
+    def proved(rows: np.ndarray, answers: np.ndarray) -> Certificate:
+        predicted = _answers(copy, copied, space, rows)
+        labels = asked.declared or Labels(answers)
+        proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), confidence)
+        if not explain:
+            return proof
+        compared = Compared(rows, answers, predicted, margins_of(copy, space, rows))
+        return located(proof, compared, space, low, seed=seed)
+
+    proof = proved(rows, answers)
+    if given is None:
+        return proof
+    on_data = proved(given.rows, queries.ask(DATA, given.different)[given.which])
+    return replace(proof, on_data=replace(on_data, distinct=len(given.different), left_out=given.left_out))
+
+
+def _answers(copy: Any, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
+    """The copy's labels; one of ours takes rows as they are, levels that cannot be presented among them."""
+    if isinstance(copy, CopyClassifier) and copy.space == space:
+        return copy.classes[copy.decide(copy.encoding(rows))]
+    parts = [copied.answer(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
+    return np.concatenate(parts)
+
+
+class Given:
+    """Rows that a user gave, each different one to be asked about once.
+
+    Rows with a level that the space does not know are left out: the original cannot be asked about them in its words.
+    """
+
+    def __init__(self, original: Original, space: Space, data: Any):
+        if original.stored is not None:
+            hint = "certify against the original itself, or without data"
+            raise SettingError("data", "an original that can be asked about new rows", "stored answers", hint)
+        if not space.frame and set(space.names) <= set(getattr(data, "columns", ())):
+            data = data[list(space.names)]  # further columns are ignored here too, if names tell which
+        with warnings.catch_warnings(action="ignore"):  # of unknown levels, which are counted here
+            rows = space.read(data, "data")
+        known = known_levels(space, rows)
+        if not known.any():
+            raise SpaceError("data", "at least one row with levels that the space knows", f"none of {len(rows)}")
+        self.rows, self.left_out = rows[known], int((~known).sum())
+        filled = np.where(np.isnan(self.rows), np.inf, self.rows)  # gaps are alike, which NaN is not
+        _, first, self.which = np.unique(filled, axis=0, return_index=True, return_inverse=True)
+        self.different = self.rows[first]

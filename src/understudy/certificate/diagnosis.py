@@ -1,0 +1,164 @@
+"""Why a target was missed: an original that changes its mind, a copy too small, or too few answers or held-out rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from understudy.algorithm.samples import Samples
+from understudy.certificate.bounds import lower_bound
+from understudy.certificate.values import Certificate
+from understudy.models.base import Model
+
+# A trend is not followed further than to so many times what it was seen on.
+FURTHEST = 20
+# Parts of the held-out rows, by how sure the copy is, that training points are weighted by.
+STRATA = 5
+# How much of the held-out error has to be there already in training, or in the original, to be blamed on that.
+MOST = 0.5
+# A curve is flat where so many iterations are on average not that much better than as many before.
+FLAT, RISE = 5, 0.001
+NOISE, CERTIFICATE, CAPACITY, SAMPLES = "noise", "certificate", "capacity", "samples"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a target was missed, in a word and in a sentence, with the numbers that say so."""
+
+    cause: str
+    """`noise`: the original changes its mind; `certificate`: the held-out rows are too few to show the target;
+    `capacity`: the copy does not even fit what it was trained on; `samples`: it fits that, and needs more of it."""
+    text: str
+    held_out_error: float
+    training_error: float
+    """Over all points paid for, weighted as points that the copy is as sure of are among the held-out rows."""
+    ceiling: float | None
+    """The most fidelity that the original's changes of mind allow."""
+    more_queries: int | None = None
+    """How many more answers the trend suggests, where it can tell."""
+    certificate_n: int | None = None
+    """How many held-out rows would show this fidelity, where that is what is missing."""
+
+
+def diagnosed(
+    target: float,
+    proof: Certificate,
+    curve: Sequence[tuple[int, float]],
+    trained_error: float,
+    ceiling: float | None,
+) -> Diagnosis:
+    """Why the target was missed by the copy of this certificate; `curve` has the error after so many queries."""
+    error, level = 1 - proof.estimate, proof.confidence if proof.level is None else proof.level
+    noise = 0.0 if ceiling is None else 1 - ceiling
+    allowed = allowed_error(target, proof.n, level)
+
+    def found(cause: str, text: str, more_queries: int | None = None, certificate_n: int | None = None) -> Diagnosis:
+        return Diagnosis(cause, text, error, trained_error, ceiling, more_queries, certificate_n)
+
+    if ceiling is not None and (ceiling < target or noise >= MOST * error > 0):
+        text = (
+            f"the original does not always answer alike: no copy can be expected to agree with it on more than "
+            f"{ceiling:.2%} of rows, and this one does on {proof.estimate:.2%}; lower the target"
+        )
+        return found(NOISE, text)
+    rows = rows_to_show(target, proof.estimate, proof.n, level)
+    if allowed is None or rows:
+        advice = f"; about {rows} would" if rows else "; raise certificate_n, or lower the target"
+        text = f"{proof.n} held-out rows are too few to show it, with {proof.estimate:.2%} of them alike{advice}"
+        return found(CERTIFICATE, text, certificate_n=rows)
+    both = f"{trained_error:.2%} of the points it was trained on are answered otherwise, and {error:.2%} of fresh rows"
+    more, why = further_queries(curve, error, allowed)
+    trend = f"the trend suggests {more} more queries at least" if more else f"how many more cannot be told: {why}"
+    if trained_error >= MOST * error:
+        cause, text = CAPACITY, f"the copy is too small, or trained too little: {both}; try larger layers, a longer "
+        text += "schedule, or to='auto' (--to auto)" + (f"; else {trend}" if more else "")
+    else:
+        cause, text = SAMPLES, f"the copy needs more answers: {both}; {trend}"
+    return found(cause, text, more)
+
+
+def flattened(curve: Sequence[float]) -> bool:
+    """Whether the fidelity of the last iterations is on average hardly higher than that of as many before.
+
+    >>> flattened([0.95] * 10), flattened([0.90] * 5 + [0.95] * 5), flattened([0.95] * 9)
+    (True, False, False)
+    """
+    last, before = curve[-FLAT:], curve[-2 * FLAT : -FLAT]
+    return len(before) == FLAT and fmean(last) - fmean(before) < RISE
+
+
+def allowed_error(target: float, n: int, level: float) -> float | None:
+    """The most error on n held-out rows that still shows the target; None if not even none does.
+
+    >>> allowed_error(0.9, 100, 0.95), allowed_error(0.99, 100, 0.95)
+    (0.04, None)
+    """
+    agreed = bisect_left(range(n + 1), target, key=lambda agreed: lower_bound(agreed, n, level))
+    return None if agreed > n else (n - agreed) / n
+
+
+def rows_to_show(target: float, fidelity: float, n: int, level: float) -> int | None:
+    """How many held-out rows would show the target, if so many of them are alike; None if too many to say."""
+    for rows in np.geomspace(n, FURTHEST * n, 60):
+        rows = int(np.ceil(rows / 100) * 100)
+        if lower_bound(int(fidelity * rows), rows, level) >= target:
+            return rows
+    return None
+
+
+def further_queries(curve: Sequence[tuple[int, float]], error: float, allowed: float) -> tuple[int | None, str]:
+    """How many more queries take the error to what is allowed, if it goes on to fall as a power of their number.
+
+    The power is fitted to the later rounds, and taken a standard error lower, since curves rather flatten than not.
+    None, and the reason, where they show no clear fall, or the way is longer than what was seen could tell.
+    """
+    queries, errors = np.array(curve, float).T
+    late = (queries >= queries[-1] / 4) & (errors > 0)
+    if late.sum() < 4:
+        return None, "too few rounds to see a trend"
+    x, y = np.log(queries[late]), np.log(errors[late])
+    line = np.polyfit(x, y, 1)
+    slope, rest = float(line[0]), y - np.polyval(line, x)
+    doubt = float(np.sqrt((rest**2).sum() / (len(x) - 2) / ((x - x.mean()) ** 2).sum()))
+    if slope + 2 * doubt >= 0 or allowed <= 0:
+        return None, "over the last rounds, fidelity did not clearly rise"
+    times = float(error / allowed) ** min(-1 / (slope + doubt), 50.0)
+    if times > FURTHEST:
+        return None, f"at the present trend it would take more than {FURTHEST} times as many as so far"
+    return int(_rounded_up(queries[-1] * (times - 1))), ""
+
+
+def _rounded_up(number: float) -> float:
+    """A number with two digits, since it is a guess.
+
+    >>> _rounded_up(1234.0), _rounded_up(7.2)
+    (1300.0, 8.0)
+    """
+    unit = 10.0 ** max(0, np.floor(np.log10(max(number, 1.0))) - 1)
+    return float(np.ceil(number / unit) * unit)
+
+
+def training_error(model: Model, paid: Samples, fresh: np.ndarray) -> float:
+    """The share of paid points that a model answers otherwise, as if they had been drawn like the fresh rows.
+
+    Points are asked about where a copy is unsure, so they are harder than fresh rows. Each is weighted by the share of
+    fresh rows among which the model is about as sure.
+    """
+    chances = model.probabilities(paid.X)
+    wrong, seen, there = chances.argmax(axis=1) != paid.y, _margins(chances), _margins(model.probabilities(fresh))
+    edges = np.quantile(there, np.arange(1, STRATA) / STRATA)
+    own, others = np.searchsorted(edges, seen), np.searchsorted(edges, there)
+    known = [k for k in range(STRATA) if (own == k).any()]
+    weights = np.array([(others == k).mean() for k in known])
+    if not weights.any():
+        return float(wrong.mean())
+    return float(np.average([wrong[own == k].mean() for k in known], weights=weights))
+
+
+def _margins(chances: np.ndarray) -> np.ndarray:
+    top = np.sort(chances, axis=1)
+    return top[:, -1] - (top[:, -2] if top.shape[1] > 1 else 0.0)

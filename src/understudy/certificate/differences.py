@@ -1,0 +1,190 @@
+"""Where a copy and its original differ: near the boundary or away from it, by labels, under which conditions, examples.
+
+Everything is found on the rows of a certificate, with answers that are known already: nothing more is asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import chain, islice, zip_longest
+from typing import Any
+
+import numpy as np
+
+from understudy.certificate.bounds import HeldOut, bound_of, lower_bound
+from understudy.certificate.values import Certificate, Differences, Example, Flip, Rule
+from understudy.logic.conditions import Tree, logic_of
+from understudy.logic.words import condition_of
+from understudy.models.classifier import CopyClassifier
+from understudy.models.families import Limits, fit
+from understudy.original import CHUNK
+from understudy.space import Space
+from understudy.space.columns import UNKNOWN, Category
+from understudy.space.encoding import Encoding
+
+# Near the boundary is this share of the space, or less where the copy is equally sure of more than the rest.
+NEAR = 0.2
+# Rows of the space that tell which margins are low; they cost no query.
+FREE = 5000
+# A tree that is no larger can be read.
+READABLE = Limits(max_depth=3, max_leaves=8)
+RULES, EXAMPLES = 5, 10
+# Conditions found on fewer disagreements than this would be chance.
+FEWEST = 10
+# Digits of a column's deviation in a condition.
+DIGITS = 3
+# Their own streams of random numbers.
+_MARGINS, _HALVES = 0xB0, 0x4A
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Rows of a space's matrix with the original's labels and the copy's, and how sure the copy is, if it says so."""
+
+    rows: np.ndarray
+    answers: np.ndarray
+    given: np.ndarray
+    margins: np.ndarray | None = None
+
+    @property
+    def differ(self) -> np.ndarray:
+        """On which rows they differ; labels of different types always do."""
+        return np.array([a != b for a, b in zip(self.answers.tolist(), self.given.tolist(), strict=True)], bool)
+
+
+def chances_of(copy: Any, space: Space, rows: np.ndarray) -> np.ndarray | None:
+    """The copy's chances of its labels, for rows of a matrix; None if it does not say, or knows but one label.
+
+    >>> chances_of(lambda rows: rows[:, 0] > 0, Space.normal(1), np.zeros((1, 1)))
+    """
+    if not hasattr(copy, "predict_proba") or len(getattr(copy, "classes_", ())) < 2:
+        return None
+    if isinstance(copy, CopyClassifier) and copy.space == space:  # as it is: a level may be none that can be presented
+        return copy.model.probabilities(copy.encoding(rows))
+    parts = [copy.predict_proba(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
+    return np.concatenate(parts)
+
+
+def margins_of(copy: Any, space: Space, rows: np.ndarray) -> np.ndarray | None:
+    """How much likelier the copy's label is than the next, for rows of a matrix; None if it does not say."""
+    chances = chances_of(copy, space, rows)
+    if chances is None:
+        return None
+    top = np.partition(np.asarray(chances, float), -2)[:, -2:]
+    return top[:, 1] - top[:, 0]
+
+
+def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:
+    """Which rows of a matrix have only levels that the space has: the others cannot be shown, or asked about."""
+    known = np.ones(len(rows), bool)
+    for j, column in enumerate(space.columns):
+        if isinstance(column, Category):
+            known &= rows[:, j] != UNKNOWN
+    return known
+
+
+def low_margin(copy: Any, space: Space, seed: int) -> float | None:
+    """Margins below this are low: those of the fifth of the space where the copy is least sure."""
+    found = margins_of(copy, space, space.sample(FREE, np.random.default_rng([seed, _MARGINS])))
+    return None if found is None else float(np.quantile(found, NEAR))
+
+
+def explained(
+    proof: Certificate, copy: CopyClassifier, space: Space, held: HeldOut, rows: np.ndarray, *, show: bool, seed: int
+) -> Certificate:
+    """The certificate of a finished copy, with where it differs; `show` allows rows to be shown as examples."""
+    answers, given = held.labels.decode(held.codes), copy.classes[copy.decide(held.X)]
+    compared = Compared(rows, answers, given, margins_of(copy, space, rows))
+    return located(proof, compared, space, low_margin(copy, space, seed), show=show, seed=seed)
+
+
+def located(
+    proof: Certificate, compared: Compared, space: Space, low: float | None, *, show: bool = True, seed: int = 0
+) -> Certificate:
+    """A certificate with bounds near the boundary and away from it, and with the differences of the rows compared."""
+    differ = compared.differ
+    level = proof.confidence if proof.level is None else proof.level
+    rules, note = rules_of(compared.rows, differ, space, level, seed)
+    examples = _examples(compared, differ, space) if show else ()
+    found = replace(
+        proof, differences=Differences(int(differ.sum()), _flips(compared, differ), rules, note, tuple(examples))
+    )
+    if compared.margins is None or low is None:
+        return found
+    near = compared.margins < low
+    if near.all() or not near.any():
+        return found
+    return replace(found, margin=low, near=bound_of(~differ[near], level), away=bound_of(~differ[~near], level))
+
+
+def _flips(compared: Compared, differ: np.ndarray) -> tuple[Flip, ...]:
+    pairs: dict[tuple[Any, Any], int] = defaultdict(int)
+    for pair in zip(compared.answers[differ].tolist(), compared.given[differ].tolist(), strict=True):
+        pairs[pair] += 1
+    return tuple(Flip(*pair, n) for pair, n in sorted(pairs.items(), key=lambda entry: -entry[1]))
+
+
+def rules_of(
+    rows: np.ndarray, differ: np.ndarray, space: Space, level: float, seed: int
+) -> tuple[tuple[Rule, ...], str]:
+    """Conditions under which they differ more often than overall, found on one half and measured on the other.
+
+    And why there are none, if there are none.
+    """
+    found, n = int(differ.sum()), len(differ)
+    if not found:
+        return (), "they differ on none of the rows"
+    halves = np.random.default_rng([seed, _HALVES]).permutation(n) % 2 == 0
+    if differ[halves].sum() < FEWEST or differ[~halves].sum() < FEWEST or differ[halves].all():
+        return (), f"{found} of {n} rows are too few, or all, to say where they lie"
+    tree = _tree(rows[halves], differ[halves], space)
+    measured = [(region, tree.holds(region, rows[~halves])) for region in tree.regions if region.code]
+    confidence = 1 - (1 - level) / max(1, len(measured))
+    rules, overall = [], found / n
+    for region, holds in measured:
+        inside, both = int(holds.sum()), int((holds & differ[~halves]).sum())
+        lower = lower_bound(both, inside, confidence)
+        if lower > overall:
+            rules.append((both, Rule(condition_of(tree, region), inside, both / inside, lower)))
+    if not rules:
+        return (), f"no simple condition tells the {found} of {n} rows from the others"
+    rules.sort(key=lambda entry: -entry[0])
+    return tuple(rule for _, rule in rules[:RULES]), ""
+
+
+def _tree(rows: np.ndarray, differ: np.ndarray, space: Space) -> Tree:
+    """A shallow tree of which rows differ. These count as much as the others: its leaves then say where they crowd."""
+    times = np.where(differ, max(1, round((~differ).sum() / differ.sum())), 1)
+    chosen = np.repeat(np.arange(len(rows)), times)
+    model = fit("tree", Encoding(space)(rows)[chosen], differ[chosen].astype(int), 2, READABLE)
+    tree = logic_of(CopyClassifier(model, np.array([False, True]), space), DIGITS)
+    assert isinstance(tree, Tree)
+    return tree
+
+
+def _examples(compared: Compared, differ: np.ndarray, space: Space) -> list[Example]:
+    """Rows on which they differ, one of every kind in turn, of each kind those first that the copy is surest of."""
+    sure = np.zeros(len(differ)) if compared.margins is None else compared.margins
+    kinds: dict[tuple[Any, Any], list[int]] = defaultdict(list)
+    shown = differ & known_levels(space, compared.rows)
+    for row in np.flatnonzero(shown)[np.argsort(-sure[shown], kind="stable")].tolist():
+        kinds[compared.answers[row].item(), compared.given[row].item()].append(row)
+    frequent = sorted(kinds.values(), key=len, reverse=True)
+    turns = chain.from_iterable(zip_longest(*frequent))
+    chosen = list(islice((row for row in turns if row is not None), EXAMPLES))
+    labels = zip(compared.answers[chosen].tolist(), compared.given[chosen].tolist(), strict=True)
+    return [Example(row, *pair) for row, pair in zip(_records(space, compared.rows[chosen]), labels, strict=True)]
+
+
+def _records(space: Space, rows: np.ndarray) -> list[dict[str, Any]]:
+    """Rows as production has them, as plain values by the names of their columns."""
+    presented: Any = space.present(rows)
+    values = presented.astype(object).to_numpy() if space.frame else presented
+    return [dict(zip(space.names, map(_plain, row), strict=True)) for row in values.tolist()]
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    gap = type(value).__name__ == "NAType" or value != value
+    return None if gap else value

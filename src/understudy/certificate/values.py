@@ -1,0 +1,126 @@
+"""Certificates as plain values: how often copy and original agree, with a bound, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A fidelity estimate from n rows, with its lower confidence bound."""
+
+    estimate: float
+    lower: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A cell of the flip matrix: on so many rows the original gives one label, and the copy another."""
+
+    original: Any
+    copy: Any
+    n: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition on raw columns under which copy and original differ more often than elsewhere.
+
+    Found on one half of the rows and measured on the other: it holds on `n` of those, on `share` of which they differ,
+    and with the certificate's confidence, for all rules at once, on at least `lower` of such rows.
+    """
+
+    text: str
+    n: int
+    share: float
+    lower: float
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row on which they differ, by the names of its columns (None is a gap), and both labels."""
+
+    row: dict[str, Any]
+    original: Any
+    copy: Any
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Where copy and original differ, as far as the rows of a certificate show it."""
+
+    n: int
+    """On how many of the rows they differ."""
+    flips: tuple[Flip, ...]
+    """From the most frequent to the least."""
+    rules: tuple[Rule, ...]
+    note: str
+    """Why there are no rules, if there are none."""
+    examples: tuple[Example, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Differences:
+        """Read what `as_json` wrote."""
+        kinds: dict[str, type[Flip | Rule | Example]] = {"flips": Flip, "rules": Rule, "examples": Example}
+        parts = {name: tuple(kind(**part) for part in content[name]) for name, kind in kinds.items()}
+        return cls(**{**content, **parts})
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Fidelity on fresh rows of the space: estimate, exact lower bound, and the same for parts of the rows.
+
+    With confidence `confidence`, the true fidelity is at least `lower`. Bounds of parts hold one at a time.
+    """
+
+    estimate: float
+    lower: float
+    confidence: float
+    n: int
+    per_class: dict[Any, Bound] = field(default_factory=dict)
+    """By the label that the original gives."""
+    level: float | None = None
+    """The confidence that each bound was computed at: higher, where the copy was chosen among some by the same rows."""
+    margin: float | None = None
+    """What is near the boundary: rows whose two likeliest labels the copy gives chances less than this apart."""
+    near: Bound | None = None
+    away: Bound | None = None
+    differences: Differences | None = None
+    on_data: Certificate | None = None
+    """The same for rows that the user gave; its bounds are about the population that those are a random sample of."""
+    distinct: int | None = None
+    """Of rows that the user gave: how many of them are different."""
+    left_out: int | None = None
+    """Of rows that the user gave: how many more have levels that the space does not know, and were not asked about."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The certificate as JSON values; classes become a list, because JSON keys would lose their type."""
+        content = {part.name: getattr(self, part.name) for part in fields(self)}
+        content["per_class"] = [{"label": label, **asdict(bound)} for label, bound in self.per_class.items()]
+        for name in ("near", "away"):
+            content[name] = None if content[name] is None else asdict(content[name])
+        for name in ("differences", "on_data"):
+            content[name] = None if content[name] is None else content[name].as_json()
+        return content
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Certificate:
+        """Read what `as_json` wrote, now or before it knew of parts beyond classes."""
+        readers: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "near": lambda part: Bound(**part),
+            "away": lambda part: Bound(**part),
+            "differences": Differences.from_json,
+            "on_data": cls.from_json,
+        }
+        parts = {name: read(content[name]) for name, read in readers.items() if content.get(name) is not None}
+        classes = {
+            entry["label"]: Bound(entry["estimate"], entry["lower"], entry["n"]) for entry in content["per_class"]
+        }
+        return cls(**{**content, **parts, "per_class": classes})

@@ -1,0 +1,99 @@
+"""The finished copy: a classifier that takes raw rows and answers the original's labels.
+
+It is a fitted scikit-learn classifier to whoever treats it as one, but does not inherit from that library: importing it
+takes longer than making a copy does, and who loads a network to predict with has no need of it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from understudy.models.base import Model
+from understudy.space import Space
+from understudy.space.encoding import Encoding
+
+
+class CopyClassifier:
+    """A fitted model, the labels it answers, and the space that says how raw columns are read and encoded.
+
+    Where columns were kept from the copy, the space has none of them. A data frame may hold them or not; an array is
+    then either without them, or as the original takes it, with them at the places that `excluded` says.
+
+    It comes fitted, from `copy_classifier` or `load`; it predicts in NumPy and needs no JAX.
+    """
+
+    def __init__(self, model: Model, classes: np.ndarray, space: Space, excluded: tuple[int, ...] = ()):
+        self.model = model
+        self.classes = classes
+        self.space = space
+        self.excluded = excluded
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Do nothing: a copy comes fitted, and meta-estimators may call this."""
+        return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """How often the copy says the same as y."""
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What it was made of."""
+        return {"model": self.model, "classes": self.classes, "space": self.space, "excluded": self.excluded}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # nothing that a fit would change
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator, ClassifierMixin
+
+        return type("Copy", (ClassifierMixin, BaseEstimator), {})().__sklearn_tags__()
+
+    def __repr__(self) -> str:
+        labels = ", ".join(repr(label) for label in self.classes[:4].tolist())
+        more = f" and {len(self.classes) - 4} more" if len(self.classes) > 4 else ""
+        return f"CopyClassifier({self.model.kind} of {self.space.d} columns, answers {labels}{more})"
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The original's labels, sorted, in the type it answers."""
+        return self.classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns a row has."""
+        return self.space.d
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """From rows as a matrix to the model's inputs."""
+        return Encoding(self.space)
+
+    def encode(self, rows: Any) -> np.ndarray:
+        """Rows as they come in production as the model sees them."""
+        return self.encoding(self.space.read(self._seen(rows), "copy.predict"))
+
+    def _seen(self, rows: Any) -> Any:
+        """Rows without what is kept from the copy; of a data frame, columns are taken by name anyway."""
+        if not self.excluded or hasattr(rows, "columns"):
+            return rows
+        rows = np.asarray(rows)
+        whole = rows.ndim == 2 and rows.shape[1] == self.space.d + len(self.excluded)
+        return np.delete(rows, self.excluded, axis=1) if whole else rows
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """The copy's class probabilities, in the order of `classes_`."""
+        return self.model.probabilities(self.encode(rows))
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """The copy's labels."""
+        return self.classes[self.predict_proba(rows).argmax(axis=1)]
+
+    def decide(self, X: np.ndarray) -> np.ndarray:
+        """The positions in `classes_` of the copy's labels for rows that are encoded already."""
+        return self.model.probabilities(X).argmax(axis=1)

@@ -1,0 +1,27 @@
+"""The ledger: every query and its answer, durable in one SQLite file, so that nothing is paid for twice.
+
+A request is announced before it is sent and answered after, each in a transaction that has reached the disk. One that
+was announced and never answered may have been paid for. Rows are kept as they are drawn, a blob of float64 per request;
+answers as codes of the labels. Rounds of training are kept as well: a run that is resumed takes them from here.
+"""
+
+from __future__ import annotations
+
+from understudy.queries.ledger.book import Ledger
+from understudy.queries.ledger.file import CHECK, FORMAT, NAME, REPEAT
+from understudy.queries.ledger.reading import Summary, answers, entries, last_round, settings_of, space_of, summary
+
+__all__ = [
+    "CHECK",
+    "FORMAT",
+    "NAME",
+    "REPEAT",
+    "Ledger",
+    "Summary",
+    "answers",
+    "entries",
+    "last_round",
+    "settings_of",
+    "space_of",
+    "summary",
+]

@@ -1,0 +1,125 @@
+"""Reading a ledger that belongs to any run: whose it is, what it holds, and every query in it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import DirectoryError
+from understudy.original import label_array
+from understudy.queries.ledger.file import (
+    REPEAT,
+    SAVED,
+    answered_requests,
+    is_begun,
+    labels_of,
+    matrix,
+    meta_of,
+    reading,
+)
+from understudy.space import Space
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a ledger holds, counted in rows unless it says otherwise."""
+
+    requests: int
+    announced: int
+    answered: int
+    unanswered: int
+    """Announced and never answered: they may have been paid for."""
+    saved: int
+    """Rows that were wanted again and taken from the ledger."""
+    repeated: int
+    """Rows that were asked again on purpose."""
+    by_purpose: dict[str, int]
+    labels: dict[Any, int]
+    failures: dict[str, int]
+    """Attempts that came to nothing, by cause."""
+
+    @property
+    def paid(self) -> int:
+        """The most rows that may have been paid for."""
+        return self.announced
+
+
+def settings_of(path: Path) -> dict[str, Any] | None:
+    """The settings of the run that a ledger belongs to; none if it was not even begun before the run was killed."""
+    with reading(path) as connection:
+        return meta_of(connection, path)["settings"] if is_begun(connection) else None
+
+
+def space_of(path: Path) -> Space:
+    """The space that the rows of a ledger were drawn from."""
+    with reading(path) as connection:
+        return Space.from_json(meta_of(connection, path)["space"])
+
+
+def summary(path: Path) -> Summary:
+    """What a ledger holds."""
+    with reading(path) as connection:
+        meta_of(connection, path)
+        labels, counts = labels_of(connection), Counter[int]()
+        for _, purpose, _, codes in answered_requests(connection):
+            counts.update(codes.tolist() if purpose != REPEAT else ())
+        total = "SELECT count(*), coalesce(sum(n), 0), coalesce(sum(CASE WHEN request IS NULL THEN 0 ELSE n END), 0)"
+        requests, announced, answered = connection.execute(
+            f"{total} FROM requests LEFT JOIN answers ON request = id"
+        ).fetchone()
+        by_purpose = dict(connection.execute("SELECT purpose, sum(n) FROM requests GROUP BY purpose").fetchall())
+        tallies = dict(connection.execute("SELECT name, n FROM tallies").fetchall())
+    return Summary(
+        requests=requests,
+        announced=announced,
+        answered=answered,
+        unanswered=announced - answered,
+        saved=tallies.pop(SAVED, 0),
+        repeated=by_purpose.get(REPEAT, 0),
+        by_purpose=by_purpose,
+        labels={labels[code]: n for code, n in sorted(counts.items())},
+        failures=tallies,
+    )
+
+
+def answers(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """By purpose, the rows that were answered, as they were drawn, and their labels."""
+    with reading(path) as connection:
+        meta_of(connection, path)
+        labels, found = labels_of(connection), defaultdict[str, list[tuple[np.ndarray, np.ndarray]]](list)
+        for _, purpose, rows, codes in answered_requests(connection):
+            found[purpose].append((rows, codes))
+    table = label_array(labels) if labels else np.empty(0)
+    parts = {purpose: [np.concatenate(part) for part in zip(*chunks, strict=True)] for purpose, chunks in found.items()}
+    return {purpose: (rows, table[codes]) for purpose, (rows, codes) in parts.items()}
+
+
+def last_round(path: Path) -> tuple[int, np.ndarray]:
+    """The number of the last round of training that was written down, and the parameters after it."""
+    with reading(path) as connection:
+        found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
+    if found is None:
+        raise DirectoryError(str(path), "a ledger with a round of training", "none", "copy again")
+    return found[0], np.frombuffer(found[1], np.float32).copy()
+
+
+def entries(path: Path, space: Space) -> Any:
+    """Every query as a data frame in the layout of production, with its purpose, its label and when it was answered."""
+    import pandas as pd
+
+    with reading(path) as connection:
+        labels = labels_of(connection)
+        table = label_array(labels) if labels else np.empty(0)
+        parts = []
+        sql = "SELECT id, purpose, n, rows, codes, at FROM requests LEFT JOIN answers ON request = id ORDER BY id"
+        for number, purpose, n, rows, answers, answered in connection.execute(sql):
+            frame = pd.DataFrame(space.present(matrix(rows, n)), columns=list(space.names))
+            found = [None] * n if answers is None else table[np.frombuffer(answers, np.int32)]
+            about = {"request": number, "purpose": purpose, "answered": answered, "label": found}
+            # An input may be called as one of these; then ours gives way.
+            parts.append(frame.assign(**{f"{'_' * (key in frame)}{key}": value for key, value in about.items()}))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(space.names))

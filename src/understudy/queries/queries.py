@@ -1,0 +1,138 @@
+"""Queries: fresh rows of a space with the original's answers, counted, and never beyond a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import BudgetError, OriginalError, SettingError, SpaceError
+from understudy.original import CHUNK, Original
+from understudy.queries.ledger import Ledger
+from understudy.queries.requests import Part, ask
+from understudy.space import Space
+
+
+class Queries:
+    """An original and the space to ask it about, with a hard limit for each purpose, and a ledger where there is one.
+
+    >>> queries = Queries(Original(lambda rows: rows[:, 0] > 0), Space.normal(1), {"training": 10})
+    >>> rows, answers = next(queries.fresh("training", 6, np.random.default_rng(0)))
+    >>> len(answers), queries.made
+    (6, {'training': 6})
+    >>> next(queries.fresh("training", 6, np.random.default_rng(0)))
+    Traceback (most recent call last):
+        ...
+    understudy.errors.BudgetError: budget: expected at most 10 queries, found 6 made and 6 more asked for; raise it
+    """
+
+    def __init__(
+        self, original: Original, space: Space, limits: Mapping[str, int], ledger: Ledger | None = None, seed: int = 0
+    ):
+        check_fit(original, space)
+        self.original, self.space, self.limits, self.ledger = original, space, dict(limits), ledger
+        self.made = dict.fromkeys(limits, 0)
+        self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
+
+    def fresh(self, purpose: str, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """n fresh rows with the original's answers, a chunk at a time; refused whole if beyond the limit."""
+        self._allow(purpose, n)
+        for at in range(0, n, CHUNK):
+            size = min(CHUNK, n - at)
+            if self._stored is not None:
+                self.made[purpose] += size
+                yield self._stored.take(size)
+            else:
+                rows = self.space.sample(size, rng)
+                yield rows, self.ask(purpose, rows)
+
+    def ask(self, purpose: str, rows: np.ndarray) -> np.ndarray:
+        """The original's answers to these rows."""
+        self._allow(purpose, len(rows))
+        self.made[purpose] += len(rows)
+        if self.ledger is not None:
+            return self.ledger.ask(self.original, self.space, rows, purpose)
+        return _Unwritten(self.original, self.space, rows).answers
+
+    def _allow(self, purpose: str, n: int) -> None:
+        made, limit = self.made[purpose], self.limits[purpose]
+        if made + n > limit:
+            raise BudgetError("budget", f"at most {limit} queries", f"{made} made and {n} more asked for", "raise it")
+
+
+class _Unwritten:
+    """Answers that are kept nowhere: the journal of a run without a ledger."""
+
+    def __init__(self, original: Original, space: Space, rows: np.ndarray):
+        self._parts: list[tuple[int, np.ndarray]] = []
+        ask(original, lambda part: space.present(rows[part]), len(rows), self)
+
+    @property
+    def answers(self) -> np.ndarray:
+        """All of them, in the order of the rows."""
+        return np.concatenate([labels for _, labels in sorted(self._parts, key=lambda part: part[0])])
+
+    def announce(self, part: Part) -> Part:
+        """Nothing is written."""
+        return part
+
+    def ready(self, ticket: Part) -> None:
+        """Nothing is waited for."""
+
+    def answered(self, ticket: Part, labels: np.ndarray) -> None:
+        """Keep the answers."""
+        self._parts.append((ticket.start, labels))
+
+    def failed(self, ticket: Part, error: OriginalError) -> None:
+        """Nothing is written."""
+
+
+class _Stored:
+    """The rows of a table of stored answers, each used once, in an order that the seed decides."""
+
+    def __init__(self, original: Original, space: Space, seed: int, wanted: int):
+        assert original.stored is not None
+        frame, self._labels = original.stored
+        self._rows = space.read(frame, original.name)
+        self._order = np.random.default_rng([seed, _TABLE]).permutation(len(self._rows))
+        self._at = 0
+        if wanted > len(self._rows):
+            found = f"a table of {len(self._rows)}"
+            hint = "lower the budget or the rows of the certificate"
+            raise SettingError(original.name, f"stored answers for {wanted} queries", found, hint)
+
+    def take(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """The next n rows with their answers."""
+        chosen = self._order[self._at : self._at + n]
+        self._at += n
+        return self._rows[chosen], self._labels[chosen]
+
+
+def unused(original: Original, seed: int, used: int) -> Original:
+    """A table of stored answers without those that a run with this seed used, so many."""
+    assert original.stored is not None
+    rows, labels = original.stored
+    left = np.random.default_rng([seed, _TABLE]).permutation(len(labels))[used:]
+    if not len(left):
+        hint = "give a table of other answers"
+        raise SettingError(original.name, "stored answers that the copy was not made from", "none left", hint)
+    other = original.but()
+    other.stored = rows.iloc[left], labels[left]
+    return other
+
+
+# Its own stream of random numbers.
+_TABLE = 0x7AB1E
+
+
+def check_fit(original: Original, space: Any) -> None:
+    """Whether the space has the columns that the original takes, as far as it says."""
+    if not isinstance(space, Space):
+        raise SpaceError("space", "a Space", type(space).__name__, "e.g. Space.normal(d) or Space.from_data(rows)")
+    if original.stored is not None:  # read by the names of the space's columns, further ones left out
+        return
+    if original.d is not None and original.d != space.d:
+        raise SpaceError("space", f"the {original.d} columns that {original.name} takes", f"{space.d}")
+    if original.names is not None and space.frame and original.names != space.names:
+        raise SpaceError("space", f"the columns {list(original.names)} that {original.name} takes", list(space.names))

@@ -1,0 +1,53 @@
+"""Has an original changed? If so, copy it again from where the last run was, and say what flipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from understudy.algorithm.training import Schedule
+    from understudy.runs.result import Result
+
+
+def refresh(
+    directory: str | Path,
+    original: Any,
+    *,
+    out: str | Path | None = None,
+    budget: int | None = None,
+    check: int = 300,
+    deterministic: bool = False,
+    target: float | None = None,
+    certificate_n: int | None = None,
+    schedule: Schedule | int | None = None,
+    seed: int | None = None,
+    classes: Iterable[Any] | None = None,
+    test: tuple[Any, ...] | None = None,
+) -> Result:
+    """Bring the copy in a run's directory up to date with what its original answers today.
+
+    Parameters
+    ----------
+    directory : a finished run that has a ledger; it stays as it is.
+    original : what the copy was made of, as it is today.
+    out : where the refreshed copy is written, as durable as any run; the directory's name and "-refreshed" by default.
+    budget : the most queries for the check and for training; 35 % of the first run's by default.
+    check : rows of the ledger that are asked again. If no change is found, nothing else is asked, nothing is written,
+        and the result is that of the directory.
+    deterministic : whether the original always answers alike, so that a single flip is a change.
+    target : stop as soon as the certificate's lower bound reaches this.
+    certificate_n : queries on top, as many as the last run's by default; they go to its held-out rows first.
+    schedule, seed, classes, test : as in `copy_classifier`; the seed is the last run's by default.
+
+    `refreshed` of the result is a dictionary with the `verdict`, "changed" or "unchanged"; the `check`; and, after a
+    change, the flips: of the original's `answers`, of the copy's `mistakes` before and after, and by `regions`.
+    """
+    from understudy.original import as_original
+    from understudy.refresh.plan import Refresh
+    from understudy.runs.copying import finish
+
+    given = {"target": target, "certificate_n": certificate_n, "schedule": schedule, "seed": seed}
+    source = as_original(original, classes)
+    return finish(Refresh.of(directory, source, given, out, budget, check, deterministic, test).steps())

@@ -1,0 +1,35 @@
+"""What changed with an original: which answers flipped, what the copy got wrong before and after, and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from understudy.certificate.differences import rules_of
+from understudy.space import Space
+
+
+def answers_flipped(old: np.ndarray, new: np.ndarray) -> dict[str, Any]:
+    """How many answers to the same rows differ, and which became which, the most frequent first."""
+    pairs = Counter((a, b) for a, b in zip(old.tolist(), new.tolist(), strict=True) if a != b)
+    became = [{"old": a, "new": b, "n": n} for (a, b), n in pairs.most_common()]
+    return {"rows": len(new), "flipped": sum(pairs.values()), "became": became}
+
+
+def mistakes(new: np.ndarray, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+    """How often the copy differs from the original's answers today: the one before, and the one after; and by class."""
+
+    def both(which: np.ndarray) -> dict[str, Any]:
+        wrong = {"before": int((before != new)[which].sum()), "after": int((after != new)[which].sum())}
+        return {"rows": int(which.sum()), **wrong}
+
+    classes = [{"label": label.item(), **both(new == label)} for label in np.unique(new)]
+    return {**both(np.ones(len(new), bool)), "by_class": classes}
+
+
+def regions(space: Space, rows: np.ndarray, flipped: np.ndarray, confidence: float) -> list[dict[str, Any]]:
+    """Where flips are more frequent than elsewhere, as conditions over raw columns."""
+    rules, _ = rules_of(rows, flipped, space, confidence, 0)
+    return [{"where": rule.text, "rows": rule.n, "flipped": round(rule.share * rule.n)} for rule in rules]

@@ -1,0 +1,1 @@
+"""A run: what it was asked, what it decided, what it made, and the directory that keeps it."""

@@ -1,0 +1,159 @@
+"""A run's directory while it is written: free or of the same run, one writer at a time, and resumable."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import DirectoryError
+from understudy.queries.ledger import NAME, Ledger, settings_of
+from understudy.space import Space
+
+# What a finished run consists of, in the order it is written; a report may lie beside it.
+FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", "run.json")
+# Where files are written before they are moved to their place.
+UNFINISHED = ".unfinished-"
+
+
+def finished(path: Path) -> bool:
+    """Whether a run was finished here: run.json is written last."""
+    return (path / "run.json").is_file()
+
+
+def claim(path: str | Path, settings: dict[str, Any]) -> Path:
+    """Make sure that a run with these settings can be written here; nothing is left behind.
+
+    The directory must be writable, and free or hold the very run that the settings describe.
+    """
+    path = as_path(path)
+    with errors_of(path):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            _refuse_other(path, settings)
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            os.rmdir(tempfile.mkdtemp(prefix=UNFINISHED, dir=path))
+        finally:
+            remove_empty(missing)
+    return path
+
+
+@contextmanager
+def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterator[Ledger]:
+    """The ledger of a run that is written here; one that was interrupted goes on where it was.
+
+    Where nothing was ever asked, nothing is left behind.
+    """
+    path = claim(path, settings)
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    with errors_of(path):
+        path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path, os.O_RDONLY)
+    try:
+        lock_for_writing(lock, path)
+        for left in path.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        ledger = Ledger(path / NAME, settings, space)
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+            if ledger.empty and not finished(path):
+                for name in (NAME, f"{NAME}-wal", f"{NAME}-shm"):
+                    (path / name).unlink(missing_ok=True)
+                remove_empty(missing)
+    finally:
+        os.close(lock)
+
+
+def write_whole(path: Path, write: Any) -> None:
+    """Have files written by `write(folder)` beside their place, then moved there; run.json comes last."""
+    with errors_of(path):
+        new = not path.exists()
+        path.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=path))
+        try:
+            write(work)
+            for name in FILES:
+                os.replace(work / name, path / name)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+            if new:
+                remove_empty([path])
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of a run."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        hint = "name the directory that --out or save wrote"
+        raise DirectoryError(str(path), "a file of a finished run", "nothing", hint) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise DirectoryError(str(path), "a JSON document", str(error)) from error
+    if not isinstance(content, dict):
+        raise DirectoryError(str(path), "a JSON object", type(content).__name__)
+    return content
+
+
+def as_path(path: Any) -> Path:
+    """A path, or an error that says what it is instead."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise DirectoryError("directory", "a path", repr(path))
+    return Path(path)
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Turn what the file system says into an error of ours."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        hint = "choose another directory, or make room in this one"
+        raise DirectoryError(str(path), "a directory that can be written", str(error), hint) from error
+
+
+def lock_for_writing(descriptor: int, path: Path) -> None:
+    """Keep other processes out; the system lifts it when this one ends, however it does."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        found, hint = "another process that writes to it", "wait until it has finished"
+        raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint) from error
+
+
+def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
+    if not path.is_dir():
+        raise DirectoryError(str(path), "a directory", "a file", "choose another name")
+    if finished(path):
+        there = read_json(path / "run.json").get("settings")
+    elif (path / NAME).is_file():
+        there = settings_of(path / NAME)
+        if there is None:
+            return
+    elif all(entry.name.startswith(UNFINISHED) for entry in path.iterdir()):
+        return
+    else:
+        expected = "a new or empty directory, or one with the same run"
+        raise DirectoryError(str(path), expected, "other files", "choose another directory")
+    if not isinstance(there, dict):
+        raise DirectoryError(str(path / "run.json"), "the settings of a run", repr(there)[:80])
+    keys = [key for key in sorted({*there, *settings}) if there.get(key) != settings.get(key)]
+    if keys:
+        found = ", ".join(f"{key} {there.get(key)!r} (now {settings.get(key)!r})" for key in keys)
+        hint = "choose another directory, or use the same settings"
+        raise DirectoryError(str(path), "a new directory, or one with the same run", f"a run with {found}", hint)
+
+
+def remove_empty(folders: list[Path]) -> None:
+    """Remove folders that have nothing in them, inner ones first."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()

@@ -1,0 +1,54 @@
+"""Test data that a user brings, to see a copy's accuracy and agreement on it as the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.algorithm.uncertainty import rho_squared
+from understudy.errors import SettingError
+from understudy.metrics import accuracy, fidelity
+from understudy.models.classifier import CopyClassifier
+from understudy.original import Labels, label_array
+from understudy.space import Space
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Test data: encoded rows, their true labels, and the original's answers to them where they were given."""
+
+    X: np.ndarray
+    labels: np.ndarray
+    answers: np.ndarray | None
+
+    @classmethod
+    def of(cls, test: Any, space: Space, encode: Callable[[np.ndarray], np.ndarray]) -> Truth:
+        """What a user gave as test data."""
+        if not isinstance(test, (tuple, list)) or len(test) not in (2, 3):
+            raise SettingError("test", "a pair of rows and labels", repr(test)[:80])
+        rows = space.read(test[0], "test")
+        try:
+            labels = [label_array(part) for part in test[1:]]
+        except (TypeError, ValueError) as error:
+            raise SettingError("test", "one label per row", str(error)) from error
+        shapes = {part.shape for part in labels}
+        if shapes != {(len(rows),)} or len(rows) == 0:
+            found = f"rows of shape {rows.shape}, labels of shape {', '.join(map(str, shapes))}"
+            raise SettingError("test", f"rows of {space.d} columns, and one label per row", found)
+        return cls(encode(rows), labels[0], labels[1] if len(labels) > 1 else None)
+
+    def measured(self, copy: CopyClassifier, labels: Labels) -> dict[str, float]:
+        """What a record says of a copy: against the true labels, and the original's answers if there are any."""
+        probabilities = copy.model.probabilities(self.X)
+        decided = copy.classes[probabilities.argmax(axis=1)]
+        found: dict[str, float] = {"accuracy": accuracy(self.labels, decided)}
+        if self.answers is not None:
+            codes = labels.find(self.answers)
+            # To a label that the copy does not know, it is as far as to any that it gives no chance at all.
+            squares = np.where(codes < 0, 2 / len(labels), rho_squared(probabilities, codes))
+            found["agreement"] = fidelity(self.answers, decided)
+            found["test_rho"], found["test_risk"] = float(np.sqrt(squares).mean()), float(squares.mean())
+        return found

@@ -1,0 +1,142 @@
+"""How small and how fast a copy can be for how much fidelity: every family in several sizes, from one run's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy import checks
+from understudy.algorithm.network import MLP, Network
+from understudy.algorithm.samples import Samples
+from understudy.algorithm.training import steps
+from understudy.certificate.bounds import lower_bound
+from understudy.errors import DirectoryError
+from understudy.models.classifier import CopyClassifier
+from understudy.models.distillation import Candidate, Relay, Workshop, outcomes
+from understudy.original import Labels
+from understudy.runs.choosing import RELAY_STEPS, latency, workshop
+from understudy.runs.directory import as_path
+from understudy.runs.finished import Past
+from understudy.runs.result import Result
+from understudy.runs.settings import FAMILIES, Settings
+from understudy.space.encoding import View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What each family is held to, one after the other: leaves of a tree, bytes of many trees, layers of a network.
+LEAVES = (4, 8, 16, 32, 64, 128, 256, 512)
+BYTES = (5_000, 20_000, 80_000, 320_000)
+LAYERS = ((8,), (32, 16))
+
+
+def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd.DataFrame:
+    """Copies of every family in several sizes, made from the answers that a run has paid for; nothing is asked.
+
+    A row each: its family, what it was held to, who taught it, bytes, milliseconds for a single row, fidelity on the
+    certificate's rows and the bound below it, which holds for all rows of the table at once. `best_by_bytes` and
+    `best_by_ms` mark those that nothing smaller, or nothing faster, beats.
+    """
+    import pandas as pd
+
+    named = [checks.choice("families", family, FAMILIES) for family in families or FAMILIES]
+    parts = _Parts.of(as_path(directory))
+    # By what they take, not by what they were held to: a tree without a limit may be smaller than one with a high one.
+    made = sorted(parts.made(named), key=lambda pair: (named.index(pair[1].family), pair[1].size))
+    result = parts.result
+    # Every one was chosen by these rows from several, and all of them are shown.
+    n, among = len(parts.held_out), sum(outcomes([one.family]) for _, one in made)
+    corrected = 1 - (1 - parts.settings.confidence) / among
+    rows = []
+    for size, one in made:
+        copy = CopyClassifier(one.model, result.copy.classes, result.copy.space, result.copy.excluded)
+        rows.append(
+            {
+                "family": one.family,
+                "size": size,
+                "teacher": one.teacher,
+                "bytes": one.size,
+                "ms": latency(copy),
+                "fidelity": one.fidelity,
+                "lower": lower_bound(round(one.fidelity * n), n, corrected),
+            }
+        )
+    table = pd.DataFrame(rows)
+    for column in ("bytes", "ms"):
+        table[f"best_by_{column}"] = _unbeaten(table[column].to_numpy(), table["lower"].to_numpy())
+    return table
+
+
+def _unbeaten(costs: Any, lower: Any) -> list[bool]:
+    """Which are more faithful than everything that costs as little."""
+    return [not any((costs <= costs[k]) & (lower > lower[k])) for k in range(len(costs))]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a finished run left: its result, what copies are made of, and the rows to measure them by."""
+
+    result: Result
+    settings: Settings
+    workshop: Workshop
+    held_out: Samples
+
+    @classmethod
+    def of(cls, path: Path) -> _Parts:
+
+        past = Past.of(path)
+        settings = replace(Settings.of_json(past.result.settings), to="auto", max_bytes=None)
+        view, labels = View(past.result.space, settings.exclude), Labels(past.result.copy.classes)
+        points = Samples(view(past.rows), labels.encode(past.answers))
+        held = np.arange(len(points)) >= len(points) - past.held_out
+        if held.all() or not held.any():
+            hint = "copy again with a directory (out= or --out) and a certificate"
+            raise DirectoryError(str(path), "a ledger with answers for training and for a certificate", "less", hint)
+        made_of = workshop(settings, past.result.space, view, points.where(~held), past.network, past.t + 1)
+        return cls(past.result, settings, made_of, points.where(held))
+
+    def made(self, families: Sequence[str]) -> Iterator[tuple[str, Candidate]]:
+        """Every family in its sizes: what it was held to, and the better of one that was taught and one not."""
+        relay = Relay(self.workshop, self.held_out, families)
+        for family in families:
+            for size, part in self.sizes(family):
+                found = relay.candidates(family, part)
+                yield size, max(found, key=lambda one: one.fidelity)
+
+    def sizes(self, family: str) -> Iterator[tuple[str, Workshop]]:
+        """The same workshop held to one size after the other, and then to none but what the run was held to."""
+        limits = self.workshop.limits
+        if family == "tree":
+            for leaves in LEAVES:
+                if limits.max_leaves is None or leaves < limits.max_leaves:
+                    yield f"{leaves} leaves", replace(self.workshop, limits=replace(limits, max_leaves=leaves))
+        elif family in ("forest", "boosting"):
+            for most in BYTES:
+                yield f"{most} bytes", replace(self.workshop, limits=replace(limits, max_bytes=most))
+        elif family == "mlp":
+            for layers in LAYERS:
+                yield _layers(layers), self.smaller(layers)
+        yield _layers(self.settings.layers) if family == "mlp" else "", self.workshop
+
+    def smaller(self, layers: tuple[int, ...]) -> Workshop:
+        """A workshop whose network has other layers, and is trained from nothing."""
+        network = MLP(self.workshop.paid.X.shape[1], layers, self.workshop.n_c)
+        trainer = replace(self.settings.trainer(network), schedule=steps(RELAY_STEPS))
+        theta = network.initial(np.random.default_rng([self.settings.seed, _SMALLER]))
+
+        def train(points: Samples) -> Network:
+            return Network(network, trainer(theta, points, 0.0, 0).theta)
+
+        return replace(self.workshop, network=train(self.workshop.paid), train=train)
+
+
+# The stream of random numbers that smaller networks begin with.
+_SMALLER = 6
+
+
+def _layers(layers: Sequence[int]) -> str:
+    return "-".join(map(str, layers))

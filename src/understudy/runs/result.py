@@ -1,0 +1,240 @@
+"""A finished copy with everything known about it: saved as a directory, loaded back the same. No pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy._version import __version__
+from understudy.certificate.bounds import lower_bound
+from understudy.certificate.diagnosis import Diagnosis
+from understudy.certificate.values import Certificate
+from understudy.errors import DirectoryError, TargetError
+from understudy.models.base import model_of
+from understudy.models.classifier import CopyClassifier
+from understudy.runs.directory import as_path, claim, read_json, write_whole
+from understudy.space import Space
+from understudy.space.encoding import View
+
+FORMAT = 1
+# The parts of a result that run.json holds as they are.
+PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versions")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One iteration of a run, as it stands in `history` and in history.jsonl."""
+
+    iteration: int
+    queries: int
+    kept: int
+    dropped: int
+    lam: float
+    mean_rho: float
+    """Mean of rho over the sample set, after training."""
+    risk: float
+    """R_emp over the sample set, after training."""
+    fidelity: float | None
+    """On the held-out rows of the certificate."""
+    moved: float
+    """How far the parameters went in this round."""
+    epochs: int
+    seconds: float
+    accuracy: float | None = None
+    """On the test data, where some was given."""
+    agreement: float | None = None
+    """On the test data: how often the copy answers as the original did, where its answers were given too."""
+    test_rho: float | None = None
+    """On the test data: the mean of rho, likewise."""
+    test_risk: float | None = None
+    """On the test data: the empirical fidelity error, the mean of rho^2, likewise."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Rows that the original was asked about twice, and on how many of them it changed its mind."""
+
+    n: int
+    disagreed: int
+
+    @property
+    def ceiling(self) -> float:
+        """The most fidelity that any copy can be expected to reach.
+
+        Answers drawn with probabilities p for a row agree with chance sum p^2, and a copy, which always gives the same
+        answer, agrees with chance max p at best. That is at most the root of the former, in the mean as well.
+
+        >>> Repeats(100, 0).ceiling, round(Repeats(100, 18).ceiling, 4)
+        (1.0, 0.9055)
+        """
+        return (1 - self.disagreed / self.n) ** 0.5
+
+    def allow(self, target: float, confidence: float) -> None:
+        """Refuse a target that, with this confidence, is above the ceiling."""
+        most = (1 - lower_bound(self.disagreed, self.n, confidence)) ** 0.5
+        if most < target:
+            changed = f"asked again, the original changed {self.disagreed} of {self.n} answers"
+            hint = f"{changed}, and no copy can agree with it more often; lower the target, or leave it out"
+            raise TargetError("target", f"at most {most:.4f}, with {confidence:.0%} confidence", target, hint)
+
+
+@cache
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"python": platform.python_version(), **{name: version(name) for name in ("jax", "numpy", "scikit-learn")}}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run produced: the copy, its certificate, its history, and what it cost."""
+
+    copy: CopyClassifier
+    certificate: Certificate | None
+    history: list[Record]
+    space: Space
+    settings: dict[str, Any]
+    queries: dict[str, int]
+    stopped: str
+    seconds: float
+    peak_mb: float
+    repeats: Repeats | None = None
+    """How often the original answered the same rows differently."""
+    diagnosis: Diagnosis | None = None
+    """Why the target was missed, if it was."""
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    """The models that the copy was chosen from, where there was a choice, that one first: family, teacher, fidelity on
+    the certificate's rows, bytes."""
+    refreshed: dict[str, Any] | None = None
+    """Of a copy that was refreshed: from what, how its original was found to have changed, and the flips."""
+    versions: dict[str, str] = field(default_factory=lambda: {"understudy": __version__, **_versions()})
+
+    @property
+    def kept(self) -> int:
+        """How many points the sample set held at the end."""
+        return self.history[-1].kept
+
+    @property
+    def family(self) -> str:
+        """The family that the copy belongs to."""
+        return self.tried[0]["family"] if self.tried else "mlp"
+
+    def summary(self) -> dict[str, Any]:
+        """The outcome in the shape that `--json` prints."""
+        return {
+            "queries": self.queries,
+            "kept": self.kept,
+            "family": self.family,
+            "tried": self.tried,
+            "repeats": None if self.repeats is None else {**asdict(self.repeats), "ceiling": self.repeats.ceiling},
+            "certificate": None if self.certificate is None else self.certificate.as_json(),
+            "diagnosis": None if self.diagnosis is None else asdict(self.diagnosis),
+            "seconds": round(self.seconds, 3),
+            "peak_mb": round(self.peak_mb, 1),
+            "stopped": self.stopped,
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write the run's directory; run.json comes last, so that a directory with one is whole.
+
+        A directory that holds the same run is written over; one that holds anything else is refused.
+        """
+        path = claim(path, self.settings)
+        write_whole(path, self._write)
+        return path
+
+    def _write(self, path: Path) -> None:
+        shape, numbers = self.copy.model.state()
+        arrays = _save_arrays(numbers)
+        (path / "copy.safetensors").write_bytes(arrays)
+        about = {
+            "format": FORMAT,
+            "kind": self.copy.model.kind,
+            **shape,
+            "classes": {"type": self.copy.classes.dtype.str, "values": self.copy.classes.tolist()},
+            "sha256": hashlib.sha256(arrays).hexdigest(),
+        }
+        _write_json(path / "copy.json", about)
+        self.space.save(path / "space.json")
+        with open(path / "history.jsonl", "w", encoding="utf-8") as lines:
+            lines.writelines(json.dumps(asdict(record)) + "\n" for record in self.history)
+        proof = None if self.certificate is None else self.certificate.as_json()
+        plain = {key: getattr(self, key) for key in PLAIN}
+        parts = {"repeats": self.repeats, "diagnosis": self.diagnosis}
+        records = {name: None if part is None else asdict(part) for name, part in parts.items()}
+        more = {**records, "certificate": proof, "refreshed": self.refreshed}
+        _write_json(path / "run.json", {"format": FORMAT, **plain, **more})
+
+
+def load(path: str | Path, types: Sequence[str] = ()) -> Result:
+    """Read a directory that `save` wrote; `types` are those of a classifier that you trust beyond scikit-learn's."""
+    path = as_path(path)
+    run, about = read_json(path / "run.json"), read_json(path / "copy.json")
+    for name, content in (("run.json", run), ("copy.json", about)):
+        if content.get("format") != FORMAT:
+            hint = "use the understudy that wrote it, or a newer one"
+            raise DirectoryError(f"{path / name}: format", f"{FORMAT}", content.get("format"), hint)
+    space = Space.load(path / "space.json")
+    try:
+        return _build(path, run, about, space, types)
+    except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        hint = "copy again, or restore it from a backup"
+        found = f"{type(error).__name__}: {error}"
+        raise DirectoryError(str(path), "a directory written by save", found, hint) from error
+
+
+def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space, types: Sequence[str]) -> Result:
+    data = (path / "copy.safetensors").read_bytes()
+    found = hashlib.sha256(data).hexdigest()
+    if found != about["sha256"]:
+        hint = "the file was changed or damaged; copy again"
+        raise DirectoryError(str(path / "copy.safetensors"), f"sha256 {about['sha256']}", found, hint)
+    arrays = _load_arrays(data)
+    classes = np.array(about["classes"]["values"], dtype=np.dtype(about["classes"]["type"]))
+    if classes.dtype.kind not in "biufU" or classes.ndim != 1:
+        raise ValueError(f"classes of type {classes.dtype}")
+    history = [Record(**json.loads(line)) for line in (path / "history.jsonl").read_text("utf-8").splitlines()]
+    if not history:
+        raise ValueError("history.jsonl has no iteration")
+    exclude = run["settings"].get("exclude", [])
+    view, excluded = View(space, exclude), tuple(space.names.index(name) for name in exclude)
+    model = model_of(about, arrays, view.encoding.width, len(classes), types)
+    return Result(
+        copy=CopyClassifier(model, classes, view.space, excluded),
+        certificate=None if run["certificate"] is None else Certificate.from_json(run["certificate"]),
+        history=history,
+        space=space,
+        repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
+        diagnosis=None if run.get("diagnosis") is None else Diagnosis(**run["diagnosis"]),
+        refreshed=run.get("refreshed"),
+        **{key: run[key] for key in PLAIN},
+    )
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _save_arrays(arrays: dict[str, np.ndarray]) -> bytes:
+    from safetensors.numpy import save
+
+    # safetensors writes the memory behind an array, whatever its strides: a view would be saved as other numbers.
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+
+def _load_arrays(data: bytes) -> dict[str, np.ndarray]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return load(data)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,92 @@
+"""How a copy sees rows: numbers standardised, levels as one input each, gaps as inputs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from understudy.space.columns import Category, Number
+from understudy.space.space import Space
+
+# Inputs are clipped so many deviations out, where a network is linear anyway: float32 would overflow further out.
+FAR = 1e6
+# A number with no more values than this may stand for names: beside the number, each value gets an input of its own.
+# Without them, a network has to bend its way from one value to the next; a tree that tells them apart need not.
+FEW = 8
+
+
+class View:
+    """What a copy sees of rows: all columns but those that are kept from it, encoded."""
+
+    def __init__(self, space: Space, exclude: Sequence[str] = ()):
+        self.seen = [j for j, name in enumerate(space.names) if name not in exclude]
+        self.space = space.without(exclude) if exclude else space
+        self.encoding = Encoding(self.space)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """The inputs, from rows of all columns."""
+        return self.encoding(rows[:, self.seen])
+
+
+class Encoding:
+    """From the rows of a space, as a matrix, to a copy's inputs.
+
+    >>> Encoding(Space.uniform([0, 10], [2, 30]))(np.array([[1.0, 20.0]]))
+    array([[0., 0.]], dtype=float32)
+    """
+
+    def __init__(self, space: Space):
+        kinds = [isinstance(column, Category) and column.kind == "category" for column in space.columns]
+        self.numbers = [j for j, free in enumerate(kinds) if not free]
+        self.levels = [
+            (j, len(column.levels))
+            for j, column in enumerate(space.columns)
+            if kinds[j] and isinstance(column, Category)
+        ]
+        self.values = [
+            (j, np.asarray(column.values))
+            for j, column in enumerate(space.columns)
+            if isinstance(column, Number) and column.values is not None and 2 < len(column.values) <= FEW
+        ]
+        self.gaps = [j for j, column in enumerate(space.columns) if column.missing]
+        self.d = space.d
+        self.center, self.scale = (moment[self.numbers] for moment in space.moments)
+        self.plain = len(self.numbers) == space.d and not self.gaps and not self.values
+        self.ordered = [k for k, j in enumerate(self.numbers) if isinstance(space.columns[j], Category)]
+
+    @property
+    def width(self) -> int:
+        """How many inputs a row becomes."""
+        levels = sum(k for _, k in self.levels) + sum(len(values) for _, values in self.values)
+        return len(self.numbers) + levels + len(self.gaps)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """The column that each input is made of."""
+        levels = [j for j, k in self.levels for _ in range(k)]
+        values = [j for j, values in self.values for _ in values]
+        return np.array([*self.numbers, *levels, *values, *self.gaps])
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """The inputs, float32: numbers, levels of categories, values of numbers that have few, gaps."""
+        if self.plain and not self.ordered:
+            return np.clip((rows - self.center) / self.scale, -FAR, FAR).astype(np.float32)
+        inputs = np.zeros((len(rows), self.width), np.float32)
+        at = len(self.numbers)
+        numbers = rows[:, self.numbers]
+        scaled = np.clip((numbers - self.center) / self.scale, -FAR, FAR)
+        unknown = np.zeros(numbers.shape, bool)
+        unknown[:, self.ordered] = numbers[:, self.ordered] < 0  # a level that the space does not have
+        inputs[:, :at] = np.where(np.isnan(numbers) | unknown, 0.0, scaled)
+        for j, k in self.levels:
+            inputs[:, at : at + k] = rows[:, [j]] == np.arange(k)
+            at += k
+        everyone = np.arange(len(rows))
+        for j, values in self.values:
+            found = rows[:, j].copy()  # in one piece, and a line for each value: argmin is slow along short lines
+            nearest = np.abs(found - values[:, None]).argmin(axis=0)
+            inputs[everyone, at + nearest] = ~np.isnan(found)
+            at += len(values)
+        inputs[:, at:] = np.isnan(rows[:, self.gaps])
+        return inputs

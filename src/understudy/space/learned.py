@@ -1,0 +1,202 @@
+"""Learn a space from unlabelled rows: each column's distribution, and the dependence between them as a Gaussian copula.
+
+Only summaries are kept. Whatever fewer rows than the floor have in common does not show: rare levels are left out, and
+a quantile is the mean of as many neighbouring values as the floor says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from understudy.errors import SpaceError
+from understudy.space.columns import Boolean, Category, Number
+
+# Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
+QUANTILES = 257
+# A numeric column with no more values than this is a set of levels; inventing values between them would be wrong.
+MOST_LEVELS = 32
+# How many rows a level or a quantile has to stand for, unless said otherwise.
+FLOOR = 5
+# The share of rows that the levels of a numeric column have to cover, once rare ones are left out.
+COVERED = 0.9
+
+AnyColumn = Number | Boolean | Category
+Correlation = tuple[tuple[float, ...], ...]
+
+
+def describe_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> tuple[list[AnyColumn], Correlation]:
+    """The columns and the dependence that a matrix of finite numbers shows."""
+    columns: list[AnyColumn] = [_number(name, table[:, j], floor) for j, name in enumerate(names)]
+    return columns, copula(columns, table)
+
+
+def describe_frame(
+    frame: Any, where: str, floor: int, categories: Sequence[str], ordered: Mapping[str, Sequence[Any]]
+) -> tuple[list[AnyColumn], Correlation]:
+    """The columns and the dependence that a data frame shows, in the layout it has."""
+    columns = [
+        _column(name, frame[name], where, floor, name in categories, ordered.get(name)) for name in frame.columns
+    ]
+    table = np.column_stack([_codes(column, frame[column.name]) for column in columns])
+    columns, table = _in_order_of_dependence(columns, table)
+    return columns, copula(columns, table)
+
+
+def copula(columns: Sequence[AnyColumn], table: np.ndarray) -> Correlation:
+    """Correlation of the normal scores of the columns, then of the gaps of those columns that have some."""
+    gaps = [np.isnan(table[:, j]).astype(float) for j, column in enumerate(columns) if column.missing]
+    scores = _scores(np.column_stack([table, *gaps]))
+    there = ~np.isnan(scores)
+    filled = np.where(there, scores, 0.0)
+    squares = (filled**2).T @ there  # of each column, over the rows where each other column has a value
+    product = np.sqrt(squares * squares.T)
+    correlation = np.where(product > 0, filled.T @ filled / np.where(product > 0, product, 1.0), 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    return tuple(tuple(row) for row in _nearest(np.clip(correlation, -1, 1)).round(6).tolist())
+
+
+def _scores(table: np.ndarray) -> np.ndarray:
+    """Normal scores of the ranks, ties at their middle rank, centred; NaN where there is no value."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    counts = (~np.isnan(table)).sum(axis=0)
+    scores = ndtri((rankdata(table, axis=0, nan_policy="omit") - 0.5) / counts)
+    return scores - np.nanmean(scores, axis=0)
+
+
+def _nearest(correlation: np.ndarray) -> np.ndarray:
+    """The correlation itself if it is one, else without what pairs of columns with gaps contradict each other in."""
+    values, vectors = np.linalg.eigh(correlation)
+    if values[0] >= -1e-8:
+        return correlation
+    positive = (vectors * np.clip(values, 0, None)) @ vectors.T
+    scale = np.sqrt(np.clip(np.diag(positive), 1e-12, None))
+    positive = positive / np.outer(scale, scale)
+    np.fill_diagonal(positive, 1.0)
+    return np.clip((positive + positive.T) / 2, -1, 1)
+
+
+def _column(name: str, values: Any, where: str, floor: int, category: bool, order: Sequence[Any] | None) -> AnyColumn:
+    absent = np.asarray(values.isna())
+    there, missing = values[~absent], float(absent.mean())
+    if not len(there):
+        raise SpaceError(f"{where}: column {name}", "at least one value", "none", "leave the column out")
+    found: AnyColumn
+    if category or order is not None or str(values.dtype) == "category" or _is(there, "word"):
+        found = _category(name, there, missing, where, floor, order)
+    elif _is(there, "bool") or all(isinstance(value, (bool, np.bool_)) for value in there):
+        found = Boolean(name=name, kind="boolean", missing=missing, share=float(there.astype(bool).mean()))
+    elif _is(there, "number"):
+        numbers = there.to_numpy(dtype=np.float64)
+        if not np.isfinite(numbers).all():
+            raise SpaceError(f"{where}: column {name}", "finite numbers", f"{numbers[~np.isfinite(numbers)][0]}")
+        found = _number(name, numbers, floor, missing)
+    else:
+        hint = "leave it out, or make it a number, a boolean or a category"
+        raise SpaceError(f"{where}: column {name}", "numbers, booleans or words", f"{values.dtype}", hint)
+    usual = found.present(np.zeros(1) if isinstance(found, (Boolean, Category)) else there[:1].to_numpy(np.float64))
+    return found if usual.dtype == values.dtype else found.model_copy(update={"dtype": str(values.dtype)})
+
+
+def _is(values: Any, kind: str) -> bool:
+    from pandas.api import types
+
+    if kind == "bool":
+        return types.is_bool_dtype(values)
+    if kind == "number":
+        return types.is_numeric_dtype(values) and not types.is_complex_dtype(values)
+    return bool(types.infer_dtype(values, skipna=False) == "string")
+
+
+def _category(name: str, values: Any, missing: float, where: str, floor: int, order: Sequence[Any] | None) -> Category:
+    counts = values.value_counts(sort=False)
+    ordered = order is not None or bool(getattr(getattr(values, "cat", None), "ordered", False))
+    counts = (
+        counts.sort_index() if str(values.dtype) == "category" else counts.sort_values(ascending=False, kind="stable")
+    )
+    counts.index = [_level(level) for level in counts.index]
+    if order is not None:
+        strange = [level for level in counts.index if level not in order]
+        if strange:
+            raise SpaceError(f"{where}: column {name}", f"levels among {list(order)}", strange[:8], "name all of them")
+        counts = counts.reindex([level for level in order if level in counts.index])
+    kept = counts[counts >= floor]
+    if not len(kept):
+        expected, found = f"a level that at least {floor} rows have", f"{len(counts)} levels in {len(values)} rows"
+        raise SpaceError(f"{where}: column {name}", expected, found, "leave it out if it only names rows")
+    levels = list(kept.index)
+    if any(isinstance(level, bool) or not isinstance(level, (str, int)) for level in levels):
+        raise SpaceError(f"{where}: column {name}", "levels that are words or whole numbers", repr(levels[:4]))
+    return Category(
+        name=name,
+        kind="ordered" if ordered else "category",
+        levels=tuple(levels),
+        shares=tuple((kept / kept.sum()).tolist()),
+        missing=missing,
+    )
+
+
+def _level(value: Any) -> Any:
+    """A level as a word or a whole number; a column of whole numbers with gaps has them as floats."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
+def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> Number:
+    whole = np.all(values == np.rint(values)) and np.abs(values).max() < 2**53
+    kind: Literal["float", "integer"] = "integer" if whole else "float"
+    levels, counts = np.unique(values, return_counts=True)
+    common = counts >= floor if len(levels) > 1 else counts > 0
+    # A handful of rows is no evidence that a column has only as many values as were seen, unless values repeat.
+    if len(levels) == 1 or (
+        len(levels) <= min(MOST_LEVELS, len(values) // 2) and counts[common].sum() >= COVERED * len(values)
+    ):
+        nearest = np.abs(levels[:, None] - levels[common]).argmin(axis=1)
+        shares = np.bincount(nearest, weights=counts) / len(values)
+        described: dict[str, Any] = {"values": tuple(levels[common].tolist()), "shares": tuple(shares.tolist())}
+    else:
+        window = min(floor, len(values))
+        smooth = np.convolve(np.sort(values), np.full(window, 1 / window), "valid")
+        knots = np.quantile(smooth, np.linspace(0, 1, int(np.clip(len(values) // floor, 2, QUANTILES))))
+        described = {"quantiles": tuple(float(f"{knot:.12g}") for knot in knots)}
+    return Number(name=name, kind=kind, missing=missing, **described)
+
+
+def _codes(column: AnyColumn, values: Any) -> np.ndarray:
+    """A column's values as numbers; a level that was left out counts as missing."""
+    there = ~np.asarray(values.isna())
+    found = np.full(len(there), np.nan)
+    if isinstance(column, Category):
+        codes = column.codes(values[there])
+        found[there] = np.where(codes < 0, np.nan, codes)
+    else:
+        found[there] = column.numbers(values[there], column.name)
+    return found
+
+
+def _in_order_of_dependence(columns: list[AnyColumn], table: np.ndarray) -> tuple[list[AnyColumn], np.ndarray]:
+    """Put the levels of unordered categories into the order in which the other columns vary most.
+
+    A Gaussian copula can only express dependence along an order, and any is as right as another for these.
+    """
+    free = [j for j, column in enumerate(columns) if column.kind == "category" and len(column.levels) > 2]
+    others = [j for j in range(len(columns)) if j not in free]
+    if not free or not others:
+        return columns, table
+    scores = np.nan_to_num(_scores(table[:, others]))
+    main = scores @ np.linalg.eigh(scores.T @ scores)[1][:, -1]
+    columns, table = list(columns), table.copy()
+    for j in free:
+        column, codes = columns[j], table[:, j]
+        assert isinstance(column, Category)
+        means = [main[codes == code].mean() for code in range(len(column.levels))]
+        order = np.argsort(means, kind="stable")
+        levels, shares = np.array(column.levels, dtype=object)[order], column.weights[order]
+        columns[j] = column.model_copy(update={"levels": tuple(levels), "shares": tuple(shares.tolist())})
+        there = ~np.isnan(codes)
+        table[there, j] = np.argsort(order)[codes[there].astype(int)]
+    return columns, table

@@ -1,0 +1,441 @@
+"""The operational space: what inputs look like, and the distribution they are drawn from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+
+import numpy as np
+from pydantic import Field, FiniteFloat, ValidationError, model_validator
+
+from understudy import checks
+from understudy.errors import SpaceError
+from understudy.space.columns import Category, Column, Number, Part
+from understudy.space.learned import FLOOR, describe_frame, describe_matrix
+from understudy.space.rules import Rule, read_rule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Rules that fewer than one drawn row in so many satisfies are taken for a contradiction.
+RAREST = 1000
+# How many rows are drawn for the first one that satisfies all rules, before that.
+PATIENCE = 20_000
+
+S = TypeVar("S", bound="Space")
+
+
+class Space(Part):
+    """Columns with their distributions, joined by a Gaussian copula (or independent, without a correlation).
+
+    >>> space = Space.uniform([0, 10], [1, 20])
+    >>> rows = space.sample(3, np.random.default_rng(0))
+    >>> rows.shape, bool((rows[:, 1] >= 10).all())
+    ((3, 2), True)
+    """
+
+    format: Literal["understudy.space"] = "understudy.space"
+    version: Literal[1] = 1
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)]
+    correlation: tuple[tuple[FiniteFloat, ...], ...] | None = None
+    """Of the columns' normal scores; further rows may follow for the gaps of those columns that have some."""
+    rules: tuple[str, ...] = ()
+    """What holds between columns in every row; `understudy.space.rules` says how they are written."""
+    frame: bool = True
+    """Whether the original expects a data frame with these column names, rather than a plain array."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        repeated = {name for name in self.names if self.names.count(name) > 1} if len(set(self.names)) < self.d else ()
+        if repeated:
+            raise ValueError(f"column names must be unique, found {sorted(repeated)} more than once")
+        if not self.frame and any(isinstance(column, Category) for column in self.columns):
+            raise ValueError("frame must be true where a column is a category: a plain array holds numbers only")
+        if not np.isfinite(self.moments).all():
+            raise ValueError("columns must stay far enough from the largest floating-point number to have a deviation")
+        if self.correlation is not None:
+            self._check_correlation(self.correlation)
+        _ = self._rules  # which reads them
+        return self
+
+    def _check_correlation(self, correlation: tuple[tuple[float, ...], ...]) -> None:
+        sizes = {self.d, self.d + len(self._gaps)}
+        if len(correlation) not in sizes or {len(row) for row in correlation} != {len(correlation)}:
+            gaps = f", or {max(sizes)} x {max(sizes)} with those for gaps" if len(sizes) > 1 else ""
+            raise ValueError(f"correlation must be {self.d} x {self.d}, one row and one column per column{gaps}")
+        array = np.asarray(correlation)
+        if not (np.allclose(array, array.T, atol=1e-8) and np.allclose(np.diag(array), 1, atol=1e-6)):
+            raise ValueError("correlation must be symmetric with ones on its diagonal")
+        if np.linalg.eigvalsh(array)[0] < -1e-4:  # room for correlations written with a few digits
+            raise ValueError("correlation must have no negative eigenvalue")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self.model_dump() == other.model_dump()
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    # --- making one -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def normal(cls, d: int) -> Self:
+        """Independent standard normal columns: the paper's choice for standardised data."""
+        return _plain(cls, [{"mean": 0.0, "std": 1.0}] * _width(d))
+
+    @classmethod
+    def uniform(cls, low: float | Sequence[float], high: float | Sequence[float], d: int | None = None) -> Self:
+        """Independent uniform columns between low and high, given per column or once with d."""
+        try:
+            shape = np.broadcast_shapes(np.shape(low), np.shape(high), (1,) if d is None else (_width(d),))
+            lows, highs = (np.broadcast_to(np.asarray(bound, float), shape).tolist() for bound in (low, high))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, SpaceError):
+                raise
+            raise SpaceError("Space.uniform", "a low and a high bound per column", f"{low!r} and {high!r}") from error
+        return _plain(cls, [{"low": a, "high": b} for a, b in zip(lows, highs, strict=True)])
+
+    @classmethod
+    def from_data(
+        cls,
+        rows: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        categories: Sequence[str] = (),
+        ordered: Mapping[str, Sequence[Any]] | None = None,
+        rules: Sequence[str] = (),
+        floor: int = FLOOR,
+    ) -> Self:
+        """Learn the space from unlabelled rows: the columns' distributions, joined by a Gaussian copula.
+
+        A data frame keeps its column names, kinds and types, and the original is then asked with data frames; `columns`
+        chooses some, `categories` are those whose numbers are names of levels, `ordered` gives levels from the lowest
+        to the highest. Levels that fewer rows than the `floor` have are left out, and no quantile stands for fewer.
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "city": ["Bonn", "Nice"] * 10})
+        >>> [column.kind for column in Space.from_data(frame).columns]
+        ['integer', 'category']
+        """
+        where, floor = "Space.from_data", checks.count("floor", floor, 1)
+        named = _is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
+        if columns is not None:
+            rows = _chosen(rows, columns, where) if named else _refuse_choice(rows, columns, where)
+        if len(rows) < 2:
+            raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
+        if named and len(rows.columns):
+            _refuse_repeated(rows, where)
+            described, correlation = describe_frame(rows, where, floor, categories, ordered or {})
+        else:
+            table = as_matrix(rows, where)
+            described, correlation = describe_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
+        content = {"columns": described, "correlation": correlation, "rules": tuple(rules), "frame": named}
+        return _checked(cls, content)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a space.json."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, ValueError, TypeError) as error:
+            raise SpaceError(str(path), "a readable space.json", str(error)) from error
+        try:
+            return cls.from_json(text)
+        except SpaceError as error:
+            raise SpaceError(f"{path}: {error.where}", error.expected, error.found, error.hint) from error
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read the JSON form that `to_json` writes, or a schema written by hand.
+
+        >>> schema = '{"columns": [{"name": "age", "kind": "integer", "low": 18, "high": 99}]}'
+        >>> Space.from_json(schema).names
+        ('age',)
+        """
+        try:
+            content = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise SpaceError("space", "a JSON document", str(error)) from error
+        if not isinstance(content, dict):
+            raise SpaceError("space", "a JSON object", type(content).__name__)
+        return _checked(cls, content)
+
+    def to_json(self) -> str:
+        """The JSON form: quantiles, shares and correlations. No row is in it."""
+        content = self.model_dump(mode="json", exclude_none=True)
+        content["columns"] = [column.model_dump(mode="json", exclude_defaults=True) for column in self.columns]
+        parts = [f'"{key}": {_lines(value)}' for key, value in content.items()]
+        return "{\n " + ",\n ".join(parts) + "\n}"
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON form to a file, whole or not at all."""
+        path = Path(path)
+        part = path.with_name(path.name + ".part")
+        try:
+            part.write_text(self.to_json() + "\n", encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise SpaceError(str(path), "a file that can be written", str(error)) from error
+
+    # --- using it ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the JSON form, by which spaces are told apart."""
+        return sha256(self.to_json().encode()).hexdigest()
+
+    @property
+    def d(self) -> int:
+        """How many columns there are."""
+        return len(self.columns)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """n rows drawn from the distribution, all of which keep the rules, as a float64 matrix."""
+        if not self._rules:
+            return self._draw(n, rng)
+        kept: list[np.ndarray] = []
+        found = drawn = 0
+        while found < n:
+            if drawn > PATIENCE and drawn > RAREST * found:
+                raise self._contradiction(found, drawn)
+            rows = self._draw(min(max(2 * (n - found), 64), PATIENCE), rng)
+            drawn += len(rows)
+            kept.append(rows[self.keeps_rules(rows)][: n - found])
+            found += len(kept[-1])
+        return np.concatenate(kept)
+
+    def keeps_rules(self, rows: np.ndarray) -> np.ndarray:
+        """Which rows of a matrix break none of the rules."""
+        return np.logical_and.reduce([rule.kept(rows) for rule in self._rules] or [np.ones(len(rows), bool)])
+
+    def without(self, names: Sequence[str]) -> Space:
+        """The same space with some columns left out, and the rules that speak of them.
+
+        >>> Space.normal(3).without(["x1"]).names
+        ('x0', 'x2')
+        """
+        unknown = [name for name in names if name not in self.names]
+        if unknown:
+            raise SpaceError("exclude", f"columns among {list(self.names)}", unknown, "check their spelling")
+        kept = [j for j, name in enumerate(self.names) if name not in names]
+        if not kept:
+            raise SpaceError("exclude", "a column that is left to decide by", "none", "exclude fewer")
+        columns = [self.columns[j] for j in kept]
+        content: dict[str, Any] = {"columns": columns, "rules": [], "frame": self.frame}
+        if self.correlation is not None:
+            gaps = [self.d + k for k, j in enumerate(self._gaps) if j in kept and len(self.correlation) > self.d]
+            content["correlation"] = np.asarray(self.correlation)[np.ix_(kept + gaps, kept + gaps)].tolist()
+        for text in self.rules:
+            with suppress(ValueError):
+                read_rule(text, tuple(columns))
+                content["rules"].append(text)
+        return _checked(Space, content)
+
+    def present(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
+        """Rows in the layout the original gets in production: a data frame if it was described by one.
+
+        Always a copy: an original that changes its rows in place must not change those we train and measure on.
+        """
+        if not self.frame:
+            return rows.copy()
+        import pandas as pd
+
+        if all(isinstance(column, Number) and column.is_float for column in self.columns):
+            return pd.DataFrame(rows.copy(), columns=list(self.names))
+        return pd.DataFrame({c.name: c.present(rows[:, j]) for j, c in enumerate(self.columns)})
+
+    def read(self, rows: Any, where: str) -> np.ndarray:
+        """Rows in the layout of production as a matrix, the inverse of `present`. Further columns are ignored."""
+        if not self.frame:
+            return self._of_width(as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns)), where)
+        if not _is_frame(rows):
+            rows = self._named(rows, where)
+        elif not all(isinstance(name, str) for name in rows.columns):
+            raise SpaceError(where, f"the columns {list(self.names)}", f"columns called {list(rows.columns)[:8]}")
+        rows = _chosen(rows, self.names, where).reset_index(drop=True)
+        return np.column_stack([column.read(rows[column.name], where) for column in self.columns])
+
+    @cached_property
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of every column; a constant column counts as having deviation 1."""
+        mean, std = np.array([column.moments for column in self.columns]).T
+        return mean, np.where(std > 0, std, 1.0)
+
+    def _draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """n rows drawn without a look at the rules."""
+        gaps = self._gaps
+        z = rng.standard_normal((n, self.d + len(gaps)))
+        if self._factor is not None:
+            size = len(self._factor)
+            z[:, :size] = z[:, :size] @ self._factor.T
+        if all(isinstance(column, Number) and column.plain for column in self.columns):
+            mean, std = self.moments
+            rows = mean + std * z[:, : self.d]
+        else:
+            from scipy.special import ndtr
+
+            u = ndtr(z[:, : self.d])
+            rows = np.column_stack([column.at(z[:, j], u[:, j]) for j, column in enumerate(self.columns)])
+        if gaps:
+            from scipy.special import ndtri
+
+            cut = ndtri([1 - self.columns[j].missing for j in gaps])
+            rows[:, gaps] = np.where(z[:, self.d :] > cut, np.nan, rows[:, gaps])
+        return rows
+
+    def _contradiction(self, found: int, drawn: int) -> SpaceError:
+        rows = self._draw(2000, np.random.default_rng(0))
+        shares = {rule.text: float(rule.kept(rows).mean()) for rule in self._rules}
+        worst = sorted(shares, key=shares.__getitem__)[:3]
+        detail = ", ".join(f"{text!r} by {shares[text]:.1%}" for text in worst)
+        hint = "check that they do not contradict each other, or the bounds and levels of their columns"
+        expected = f"rules that at least one drawn row in {RAREST} keeps"
+        return SpaceError("rules", expected, f"{found} of {drawn} that keep all of them (alone: {detail})", hint)
+
+    def _of_width(self, table: np.ndarray, where: str) -> np.ndarray:
+        if table.shape[1] != self.d:
+            raise SpaceError(where, f"rows of {self.d} columns", f"{table.shape[1]}")
+        return table
+
+    def _named(self, rows: Any, where: str) -> pd.DataFrame:
+        """Rows without names under those of the columns, in their order."""
+        import pandas as pd
+
+        try:
+            frame = pd.DataFrame(rows)
+        except (TypeError, ValueError) as error:
+            raise SpaceError(where, "a table of rows and columns", str(error)) from error
+        if frame.shape[1] != self.d:
+            raise SpaceError(where, f"rows of {self.d} columns", f"{frame.shape[1]}")
+        return frame.set_axis(list(self.names), axis=1)
+
+    @cached_property
+    def _gaps(self) -> list[int]:
+        """The columns in which values may be missing."""
+        return [j for j, column in enumerate(self.columns) if column.missing]
+
+    @cached_property
+    def _rules(self) -> tuple[Rule, ...]:
+        return tuple(read_rule(text, self.columns) for text in self.rules)
+
+    @cached_property
+    def _factor(self) -> np.ndarray | None:
+        """A matrix whose product with its own transpose is the correlation."""
+        if self.correlation is None:
+            return None
+        values, vectors = np.linalg.eigh(np.asarray(self.correlation))
+        return vectors * np.sqrt(np.clip(values, 0, None))
+
+
+def as_matrix(rows: Any, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
+    """Rows of numbers as a float64 matrix, finite except in columns where `gaps` allows missing values."""
+    if _is_frame(rows):
+        text = [str(n) for n, kind in zip(rows.columns, rows.dtypes, strict=True) if kind.kind not in "biuf"]
+        if text:
+            raise SpaceError(where, "numeric columns", f"{text} with other contents", "encode or leave them out")
+        table = rows.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        try:
+            table = np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise SpaceError(where, "a table of numbers", str(error)) from error
+        if table.ndim != 2:
+            raise SpaceError(where, "a table of rows and columns", f"an array of shape {table.shape}")
+    if table.shape[1] == 0:
+        raise SpaceError(where, "at least one column", "none")
+    wrong = ~np.isfinite(table)
+    if len(gaps) == table.shape[1]:
+        wrong &= ~(np.isnan(table) & np.asarray(gaps))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        found = f"{table[row, column]} in row {row}, column {column} ({int(wrong.sum())} such cells)"
+        raise SpaceError(where, "finite numbers", found, "remove or fill those rows")
+    return table
+
+
+def _is_frame(rows: Any) -> bool:
+    return hasattr(rows, "iloc") and hasattr(rows, "columns")
+
+
+def _chosen(frame: Any, columns: Sequence[str], where: str) -> Any:
+    unknown = [name for name in columns if name not in frame.columns]
+    if unknown:
+        raise SpaceError(where, f"columns among {list(frame.columns)}", unknown, "check their spelling")
+    chosen = frame[list(columns)]
+    _refuse_repeated(chosen, where)
+    return chosen
+
+
+def _refuse_choice(rows: Any, columns: Sequence[str], where: str) -> Any:
+    if _is_frame(rows):
+        raise SpaceError(where, f"the columns {list(columns)}", f"columns called {list(rows.columns)[:8]}")
+    raise SpaceError(where, "a data frame, to choose columns by name", "an array")
+
+
+def _refuse_repeated(frame: Any, where: str) -> None:
+    if not frame.columns.is_unique:
+        repeated = sorted(set(frame.columns[frame.columns.duplicated()]))
+        raise SpaceError(where, "columns with names of their own", f"{repeated} more than once", "rename them")
+
+
+def _width(d: int) -> int:
+    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
+        raise SpaceError("d", "a whole number of columns above zero", repr(d))
+    return int(d)
+
+
+def _plain(cls: type[S], distributions: Sequence[dict[str, float]]) -> S:
+    columns = [{"name": f"x{j}", "kind": "float", **found} for j, found in enumerate(distributions)]
+    return _checked(cls, {"columns": columns, "frame": False})
+
+
+def _checked(cls: type[S], content: dict[str, Any]) -> S:
+    try:
+        space = cls.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "space"
+        found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
+        raise SpaceError(where, first["msg"].removeprefix("Value error, "), found) from error
+    if space.rules or any(column.dtype is not None for column in space.columns):
+        # Rules that contradict each other, or types that do not fit, are found before they are needed.
+        space.present(space.sample(64, np.random.default_rng(0)))
+    return space
+
+
+def _lines(value: Any) -> str:
+    """A JSON value, a list of lists or objects with one of them a line: for people who read it, or compare two."""
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, dict)):
+        return "[\n  " + ",\n  ".join(json.dumps(part) for part in value) + "\n ]"
+    return json.dumps(value)
+
+
+def open_space(spec: str) -> Space:
+    """The space that a command line names: a space.json, `normal:D`, or `uniform:LOW:HIGH:D`.
+
+    >>> open_space("uniform:-1:1:3").d
+    3
+    """
+    kind, *parts = spec.split(":")
+    try:
+        if kind == "normal" and len(parts) == 1:
+            return Space.normal(int(parts[0]))
+        if kind == "uniform" and len(parts) == 3:
+            return Space.uniform(float(parts[0]), float(parts[1]), int(parts[2]))
+    except ValueError as error:
+        if isinstance(error, SpaceError):
+            raise
+        raise SpaceError("space", "normal:D or uniform:LOW:HIGH:D with numbers", repr(spec)) from error
+    if kind in ("normal", "uniform") and not Path(spec).exists():
+        raise SpaceError("space", "normal:D or uniform:LOW:HIGH:D", repr(spec))
+    return Space.load(spec)

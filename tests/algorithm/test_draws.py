@@ -1,0 +1,213 @@
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+
+import understudy as us
+from understudy.algorithm.draws import DRAWS, FIRST, LATEST, SHARE, Scene, Seen, balanced, boundary, committee, margin
+from understudy.algorithm.network import MLP
+from understudy.algorithm.samples import Samples
+from understudy.errors import OriginalError, UnderstudyWarning
+from understudy.space.encoding import Encoding
+
+# A cell of every kind, and a rule between two of them.
+MIXED = us.Space.from_json("""{"columns": [
+  {"name": "x", "kind": "float", "low": -1, "high": 1},
+  {"name": "y", "kind": "float", "low": -1, "high": 1, "missing": 0.2},
+  {"name": "count", "kind": "integer", "low": 0, "high": 30},
+  {"name": "grade", "kind": "float", "values": [0.5, 1.5, 4.0]},
+  {"name": "flag", "kind": "boolean"},
+  {"name": "colour", "kind": "category", "levels": ["red", "green", "blue", "white"]}
+], "rules": ["x <= y"]}""")
+
+
+def scene(network, theta, rows, space=None, paid=None):
+    """What a policy sees where these are the candidates, by default of a space in which rows are their own encoding."""
+    space = space or us.Space.normal(rows.shape[1])
+    encode = Encoding(space)
+    rng = np.random.default_rng(0)
+    return Scene(network, theta, space, encode, rows, encode(rows), lambda: paid, Seen(), rng)
+
+
+def positions(chosen, rows):
+    """Which candidates these rows are."""
+    return [int(np.flatnonzero((rows == row).all(axis=1))[0]) for row in chosen]
+
+
+def test_classes_get_equal_parts_where_there_are_enough(rng):
+    network = MLP(2, (), 3)  # scores are x0, x1 and 0
+    theta = np.array([8, 0, 0, 0, 8, 0, 0, 0, 0], dtype=np.float32)
+    centers = np.repeat([[9.0, 0.0], [0.0, 9.0], [-9.0, -9.0]], [900, 40, 60], axis=0)
+    X = (centers + rng.normal(size=centers.shape)).astype(np.float32)
+    chosen = positions(balanced(scene(network, theta, X), 90), X)
+    assert len(set(chosen)) == 90
+    taken_for = network.probabilities(theta, X[chosen]).argmax(axis=1)
+    assert np.bincount(taken_for, minlength=3).tolist() == [30, 30, 30]
+    few = positions(balanced(scene(network, theta, X[:905]), 90), X)  # five of the second class, none of the third
+    assert len(few) == 90
+    assert set(range(900, 905)) <= set(few)
+
+
+def test_a_class_that_nothing_is_taken_for_gets_what_is_least_unlike_it():
+    network = MLP(1, (), 3)
+    theta = np.array([-4, 0, 2, 9, 0, -9], dtype=np.float32)  # the third grows with x, but never wins
+    X = np.linspace(-1, 1, 100, dtype=np.float32)[:, None]
+    assert set(range(90, 100)) <= set(positions(balanced(scene(network, theta, X), 30), X))
+
+
+def test_balanced_drawing_finds_more_of_a_rare_class_than_random_drawing():
+    """In all: before the class is seen, which rows a copy takes to be like it is a matter of luck."""
+    found = {}
+
+    def predict(rows):
+        labels = np.where(rows[:, 0] > 3.2, "rare", np.where(rows[:, 0] > 0, "up", "down"))
+        found[draw] = found.get(draw, 0) + int((labels == "rare").sum())
+        return labels
+
+    original = us.Original(predict, classes=["down", "rare", "up"])
+    options = {"budget": 1500, "certificate_n": 0, "repeat": 0, "schedule": 60}
+    with warnings.catch_warnings(action="ignore", category=UnderstudyWarning):
+        for draw, seed in product(("random", "balanced"), range(14)):
+            result = us.copy_classifier(original, us.Space.normal(2), draw=draw, seed=seed, **options)
+            assert result.queries["training"] == 1500
+    assert found["balanced"] >= 4 * max(found["random"], 1)
+
+
+def test_a_class_that_is_not_among_the_first_answers_is_told_of():
+    original = us.Original(lambda rows: np.where(rows[:, 0] > 0, "up", "down"), classes=["down", "rare", "up"])
+    with pytest.warns(UnderstudyWarning, match="none of the first 300 answers was 'rare'.*--draw balanced looks"):
+        us.copy_classifier(original, us.Space.normal(2), budget=100, certificate_n=200, schedule=1)
+
+
+def test_most_of_a_batch_is_where_the_copy_wavers():
+    network = MLP(1, (), 2)
+    theta = np.array([-4, 4, 0, 0], dtype=np.float32)  # undecided at 0
+    X = np.linspace(-1, 1, 501, dtype=np.float32)[:, None]
+    chosen = positions(margin(scene(network, theta, X), 50), X)
+    assert len(set(chosen)) == 50
+    at_random = 50 - round(SHARE * 50)
+    assert chosen[:at_random] == list(range(at_random))
+    assert np.abs(X[chosen[at_random:]]).max() < 0.1
+
+
+@pytest.mark.parametrize("policy", [margin, committee, boundary])
+def test_a_copy_of_one_class_wavers_nowhere(policy):
+    rows = np.arange(9.0)[:, None]
+    paid = Samples(rows.astype(np.float32), np.zeros(9, np.int32))
+    found = policy(scene(MLP(1, (), 1), np.zeros(2, np.float32), rows, paid=paid), 3)
+    assert found.tolist() == [[0.0], [1.0], [2.0]]
+
+
+def test_a_committee_asks_where_the_copy_and_the_answers_part(rng):
+    network, theta = MLP(1, (), 2), np.array([-40, 40, 0, 0], dtype=np.float32)  # sure of itself, parted at 0
+    known = rng.uniform(-1, 1, (400, 1)).astype(np.float32)
+    paid = Samples(known, (known[:, 0] > 0.5).astype(np.int32))  # but the original parts at 0.5
+    X = rng.uniform(-1, 1, (1000, 1))
+    found = committee(scene(network, theta, X, paid=paid), 100)[100 - round(SHARE * 100) :]
+    assert ((found > 0) & (found < 0.52)).mean() > 0.95
+    same = committee(scene(network, theta, X, paid=paid), 100)[100 - round(SHARE * 100) :]
+    assert (found == same).all()
+
+
+def test_rows_between_candidates_lie_on_the_boundary_of_the_copy(rng):
+    network, theta = MLP(2, (), 2), np.array([-4, 4, -2, 2, 0, 0], dtype=np.float32)
+    few = rng.normal(size=(60, 2))  # too few for any to lie on the boundary
+    found = boundary(scene(network, theta, few), 50)
+    assert found.shape == (50, 2)
+    away = np.abs(2 * found[:, 0] + found[:, 1])
+    assert away[: round(SHARE * 50)].max() < 0.01 < np.sort(np.abs(2 * few[:, 0] + few[:, 1]))[5]
+
+
+def test_rows_between_candidates_are_rows_of_their_space(rng):
+    rows = MIXED.sample(500, rng)
+    encode = Encoding(MIXED)
+    network = MLP(encode.width, (8,), 3)
+    of_space = scene(network, network.initial(rng), rows, MIXED)
+    found = boundary(of_space, 100)
+    made = np.array([row for row in found if not (np.isclose(row, rows, equal_nan=True)).all(axis=1).any()])
+    assert len(made) > 20
+    assert MIXED.keeps_rules(found).all()
+    for j, column in enumerate(MIXED.columns):
+        seen = set(rows[:, j][~np.isnan(rows[:, j])].tolist())
+        if column.name in ("x", "y"):
+            assert np.nanmin(found[:, j]) >= -1
+            assert np.nanmax(found[:, j]) <= 1
+        else:
+            assert set(found[:, j].tolist()) <= seen
+    of_space.seen.add(found)
+    again = boundary(of_space, 100)[: round(SHARE * 100)]
+    assert not {row.tobytes() for row in again} & {row.tobytes() for row in made}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_every_policy_asks_about_rows_that_may_be(draw):
+    asked = []
+
+    def answer(frame):
+        asked.append(MIXED.read(frame, "rows"))
+        return np.where(frame["x"] > 0, frame["colour"].isin(["red", "blue"]), frame["count"] > 12)
+
+    settings = {"batch": 50, "budget": FIRST + 150, "certificate_n": 0, "repeat": 0, "schedule": 20}
+    us.copy_classifier(us.Original(answer, classes=[False, True]), MIXED, draw=draw, **settings)
+    rows = np.concatenate(asked)
+    assert len(rows) == FIRST + 150
+    assert MIXED.keeps_rules(rows).all()
+    assert not np.isnan(rows[:, [0, 2, 3, 4, 5]]).any()
+    assert set(rows[:, 5]) == {0.0, 1.0, 2.0, 3.0}
+
+
+@pytest.mark.parametrize("draw", ["committee", "boundary"])
+def test_a_run_that_is_resumed_chooses_the_same_rows(draw, tmp_path):
+    left = [FIRST + 150]
+
+    def answer(rows):
+        left[0] -= len(rows)
+        if left[0] < 0:
+            raise RuntimeError("gone")
+        return (rows**2).sum(axis=1) < 1
+
+    options = {"budget": FIRST + 300, "certificate_n": 0, "repeat": 0, "schedule": 20, "draw": draw, "batch": 50}
+    disc = us.Original(answer, classes=[False, True], name="disc")
+    with pytest.raises(OriginalError):
+        us.copy_classifier(disc, us.Space.normal(2), out=tmp_path / "run", **options)
+    left[0] = 10**6
+    us.copy_classifier(disc, us.Space.normal(2), out=tmp_path / "run", **options)
+    us.copy_classifier(disc, us.Space.normal(2), out=tmp_path / "whole", **options)
+    resumed, whole = ((tmp_path / name / "copy.safetensors").read_bytes() for name in ("run", "whole"))
+    assert resumed == whole
+
+
+def test_policies_look_back_on_a_bounded_number_of_answers(monkeypatch):
+    from understudy.algorithm import draws as drawing
+
+    seen = []
+    trees = drawing._trees
+    monkeypatch.setattr(drawing, "_trees", lambda scene: (seen.append(len(scene.paid())), trees(scene))[1])
+    options = {"budget": LATEST + 800, "batch": 400, "certificate_n": 0, "repeat": 0, "schedule": 1}
+    us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(1), draw="committee", **options)
+    assert seen == [400, 800, 1200, 1600, 2000, 2000]
+
+
+def test_rows_are_asked_about_once_while_a_space_has_others():
+    asked = []
+
+    def parity(rows):
+        asked.extend(map(tuple, rows.tolist()))
+        return rows.sum(axis=1) % 2 == 0
+
+    grid = us.Space.from_data(np.random.default_rng(0).integers(0, 30, (4000, 2)).astype(float))
+    us.copy_classifier(parity, grid, batch=50, budget=FIRST + 300, certificate_n=0, repeat=0)
+    late = asked[FIRST:]
+    assert len(set(late)) == len(late) == 300
+    assert not set(late) & set(asked[:FIRST][:50])  # nor what the first batch asked
+
+
+def test_drawing_where_the_copy_wavers_needs_fewer_queries():
+    disc = us.Original(lambda rows: (rows**2).sum(axis=1) < 1)
+    found = {
+        draw: us.copy_classifier(disc, us.Space.normal(2), method="pure", budget=800, certificate_n=4000, draw=draw)
+        for draw in ("random", "margin", "committee", "boundary")
+    }
+    errors = {draw: 1 - result.certificate.estimate for draw, result in found.items()}
+    assert max(errors["margin"], errors["committee"], errors["boundary"]) < 0.8 * errors["random"]

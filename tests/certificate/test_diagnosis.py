@@ -1,0 +1,143 @@
+"""Why a target was missed: constructed cases of each cause, and what the trend may be asked."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+import understudy as us
+from conftest import disc
+from understudy.certificate.bounds import lower_bound
+from understudy.certificate.diagnosis import allowed_error, further_queries, rows_to_show
+from understudy.errors import TargetError, UnderstudyWarning
+from understudy.toys import TOYS
+
+PLANE = us.Space.normal(2)
+BRIEF = {"schedule": us.training.steps(60), "certificate_n": 500, "repeat": 0}
+
+
+@pytest.fixture(scope="module")
+def spirals():
+    X, y = TOYS["spirals"]()
+    return SVC(C=1000, gamma=1).fit(X, y)
+
+
+@pytest.mark.parametrize("options", [{"to": "linear"}, {"layers": (2,)}])
+def test_a_copy_that_is_too_small(spirals, options):
+    found = us.copy_classifier(spirals, PLANE, budget=600, target=0.95, **BRIEF, **options).diagnosis
+    assert found.cause == "capacity"
+    assert found.held_out_error > 0.2
+    assert found.training_error > 0.2
+    assert "too small, or trained too little" in found.text
+
+
+def test_too_few_answers(tmp_path):
+    weights = np.random.default_rng(0).normal(size=20)
+    smooth = us.Original(lambda rows: rows @ weights + 0.5 * rows[:, 0] * rows[:, 1] > 0, name="smooth")
+    result = us.copy_classifier(
+        smooth, us.Space.normal(20), batch=20, budget=200, target=0.95, out=tmp_path / "run", **BRIEF
+    )
+    found = result.diagnosis
+    assert found.cause == "samples"
+    assert found.training_error < 0.02
+    assert found.held_out_error > 0.05
+    assert us.load(tmp_path / "run").diagnosis == found
+    assert result.summary()["diagnosis"]["cause"] == "samples"
+
+
+def coin(share):
+    noise = np.random.default_rng(0)
+    return lambda rows: disc(rows) ^ (noise.random(len(rows)) < share)
+
+
+def test_an_original_that_flips_a_coin_now_and_then():
+    options = {**BRIEF, "repeat": 0.3, "budget": 600, "target": 0.97}
+    with pytest.warns(UnderstudyWarning, match="differently when asked again"):
+        found = us.copy_classifier(coin(0.03), PLANE, **options).diagnosis
+    assert found.cause == "noise"
+    assert found.ceiling == pytest.approx(0.965, abs=0.01)
+
+
+def test_a_target_that_noise_puts_out_of_reach_is_refused_before_the_budget_is_spent(tmp_path):
+    asked, answer = [], coin(0.2)
+
+    def moody(rows):
+        asked.append(len(rows))
+        return answer(rows)
+
+    options = {**BRIEF, "repeat": 0.05, "target": 0.95, "budget": 9000, "out": tmp_path / "run"}
+    message = r"target: expected at most 0\.\d+, with 95% confidence, found 0\.95; asked again, the original changed"
+    for _ in range(2):
+        with pytest.raises(TargetError, match=message) as caught, pytest.warns(UnderstudyWarning):
+            us.copy_classifier(us.Original(moody, name="moody"), PLANE, **options)
+    assert caught.value.exit_code == 1
+    assert sum(asked) == 500 + 100 + 475  # once: what was answered is kept
+    assert (tmp_path / "run" / "ledger.sqlite").is_file()
+
+
+def test_a_target_that_could_still_be_right_is_not_refused():
+    assert us.result.Repeats(50, 1).allow(0.99, 0.95) is None
+
+
+def test_too_few_held_out_rows():
+    result = us.copy_classifier(disc, PLANE, budget=300, target=0.9995, **BRIEF)
+    assert result.diagnosis.cause == "certificate"
+    assert "500 held-out rows are too few" in result.diagnosis.text
+
+
+def test_no_diagnosis_without_a_target_or_when_it_is_reached():
+    assert us.copy_classifier(disc, PLANE, budget=300, **BRIEF).diagnosis is None
+    reached = us.copy_classifier(disc, PLANE, budget=1000, target=0.6, **BRIEF)
+    assert (reached.stopped, reached.diagnosis) == ("target", None)
+
+
+# --- the trend ------------------------------------------------------------------------------------------------------
+
+
+def curve(power, rounds=30, scatter=0.0, rng=None):
+    queries = 100 * np.arange(1, rounds + 1)
+    errors = 2 * queries**-power
+    return list(
+        zip(queries.tolist(), errors * np.exp(scatter * (0 if rng is None else rng.normal(size=rounds))), strict=True)
+    )
+
+
+@pytest.mark.parametrize("power", [0.4, 0.8, 1.2])
+def test_a_power_law_is_followed_to_its_end(power):
+    seen = curve(power)
+    error = seen[-1][1]
+    more, why = further_queries(seen, error, error / 2)
+    assert why == ""
+    assert more == pytest.approx(3000 * (2 ** (1 / power) - 1), rel=0.06)
+
+
+def test_with_scatter_it_is_about_right(rng):
+    found = [
+        further_queries(seen := curve(0.7, scatter=0.08, rng=rng), seen[-1][1], 0.6 * seen[-1][1])[0] for _ in range(20)
+    ]
+    assert np.median([more for more in found if more]) == pytest.approx(3000 * (0.6 ** (-1 / 0.7) - 1), rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("seen", "share", "reason"),
+    [
+        ([(100 * t, 0.1) for t in range(1, 31)], 0.5, "did not clearly rise"),
+        ([(100 * t, 0.1 + 0.01 * (-1) ** t) for t in range(1, 31)], 0.5, "did not clearly rise"),
+        (curve(0.5), 0.1, "more than 20 times as many"),
+        (curve(0.5, rounds=3), 0.5, "too few rounds"),
+        ([(3000, 0.1)], 0.5, "too few rounds"),
+        (curve(0.5), 0.0, "did not clearly rise"),
+    ],
+)  # fmt: skip
+def test_what_the_trend_cannot_tell_is_not_told(seen, share, reason):
+    more, why = further_queries(seen, seen[-1][1], share * seen[-1][1])
+    assert more is None
+    assert reason in why
+
+
+def test_what_the_held_out_rows_allow():
+    allowed = allowed_error(0.97, 2000, 0.95)
+    agreed = round(2000 * (1 - allowed))
+    assert lower_bound(agreed, 2000) >= 0.97 > lower_bound(agreed - 1, 2000)
+    rows = rows_to_show(0.97, 0.975, 2000, 0.95)
+    assert lower_bound(int(0.975 * rows), rows) >= 0.97
+    assert rows_to_show(0.97, 0.9701, 200, 0.95) is None

@@ -1,0 +1,334 @@
+"""The command as people call it: in a process of its own, by its exit codes and what it prints."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from conftest import shown_on_a_terminal
+from understudy.cli.progress import follow
+from understudy.runs.result import Record
+
+COMMAND = [sys.executable, "-m", "understudy"]
+ORIGINALS = """
+import time
+import numpy as np
+
+def disc(rows):
+    return np.where((rows**2).sum(axis=1) < 1, "in", "out")
+
+def frames(rows):
+    return (rows["age"] > 50) & (rows["plan"] != "pro") & (rows["zone"] < 9) & (rows["grade"] != "none")
+
+def broken(rows):
+    raise RuntimeError("out of order")
+
+def chatty(rows):
+    print("asked", len(rows))
+    return disc(rows)
+
+def slow(rows):
+    time.sleep(0.2)
+    return disc(rows)
+"""
+
+
+def call(*arguments, cwd=None, **options):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, **options)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mine.py").write_text(ORIGINALS)
+    return tmp_path
+
+
+def test_help_and_version_answer_at_once_and_import_nothing_heavy():
+    code = (
+        "import sys, understudy.cli\n"
+        "try: understudy.cli.main(['--help'])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'jax', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    seconds = []
+    for _ in range(5):
+        clock = time.perf_counter()
+        out = call("--help")
+        seconds.append(time.perf_counter() - clock)
+    assert "Copy a classifier you can only query" in out.stdout
+    assert "entitled to copy" in out.stdout
+    assert min(seconds) < 0.5
+    assert call("--version").stdout == f"understudy, version {us.__version__}\n"
+
+
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.outside, self.tags = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.outside += [v for k, v in attributes if k in ("src", "href", "xlink:href") and v and v[0] != "#"]
+
+
+def test_the_demo_end_to_end(tmp_path):
+    """The main job at full size, held to what it must reach."""
+    clock = time.perf_counter()
+    out = call("demo", "--json", cwd=tmp_path)
+    seconds = time.perf_counter() - clock
+    assert out.returncode == 0, out.stderr
+    document = json.loads(out.stdout)
+    assert document["queries"] == {"training": 3000, "certificate": 5000, "repeat": 160}
+    assert document["certificate"]["lower"] >= 0.97
+    assert document["certificate"]["confidence"] == 0.95
+    assert document["accuracy"] >= 0.99
+    assert document["kept"] <= 0.2 * 3000
+    assert document["peak_mb"] > 0
+    assert set(document["methods"]) == {"sequential", "one-shot", "online"}
+    assert seconds < 60
+    assert "iteration 30/30" in out.stderr
+    page = (tmp_path / document["report"]).read_text()
+    links = Links()
+    links.feed(page)
+    assert "script" not in links.tags
+    assert all(link.startswith("data:image/png;base64") for link in links.outside)
+    assert "Content-Security-Policy" in page
+    for words in (
+        "accuracy on test data",
+        "fidelity on held-out rows",
+        "mean rho",
+        "points kept",
+        "lambda",
+        "original",
+    ):
+        assert words in page
+    assert len(page) < 1_000_000
+    assert us.load(tmp_path / document["out"]).certificate.lower == document["certificate"]["lower"]
+
+
+def test_copy_writes_a_run_that_report_and_load_read(folder):
+    arguments = ("copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", 500, "--json")
+    out = call(*arguments, cwd=folder)
+    assert out.returncode == 0, out.stderr
+    document = json.loads(out.stdout)
+    assert set(document) >= {"queries", "kept", "certificate", "out", "seconds", "peak_mb", "stopped"}
+    assert "at most 500 queries for training, 2000 for the certificate and 50 again, 2550 in all" in out.stderr
+    names = {"run.json", "space.json", "history.jsonl", "copy.json", "copy.safetensors", "report.html", "ledger.sqlite"}
+    assert set(os.listdir(folder / "run")) == names
+    copy = us.load(folder / "run").copy
+    assert copy.predict([[0.0, 0.0], [4.0, 4.0]]).tolist() == ["in", "out"]
+    again = json.loads(call(*arguments, cwd=folder).stdout)
+    assert again["certificate"] == document["certificate"]
+    report = json.loads(call("report", "run", "--json", cwd=folder).stdout)
+    assert report["report"] == "run/report.html"
+
+
+def test_people_get_a_table(folder):
+    out = call("copy", "mine:disc", "--space", "uniform:-2:2:2", "--out", "run", "--budget", 100, "--method",
+               "one-shot", "--layers", "16,8", cwd=folder)  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    assert us.load(folder / "run").copy.model.mlp.hidden == (16, 8)
+    assert re.search(r"one-shot\W+100\W+100", out.stdout)
+    assert "its report is run/report.html" in out.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (
+            ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "50"],
+            2,
+            "at least one batch of 100",
+        ),
+        (["copy", "mine:disc", "--space", "normal:0", "--out", "run"], 2, "columns above zero"),
+        (["copy", "mine:disc", "--space", "none.json", "--out", "run"], 2, "a readable space.json"),
+        (["copy", "mine:absent", "--space", "normal:2", "--out", "run"], 2, "something called absent in mine"),
+        (["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--to", "svm"], 2, "'svm' is not"),
+        (["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--method", "magic"], 2, "'magic' is not"),
+        (["report", "nowhere"], 2, "expected a file of a finished run, found nothing"),
+        (["demo", "--budget", "-1"], 2, "at least 1"),
+        (["dance"], 2, "No such command"),
+    ],
+)
+def test_exit_codes_and_messages(folder, arguments, code, message):
+    out = call(*arguments, cwd=folder)
+    assert out.returncode == code
+    assert message in out.stderr
+    assert "Traceback" not in out.stderr
+    assert out.stdout == ""
+    assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == ["mine.py"]
+
+
+def test_an_original_that_fails_is_exit_code_3_and_keeps_the_ledger(folder):
+    out = call("copy", "mine:broken", "--space", "normal:2", "--out", "run", cwd=folder)
+    assert out.returncode == 3
+    assert "RuntimeError: out of order" in out.stderr
+    assert "what was answered is kept, and the same command goes on from there" in out.stderr
+    assert [path.name for path in (folder / "run").iterdir()] == ["ledger.sqlite"]
+
+
+def test_a_space_from_a_table_and_the_ledger_of_its_run(folder):
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "plan": rng.choice(["basic", "plus", "pro"], n),
+            "zone": rng.integers(1, 4, n),
+            "grade": rng.choice(["low", "mid", "high"], n),
+            "id": [f"person-{k}" for k in range(n)],
+        }
+    )
+    frame.to_csv(folder / "data.csv", index=False)
+    describe = ["space", "data.csv", "--out", "space.json", "--drop", "id", "--category", "zone", "--ordered",
+                "grade=low,mid,high", "--rule", "if plan == 'basic' then age >= 30"]  # fmt: skip
+    out = call(*describe, "--json", cwd=folder)
+    assert out.returncode == 0, out.stderr
+    document = json.loads(out.stdout)
+    assert document["columns"] == {"age": "integer", "plan": "category", "zone": "category", "grade": "ordered"}
+    assert document["break_rules"] == int(((frame["plan"] == "basic") & (frame["age"] < 30)).sum())
+    shown = call(*describe, cwd=folder).stdout
+    assert re.search(r"grade +ordered +low < mid < high", shown)
+    space = us.Space.load(folder / "space.json")
+    assert space.present(space.sample(5, rng)).dtypes["zone"] == "int64"
+    out = call("copy", "mine:frames", "--space", "space.json", "--out", "run", "--budget", 200, "--certificate-n", 100,
+               "--json", cwd=folder)  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    ledger = json.loads(call("ledger", "run", "--price", 0.5, "--json", "--export", "all.csv", cwd=folder).stdout)
+    assert ledger["announced"] == ledger["answered"] == sum(ledger["by_purpose"].values()) == 306 - ledger["saved"]
+    assert ledger["saved"] > 0  # rows that were drawn twice, of so few there are
+    assert (ledger["unanswered"], ledger["repeated"], ledger["cost"]) == (0, 6, 0.5 * ledger["announced"])
+    asked = pd.read_csv(folder / "all.csv")
+    assert list(asked.columns) == ["age", "plan", "zone", "grade", "request", "purpose", "answered", "label"]
+    assert (asked["label"] == ((asked["age"] > 50) & (asked["plan"] != "pro"))).all()
+    assert call("ledger", "run", "--export", "all.parquet", cwd=folder).returncode == 0
+    assert len(pd.read_parquet(folder / "all.parquet")) == ledger["announced"]
+    assert re.search(r"no answer, maybe paid +0", call("ledger", "run", cwd=folder).stdout)
+    assert call("ledger", "nowhere", cwd=folder).returncode == 2
+    assert call("space", "data.csv", "--out", "s.json", "--drop", "ids", cwd=folder).returncode == 2
+
+
+def test_stored_answers_are_copied_and_run_out(folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=600), "b": rng.choice(["x", "y"], 600)})
+    frame.assign(label=np.where((frame["a"] > 0) & (frame["b"] == "x"), "yes", "no")).to_csv(
+        folder / "answers.csv", index=False
+    )
+    out = call("copy", "answers.csv", "--out", "run", "--budget", 400, "--certificate-n", 200, "--json", cwd=folder)
+    assert out.returncode == 0, out.stderr
+    assert json.loads(out.stdout)["certificate"]["estimate"] > 0.95
+    out = call("copy", "answers.csv", "--out", "more", "--budget", 500, "--certificate-n", 200, cwd=folder)
+    assert out.returncode == 2
+    assert "stored answers for 700 queries, found a table of 600; lower the budget" in out.stderr
+    assert not (folder / "more").exists()
+    out = call("copy", "answers.csv", "--out", "more", "--label", "y", cwd=folder)
+    assert out.returncode == 2
+    assert "a column 'y' with the answers" in out.stderr
+
+
+def test_what_the_original_prints_is_not_on_stdout(folder):
+    out = call("copy", "mine:chatty", "--space", "normal:2", "--out", "run", "--budget", 100, "--classes", "in,out",
+               "--json", cwd=folder)  # fmt: skip
+    assert json.loads(out.stdout)["out"] == "run"
+    assert "asked 100" in out.stderr
+
+
+def test_a_module_that_cannot_be_imported(folder):
+    (folder / "bad.py").write_text("raise RuntimeError('model file missing')")
+    out = call("copy", "bad:model", "--space", "normal:2", "--out", "run", cwd=folder)
+    assert out.returncode == 2
+    assert "RuntimeError: model file missing" in out.stderr
+
+
+def test_a_target_that_is_missed_is_exit_code_1(folder):
+    out = call("copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", 100, "--target", 0.9999,
+               "--json", cwd=folder)  # fmt: skip
+    assert out.returncode == 1
+    assert json.loads(out.stdout)["stopped"] == "budget"
+    assert "2000 held-out rows can show 0.9985 at most, if all agree" in out.stderr
+    assert "the target 0.9999 was not reached: 2000 held-out rows are too few to show it" in out.stderr
+    assert json.loads(out.stdout)["diagnosis"]["cause"] == "certificate"
+
+
+def test_a_directory_with_another_run_is_refused(folder):
+    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "100", "--certificate-n", "50"]
+    assert call(*arguments, cwd=folder).returncode == 0
+    out = call(*arguments, "--seed", 4, cwd=folder)
+    assert out.returncode == 2
+    assert "found a run with seed 0 (now 4)" in out.stderr
+
+
+def test_ctrl_c_is_exit_code_130_and_keeps_what_was_answered(folder):
+    arguments = [
+        "copy",
+        "mine:slow",
+        "--space",
+        "normal:2",
+        "--out",
+        "run",
+        "--certificate-n",
+        "0",
+        "--budget",
+        "90000",
+    ]
+    # As at a terminal: a test run started in the background inherits an ignored Ctrl-C.
+    heard = "import signal, understudy.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler); c.main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", heard, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    first = process.stderr.readline()  # printed before anything is asked
+    assert "will be asked" in first
+    assert "iteration" in process.stderr.readline()  # under way
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; what was answered is kept" in rest
+    assert [path.name for path in (folder / "run").iterdir()] == ["ledger.sqlite"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_is_not_lost_in_a_destructor():
+    class Pressed:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)  # what this raises is dropped by Python
+
+    shown = []
+
+    def run():
+        for iteration in range(5):
+            if iteration == 2:
+                Pressed()
+            shown.append(iteration)
+            yield Record(iteration, *[0.0] * (len(fields(Record)) - 1))
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            follow("sequential", run(), 5)
+        assert shown == [0, 1, 2]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_terminal_gets_a_progress_bar(folder):
+    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "300"]
+    shown = shown_on_a_terminal([*COMMAND, *arguments], cwd=folder)
+    assert b"3/3" in shown
+    assert "━".encode() in shown

@@ -1,0 +1,150 @@
+"""Benchmarks run, at their smallest, and print what they promise."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def run(name, *arguments):
+    out = subprocess.run([sys.executable, BENCHMARKS / name, *arguments], capture_output=True, text=True, check=True)
+    return out.stdout
+
+
+def test_engine():
+    document = json.loads(run("engine.py", "--quick", "--json"))
+    assert set(document) == {"steps", "compile_s", "sgemm_gflops"}
+    rows = {(row["d"], row["engine"]): row for row in document["steps"]}
+    assert set(rows) == {(d, name) for d in (2, 30, 166) for name in ("understudy", "sklearn", "torch", "keras")}
+    for row in rows.values():
+        assert row["us"] or row["note"].startswith("not installed")
+    for d in (2, 30, 166):  # the bar is 8; this is a smoke test on a machine that is busy testing
+        assert rows[d, "sklearn"]["us"] > 4 * rows[d, "understudy"]["us"]
+    assert document["compile_s"] > 0
+
+
+def test_spirals():
+    (row,) = json.loads(run("spirals.py", "--json", "--seeds", "1", "--variants", "online"))
+    assert row["kept"] == 100
+    assert 0.8 < row["fidelity"] < 0.98
+
+
+def test_scale():
+    small, large = json.loads(run("scale.py", "--quick", "--json"))
+    assert (small["kept"], large["kept"]) == (1000, 2000)
+
+
+def test_parity():
+    small = ["--problems", "mixed", "--rows", "2000", "--budget", "200", "--single-rows", "100"]
+    document = json.loads(run("parity.py", *small, "--json"))
+    assert {row["family"] for row in document["parity"]} == {"mlp", "linear", "tree", "forest", "boosting"}
+    assert all(row["disagree"] == 0 for row in document["parity"] if row["family"] in ("tree", "forest"))
+    assert all(row["ratio"] > 1 for row in document["speed"]["rounds"])
+
+
+def test_serve():
+    found = json.loads(run("serve.py", "--requests", "100", "--clients", "4", "--problems", "mixed", "--json"))
+    assert [(row["clients"], row["rows"], row["requests"]) for row in found] == [(4, 1, 100), (1, 1, 10), (4, 1000, 4)]
+    assert not any(row["errors"] for row in found)
+    assert all(row["after_mb"] > 0 and row["p99_ms"] >= row["p50_ms"] > 0 for row in found)
+    assert found[-1]["health_p99_ms"] > 0
+
+
+def test_certificates_hold_as_often_as_they_say():
+    """The small version of the benchmark, within three standard errors of what it shows at full size."""
+    document = json.loads(run("coverage.py", "--runs", "100", "--real", "2", "--json"))
+    assert {row["case"] for row in document["simulated"]} == {"fixed", "chosen", "rising", "stuck", "swinging"}
+    for row in document["simulated"]:
+        assert row["held"] >= 0.95 - 3 * (0.05 * 0.95 / 100) ** 0.5, row
+        assert row.get("exact", 1.0) >= 0.95
+        assert row.get("wrongly", 0.0) <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+    assert [row["target"] for row in document["real"]] == [None, 0.9]
+
+
+def test_sweep():
+    pytest.importorskip("distributed")
+    small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]
+    document = json.loads(run("sweep.py", *small, "--json"))
+    assert [row["workers"] for row in document["rows"]] == [1, 2]
+    assert document["ratio"] > 0
+
+
+def test_refresh():
+    lines = run("refresh.py", "--checks-only", "--trials", "1").splitlines()
+    assert len(lines) == 4
+    assert lines[0] == "noise 0.0: unchanged in 1 of 1 trials (within 95 %), 300 rows asked on average"
+
+
+def test_queries(tmp_path):
+    small = ["--problems", "spirals", "--budgets", "100", "400", "--draws", "margin", "boundary", "--workers", "1"]
+    document = json.loads(run("queries.py", *small, "--json", "--figure", tmp_path / "queries.svg"))
+    assert document["problems"] == 1
+    assert set(document["mean"]) == {"one-shot", "margin", "boundary"}
+    assert document["mean"]["one-shot"]["3000"] == document["bar"] > 0.95
+    assert document["mean"]["margin"]["400"] > document["mean"]["margin"]["100"]
+    assert document["needed_median"] == {"margin": None, "boundary": None}
+    assert (tmp_path / "queries.svg").read_text().count("<svg") == 1
+
+
+def test_peers():
+    small = ["--problems", "moons", "--queries", "200", "--methods", "understudy", "fast", "sklearn boosting"]
+    document = json.loads(run("peers.py", *small, "--json"))
+    (row,) = document["rows"]
+    assert row["methods"]["understudy"]["kept"] == row["methods"]["sklearn boosting"]["kept"] == 200
+    for found in row["methods"].values():
+        assert 0.8 < found["fresh"] <= 1
+        assert found["cold_cpu"] > found["warm_cpu"] > 0
+
+
+def test_what_peers_are_compared_by(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    summary = importlib.import_module("peers").summary
+    times = dict.fromkeys(("cold", "warm", "cold_cpu", "warm_cpu"), 2.0)
+    about = {"test": 1.0, "accuracy": 1.0, "queries": 1000, "kept": 1000, "peak_mb": 1, **times}
+
+    def problem(**fidelity):
+        methods = {name.replace("_", " "): {**about, "fresh": value} for name, value in fidelity.items()}
+        methods["understudy"] |= {"kept": 150, "warm": 0.5}
+        return {"problem": "any", "methods": methods}
+
+    scikit = {"sklearn_MLP": 0.75, "sklearn_boosting": 0.85}
+    first = problem(understudy=0.875, keep_all=0.875, auto=0.9375, PRESC=0.75, **scikit)
+    second = problem(understudy=0.75, keep_all=0.8125, auto=0.8125, PRESC=0.8125, **scikit)
+    bars = summary([first, second])["bars"]
+    assert bars["understudy beside PRESC"] == {
+        "at_least_as_faithful_on": 0.5,
+        "mean_gain": 0.0312,
+        "times_faster": {"cold": 1.0, "warm": 4.0, "cold_cpu": 1.0, "warm_cpu": 1.0},
+    }
+    assert bars["auto"] == {"over_the_better": 0.025, "over_the_better_of_each": 0.025}
+    assert bars["kept"] == {"understudy": {"share": 0.15, "cost": 0.0312}, "keep all": {"share": 1.0, "cost": 0.0}}
+
+
+def test_queries_needed(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    needed = importlib.import_module("queries").needed
+    curve = {100: 0.5, 300: 0.7, 500: 0.6, 1000: 0.9}
+    assert [needed(curve, bar) for bar in (0.4, 0.6, 0.75, 0.95)] == [100, 200, 750, None]
+
+
+def test_peers_say_what_is_missing(tmp_path):
+    without = tmp_path / "python"
+    without.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    without.chmod(0o755)
+    command = [sys.executable, BENCHMARKS / "peers.py", "--problems", "moons", "--methods", "PRESC", "--presc", without]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install presc" in done.stderr
+    assert done.stdout == ""
+
+
+def test_iterations():
+    document = json.loads(run("iterations.py", "--iterations", "20", "--json"))
+    for found in document.values():
+        assert len(found["all"]) == 10
+        assert 0 < found["asking_to_training"] < 1

@@ -1,0 +1,447 @@
+"""Exported files answer what the copy answers, on rows of every kind; what does not agree is not written."""
+
+import json
+import os
+import sqlite3
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import skops.io
+from click.testing import CliRunner
+from sklearn.tree import DecisionTreeClassifier
+
+import understudy as us
+from cases import ODD, problem
+from understudy.algorithm.network import MLP, Network, scores
+from understudy.cli import understudy
+from understudy.cli.export import command
+from understudy.errors import DirectoryError, ExportError, SettingError, UnderstudyWarning
+from understudy.export import checking
+from understudy.export.onnx import feeds, input_types, onnx_model
+from understudy.export.skops import TRUSTED
+from understudy.export.sql import sql_text
+from understudy.logic.cells import raw_cuts, value_cuts
+from understudy.models.classifier import CopyClassifier
+from understudy.models.families import FITTED, Limits, constant, fit
+from understudy.models.trees import of_forest
+from understudy.runs.result import Record, Result
+from understudy.space.encoding import Encoding
+from understudy.toys import TOYS
+
+FAMILIES = ("mlp", *FITTED)
+WRITTEN = ("tree", "linear")
+PROBLEMS = ("spirals", "moons", "yin-yang", "iris", "wine", "breast cancer", "loans", "odd")
+
+
+def space_of(name, rows):
+    if name == "odd":
+        return us.Space.from_json(json.dumps(ODD))
+    return us.Space.normal(2) if name in TOYS else us.Space.from_data(rows)
+
+
+def network(X, n_c):
+    """A network nobody trained, whose classes are about as likely as each other."""
+    mlp = MLP(X.shape[1], (16, 8), n_c)
+    theta = mlp.initial(np.random.default_rng(0))
+    theta[-n_c:] -= np.median(scores(mlp.layers(theta), X), axis=0)
+    return Network(mlp, theta)
+
+
+@pytest.fixture(scope="module")
+def copies():
+    known = {}
+
+    def copy(family, name):
+        if (family, name) not in known:
+            rows, y, classes = problem(name)
+            space = space_of(name, rows)
+            X = Encoding(space)(space.read(rows, "test"))
+            limits = Limits(max_leaves=8) if family == "boosting" else Limits()
+            model = network(X, len(classes)) if family == "mlp" else fit(family, X, y, len(classes), limits)
+            known[family, name] = CopyClassifier(model, classes, space)
+        return known[family, name]
+
+    return copy
+
+
+def session(copy, threads=1):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(onnx_model(copy).SerializeToString(), options)
+
+
+def fresh(copy, n, seed=1):
+    return copy.space.present(copy.space.sample(n, np.random.default_rng(seed)))
+
+
+def part(rows, start, stop):
+    return rows.iloc[start:stop].reset_index(drop=True) if hasattr(rows, "iloc") else rows[start:stop]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_onnx_answers_what_the_copy_answers(copies, family, name):
+    copy = copies(family, name)
+    rows, asked = fresh(copy, 3000), session(copy)
+    labels, probabilities = asked.run(None, feeds(copy.space, rows))
+    expected = copy.predict(rows)
+    np.testing.assert_array_equal(labels, expected)
+    assert len(set(expected)) > 1
+    assert {type(label) for label in labels.tolist()} == {type(label) for label in copy.classes.tolist()}
+    np.testing.assert_allclose(probabilities, copy.predict_proba(rows), atol=1e-5 if family == "mlp" else 1e-12)
+    for row in range(20):
+        (label,), _ = asked.run(None, feeds(copy.space, part(rows, row, row + 1)))
+        assert label == expected[row]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("family", WRITTEN)
+def test_sql_and_rules_answer_what_the_copy_answers(copies, family, name, tmp_path):
+    copy = copies(family, name)
+    rows = fresh(copy, 3000)
+    found = checking.sql_answers(copy, sql_text(copy), rows)
+    np.testing.assert_array_equal(np.array(found).astype(copy.classes.dtype), copy.predict(rows))
+    written = us.export(copy, tmp_path / "copy.rules")
+    assert written.disagreements <= 1
+
+
+def strange(copy):
+    """Rows with levels and numbers that the space never draws."""
+    rows = fresh(copy, 300, seed=2)
+    rows["region"] = np.where(np.arange(300) % 3 == 0, "mars", rows["region"])
+    rows["grade"] = np.where(np.arange(300) % 4 == 0, "E", rows["grade"].astype(object))
+    rows["employer"] = np.where(np.arange(300) % 5 == 0, "other", rows["employer"])
+    rows["income"] = np.where(np.arange(300) % 7 == 0, 1e300, rows["income"])
+    rows["debt"] = np.where(np.arange(300) % 11 == 0, -1e12, rows["debt"])
+    return rows
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_levels_and_numbers_that_the_space_never_draws(copies, family):
+    copy = copies(family, "loans")
+    rows = strange(copy)
+    with pytest.warns(UnderstudyWarning, match="levels that its space does not have"):
+        expected = copy.predict(rows)
+    np.testing.assert_array_equal(session(copy).run(["label"], feeds(copy.space, rows))[0], expected)
+    if family == "tree":
+        assert checking.sql_answers(copy, sql_text(copy), rows) == expected.tolist()
+
+
+def test_inputs_have_the_types_of_their_columns(copies):
+    assert list(input_types(copies("tree", "odd").space).values()) == [
+        *(
+            "DOUBLE",
+            "INT64",
+            "DOUBLE",
+            "DOUBLE",
+            "BOOL",
+            "DOUBLE",
+            "INT64",
+            "INT64",
+            "DOUBLE",
+            "STRING",
+            "STRING",
+            "INT64",
+        )
+    ]
+    assert input_types(us.Space.normal(3)) == {"X": "DOUBLE"}
+    named = [value.name for value in session(copies("tree", "odd")).get_outputs()]
+    assert named == ["label_", "probabilities"]  # a column is called label
+
+
+@pytest.mark.parametrize("levels", [["1", 1], ["", "a"]])
+def test_levels_that_words_cannot_tell_apart(levels):
+    column = {"name": "c", "kind": "category", "levels": levels, "missing": 0.1}
+    space = us.Space.from_json(json.dumps({"columns": [column]}))
+    with pytest.raises(SettingError, match="column c: expected levels that differ as words"):
+        onnx_model(CopyClassifier(constant(0, 2), np.array([0, 1]), space))
+
+
+def test_sums_of_leaves_are_the_same_in_any_order(copies, rng):
+    """Leaves of several classes, in a forest large enough that the runtime adds up trees in several threads."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    X, y = rng.normal(size=(400, 3)).astype(np.float32), rng.integers(0, 3, 400)
+    forest = of_forest(ExtraTreesClassifier(128, max_depth=3, random_state=0).fit(X, y), 3)
+    copy = CopyClassifier(forest, np.array([0, 1, 2]), us.Space.normal(3))
+    rows = rng.normal(size=(400, 3))
+    expected = copy.predict_proba(rows)
+    assert (np.sort(forest.values, axis=1)[:, -2] > 0).any()
+    backwards = np.tile(forest.base, (400, 1))
+    for root in forest.roots[::-1]:
+        backwards += forest.values[forest.leaves(copy.encode(rows), np.array([root]))[0]]
+    np.testing.assert_array_equal(backwards, forest.scores(copy.encode(rows)))
+    for threads in (1, 3):
+        asked = session(copy, threads)
+        for size in (1, 40, 400):
+            found = [asked.run(None, {"X": rows[at : at + size]})[1] for at in range(0, 400, size)]
+            np.testing.assert_array_equal(np.concatenate(found), expected)
+
+
+def test_a_copy_that_always_answers_the_same(tmp_path):
+    copy = CopyClassifier(constant(1, 3), np.array(["a", "b", "c"]), us.Space.normal(2))
+    for kind in ("onnx", "skops", "rules", "sql"):
+        assert us.export(copy, tmp_path / f"copy.{kind}").disagreements == 0
+    assert (tmp_path / "copy.rules").read_text() == "if in every row then b\n"
+
+
+@pytest.mark.parametrize("family", FITTED)
+def test_classes_that_were_never_answered(family, rng, tmp_path):
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    copy = CopyClassifier(fit(family, X, np.where(X[:, 0] > 0, 3, 1), 5), np.arange(5), us.Space.normal(2))
+    assert us.export(copy, tmp_path / "copy.onnx").disagreements == 0
+    if family in WRITTEN:
+        assert us.export(copy, tmp_path / "copy.sql").disagreements <= 1
+
+
+# --- raw thresholds ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("center", "scale"), [(0.0, 1.0), (41.9, 13.7), (-1e9, 1e-3), (1e-200, 1e-190), (3e150, 2e149)]
+)
+def test_raw_thresholds_split_doubles_where_the_encoding_does(center, scale, rng):
+    thresholds = np.concatenate([rng.normal(size=500), [0.0, -1e6, 9.9e5, 1e-30, -1e-30]]).astype(np.float32)
+    cuts = raw_cuts(thresholds, center, scale)
+    assert len(cuts) == len(thresholds)
+
+    def encoded(x):
+        return np.clip((x - center) / scale, -1e6, 1e6).astype(np.float32)
+
+    assert (encoded(cuts) <= thresholds).all()
+    assert (encoded(np.nextafter(cuts, np.inf)) > thresholds).all()
+
+
+def test_thresholds_beyond_all_inputs_split_nothing():
+    assert len(raw_cuts(np.array([1e6, 2e6, -2e6], np.float32), 0.0, 1.0)) == 0
+
+
+def test_cuts_between_few_values(rng):
+    values = np.array([0.3, -1.1, 7.0, 2.0, 0.1])
+    cuts, ordered = value_cuts(values), np.sort(values)
+    for cut, low, high in zip(cuts, ordered[:-1], ordered[1:], strict=True):
+        nearest = [values[np.abs(x - values).argmin()] for x in (cut, np.nextafter(cut, np.inf))]
+        assert nearest == [low, high]
+
+
+def test_a_tree_at_its_own_thresholds():
+    """Raw rows on both sides of every threshold, to the last bit, go where the tree sends them."""
+    X = np.random.default_rng(0).normal(50, 7, size=(400, 2))
+    space = us.Space.from_data(X)
+    model = fit("tree", Encoding(space)(X), (X[:, 0] * X[:, 1] > 2500).astype(int), 2)
+    copy = CopyClassifier(model, np.array([0, 1]), space)
+    inner = model.feature >= 0
+    rows = []
+    for j in range(2):
+        at = model.threshold[inner & (model.feature == j)]
+        for cut in raw_cuts(at, copy.encoding.center[j], copy.encoding.scale[j]):
+            for x in (cut, np.nextafter(cut, np.inf)):
+                row = X[:50].copy()
+                row[:, j] = x
+                rows.append(row)
+    rows = np.concatenate(rows)
+    with sqlite3.connect(":memory:") as database:  # thresholds as parameters: SQLite reads some decimals a bit off
+        text, numbers = parametrised(sql_text(copy))
+        database.execute("CREATE TABLE t (x0, x1)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", rows.tolist())
+        found = [label for (label,) in database.execute(f"SELECT ({text}) FROM t ORDER BY rowid", numbers)]
+    database.close()
+    np.testing.assert_array_equal(found, copy.predict(rows))
+    np.testing.assert_array_equal(session(copy).run(["label"], {"X": rows})[0], copy.predict(rows))
+
+
+def parametrised(text):
+    import re
+
+    numbers = {}
+
+    def named(match):
+        return f"{match[1]} :n{numbers.setdefault(float(match[2]), len(numbers))}"
+
+    text = re.sub(r"(<=|>) (-?[\d.e+-]+)", named, text)
+    return text, {f"n{k}": number for number, k in numbers.items()}
+
+
+# --- what people read -------------------------------------------------------------------------------------------------
+
+
+def by_hand():
+    content = {
+        "columns": [
+            {"name": "age", "kind": "integer", "low": 0, "high": 99},
+            {"name": "income", "kind": "float", "low": 0, "high": 1000, "missing": 0.05},
+            {"name": "city", "kind": "category", "levels": ["Bonn", "Nice", "Oslo"]},
+        ]
+    }
+    space = us.Space.from_json(json.dumps(content))
+    rows = space.sample(2000, np.random.default_rng(0))
+    y = np.where(rows[:, 2] == 1, rows[:, 0] > 40, np.isnan(rows[:, 1])).astype(int)
+    return space, Encoding(space)(rows), y
+
+
+def test_rules_of_a_tree_name_raw_columns_and_levels(tmp_path):
+    space, X, y = by_hand()
+    tree = of_forest(DecisionTreeClassifier(random_state=0).fit(X, y), 2)
+    us.export(CopyClassifier(tree, np.array(["no", "yes"]), space), tmp_path / "copy.txt")
+    assert set((tmp_path / "copy.txt").read_text().splitlines()) == {
+        "if city is not Nice and income is not missing then no",
+        "if city is not Nice and income is missing then yes",
+        "if city is Nice and age <= 40 then no",
+        "if city is Nice and age > 40 then yes",
+    }
+
+
+def test_rules_of_a_linear_copy_say_what_each_column_adds(tmp_path):
+    space, X, y = by_hand()
+    us.export(CopyClassifier(fit("linear", X, y, 2), np.array(["no", "yes"]), space), tmp_path / "copy.rules")
+    text = (tmp_path / "copy.rules").read_text()
+    for words in ("score of yes:", " * (age - 49.5)", " if city is Nice", " if income is missing"):
+        assert words in text
+
+
+def test_sql_answers_nothing_where_a_copy_would_refuse():
+    space, X, y = by_hand()
+    for family in WRITTEN:
+        copy = CopyClassifier(fit(family, X, y, 2), np.array(["no", "yes"]), space)
+        rows = pd.DataFrame({"age": [None, 50.0], "income": [3.0, None], "city": ["Nice", "Nice"]})
+        assert checking.sql_answers(copy, sql_text(copy), rows) == [None, "yes"]
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_skops_file_is_the_copy(copies, family, tmp_path):
+    copy = copies(family, "loans")
+    us.export(copy, tmp_path / "copy.skops")
+    assert set(skops.io.get_untrusted_types(file=tmp_path / "copy.skops")) <= set(TRUSTED)
+    again, rows = skops.io.load(tmp_path / "copy.skops", trusted=TRUSTED), fresh(copy, 500)
+    np.testing.assert_array_equal(again.predict_proba(rows), copy.predict_proba(rows))
+    assert again.space == copy.space
+
+
+@pytest.mark.parametrize("name", ["spirals", "loans", "odd"])
+def test_an_exported_file_can_be_copied_again(copies, name, tmp_path):
+    copy = copies("tree", name)
+    us.export(copy, tmp_path / "copy.onnx")
+    rows = fresh(copy, 200)
+    if name == "odd":  # a level that is a number among words
+        rows["both"] = [value if pd.isna(value) else str(value) for value in rows["both"]]
+    found = us.open_original(str(tmp_path / "copy.onnx"), decode="label", output=None).answer(rows)
+    np.testing.assert_array_equal(found, copy.predict(fresh(copy, 200)))
+
+
+def test_a_file_that_answers_otherwise_is_not_written(copies, tmp_path, monkeypatch):
+    copy, other = copies("tree", "spirals"), copies("linear", "spirals")
+    path = tmp_path / "copy.onnx"
+    path.write_text("what was there")
+    made = onnx_model(other).SerializeToString()
+    monkeypatch.setattr(checking, "content", lambda *_: made)
+    rows = fresh(copy, 10_000, seed=0)
+    differ = int((copy.predict(rows) != other.predict(rows)).sum())
+    with pytest.raises(ExportError, match=f"expected at most 0 of 10000 rows answered otherwise, found {differ};"):
+        us.export(copy, path)
+    assert path.read_text() == "what was there"
+    assert os.listdir(tmp_path) == ["copy.onnx"]
+
+
+def test_columns_that_a_database_cannot_tell_apart(tmp_path):
+    columns = [{"name": name, "kind": "float", "low": 0, "high": 1} for name in "aA"]
+    space = us.Space.from_json(json.dumps({"columns": columns}))
+    copy = CopyClassifier(constant(0, 2), np.array([0, 1]), space)
+    with pytest.raises(ExportError, match=r"sql: expected an expression that SQLite computes, found duplicate column"):
+        us.export(copy, tmp_path / "copy.sql")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("family", "path", "options", "error", "message"),
+    [
+        (
+            "tree",
+            "copy.pkl",
+            {},
+            SettingError,
+            r"file: expected a file that ends in \.onnx, .* found 'copy\.pkl'; or say",
+        ),
+        ("tree", "copy", {}, SettingError, "file: expected"),
+        ("tree", "copy.onnx", {"format": "pmml"}, SettingError, "format: expected one of 'onnx'"),
+        (
+            "mlp",
+            "copy.sql",
+            {},
+            SettingError,
+            "the families tree or linear, for rules and sql, found an mlp; copy again",
+        ),
+        ("forest", "copy.rules", {}, SettingError, "found a forest or boosting"),
+        ("boosting", "copy.x", {"format": "sql"}, SettingError, "found a forest or boosting"),
+        ("tree", "nowhere/copy.onnx", {}, DirectoryError, "expected a file that can be written"),
+        ("tree", "", {"format": "onnx"}, DirectoryError, "a directory of that name is there"),
+        ("tree", "copy.onnx", {"rows": 100}, SettingError, "rows: expected a whole number of at least 10000"),
+    ],
+)
+def test_what_cannot_be_written(copies, family, path, options, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        us.export(copies(family, "spirals"), tmp_path / path, **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_only_copies_are_exported(tmp_path):
+    with pytest.raises(SettingError, match="copy: expected the copy of a result"):
+        us.export(DecisionTreeClassifier(), tmp_path / "copy.onnx")
+    with pytest.raises(SettingError, match="path: expected the name of a file"):
+        us.export(None, 3)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(copies, tmp_path):
+    """A finished run of each of two families."""
+    for family in ("tree", "forest"):
+        copy = copies(family, "loans")
+        history = [Record(0, 600, 600, 0, 0.0, 0.1, 0.1, None, 0.0, 1, 0.1)]
+        settings = {"method": "one-shot", "original": "loans"}
+        result = Result(copy, None, history, copy.space, settings, {"training": 600}, "budget", 1.0, 1.0)
+        result.save(tmp_path / family)
+    return tmp_path
+
+
+def test_the_command_prints_the_comparison(run):
+    out = CliRunner().invoke(command, [str(run / "tree"), str(run / "copy.onnx")])
+    size = (run / "copy.onnx").stat().st_size
+    said = f"onnx, {size} bytes; 0 of 10000 fresh rows answered otherwise than by the copy, at most 0 accepted"
+    assert out.output == f"{run / 'copy.onnx'}: {said}\n"
+    out = CliRunner().invoke(understudy, ["export", str(run / "tree"), str(run / "q"), "--format", "sql", "--json"])
+    assert json.loads(out.output) == {
+        "path": str(run / "q"),
+        "format": "sql",
+        "rows": 10_000,
+        "disagreements": 0,
+        "tolerance": 0,
+        "bytes": (run / "q").stat().st_size,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "copy.onnx"], "a file of a finished run"),
+        (["tree", "copy.doc"], "a file that ends in"),
+        (["tree", "copy.onnx", "--format", "doc"], "format: expected one of"),
+        (["forest", "copy.sql"], "families tree or linear"),
+    ],
+)
+def test_the_command_refuses_with_exit_code_2(run, arguments, message, capsys, monkeypatch):
+    from understudy.cli import main
+
+    monkeypatch.chdir(run)
+    before = sorted(os.listdir(run))
+    with pytest.raises(SystemExit) as ended:
+        main(["export", *arguments])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+    assert sorted(os.listdir(run)) == before

@@ -1,0 +1,305 @@
+"""Refreshing: changes are found and nothing else is, the copy follows its original, and nothing is paid for twice."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from conftest import disc
+from understudy.algorithm.training import steps
+from understudy.certificate.differences import _HALVES
+from understudy.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
+from understudy.queries import Queries, ledger
+from understudy.queries.ledger import REPEAT
+from understudy.refresh.check import CHECK, check, evidence
+from understudy.refresh.flips import answers_flipped, mistakes, regions
+from understudy.refresh.plan import Refresh
+
+SMALL = {"budget": 600, "certificate_n": 300, "schedule": steps(60)}
+
+
+def moved(rows):
+    return ((np.asarray(rows) - [0.4, 0.0]) ** 2).sum(axis=1) < 1
+
+
+def counting(function, asked):
+    def answer(rows):
+        asked.update(row.tobytes() for row in np.ascontiguousarray(rows))
+        return function(rows)
+
+    return us.Original(answer, name="disc", request_rows=40)
+
+
+def files(folder):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("refresh") / "run"
+    us.copy_classifier(disc, us.Space.normal(2), out=path, **SMALL)
+    return path
+
+
+@pytest.fixture(scope="module")
+def followed(finished, tmp_path_factory):
+    """A refresh after the original moved: its directory, its result, and how often each row was asked."""
+    out, asked, before = tmp_path_factory.mktemp("refreshed") / "new", Counter(), files(finished)
+    result = us.refresh(finished, counting(moved, asked), out=out, budget=400, schedule=steps(60))
+    assert files(finished) == before
+    return out, result, asked
+
+
+def noisy_check(noise, seed, change=0.0):
+    rng = np.random.default_rng([seed, 1])
+    space, threshold = us.Space.uniform([0.0], [1.0]), 0.5
+
+    def original(rows):
+        return (rows[:, 0] > threshold) ^ (rng.random(len(rows)) < noise)
+
+    rows = space.sample(2000, rng)
+    answers = original(rows)
+    threshold += change
+    queries = Queries(us.Original(original), space, {CHECK: 1200, REPEAT: 1200})
+    return check(queries, rows, answers, 300, 1200, rng)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.002, 0.01, 0.05, 0.3])
+def test_an_unchanged_original_is_left_alone_whatever_its_noise(noise):
+    checks = [noisy_check(noise, seed) for seed in range(200)]
+    assert sum(found.changed for found in checks) <= (12 if noise else 0)  # 200 * 5 %, and a little luck
+    if not noise:
+        assert {len(found.places) for found in checks} == {300}
+        assert 0.009 < checks[0].at_most < 0.01
+
+
+def test_a_change_is_found_the_sooner_the_larger_it_is():
+    small, large = ([noisy_check(0.0, seed, change) for seed in range(60)] for change in (0.01, 0.1))
+    assert sum(found.changed for found in small) >= 50
+    assert all(found.changed for found in large)
+    assert max(len(found.places) for found in large) <= 150
+    assert sum(noisy_check(0.01, seed, 0.05).changed for seed in range(60)) >= 52
+
+
+def test_a_single_flip_is_a_change_only_of_what_always_answers_alike():
+    assert evidence(1, 0) < 20
+    found = noisy_check(0.0, 0)
+    one = replace(found, flipped=1, stayed=1)
+    assert not one.changed
+    assert replace(one, deterministic=True).changed
+    assert not replace(found, deterministic=True).changed
+    assert one.at_most > found.at_most
+
+
+def test_unchanged_costs_the_check_and_leaves_nothing_behind(finished, tmp_path):
+    asked, before = Counter(), files(finished)
+    for _ in range(2):  # tomorrow it is asked again
+        result = us.refresh(finished, counting(disc, asked), out=tmp_path / "new", check=200)
+        assert result.refreshed["verdict"] == "unchanged"
+        assert result.refreshed["check"]["asked"] == 200
+        assert result.copy.predict([[0.0, 0.0]]).tolist() == [True]
+    assert asked.total() == 400
+    assert not (tmp_path / "new").exists()
+    assert files(finished) == before
+
+
+def test_the_copy_follows_its_original(followed, finished, rng):
+    out, result, asked = followed
+    rows = us.Space.normal(2).sample(4000, rng)
+    old, new = us.load(finished), us.load(out)
+    assert (old.copy.predict(rows) == moved(rows)).mean() < 0.9
+    assert (new.copy.predict(rows) == moved(rows)).mean() > 0.93
+    assert (new.copy.predict(rows) == result.copy.predict(rows)).all()
+    assert result.queries["training"] <= 400
+    assert sum(result.queries.values()) == asked.total()
+    assert new.queries == result.queries
+    assert [record.queries for record in result.history] == sorted(record.queries for record in result.history)
+
+
+def test_flips_are_what_they_are(followed, finished):
+    out, result, _ = followed
+    found = json.loads((out / "run.json").read_text())["refreshed"]
+    assert found == result.refreshed
+    assert len(found["sha256"]) == 64
+    assert found["of"] == str(finished)
+    kept, again = (ledger.answers(path / ledger.NAME) for path in (finished, out))
+    rows, new = again["certificate"]
+    paired = found["answers"]["rows"]
+    assert 200 < paired < 300  # without those of the check
+    assert found["answers"]["flipped"] == (disc(rows[:paired]) != moved(rows[:paired])).sum()
+    was = {row.tobytes() for row in kept["certificate"][0]}
+    assert [row.tobytes() in was for row in rows] == [True] * paired + [False] * (len(rows) - paired)
+    wrong, old = found["mistakes"], us.load(finished).copy.predict(rows)
+    assert wrong["before"] == (old != new).sum() > wrong["after"] == (result.copy.predict(rows) != new).sum()
+    assert sum(one["rows"] for one in wrong["by_class"]) == wrong["rows"] == len(rows)
+    assert result.certificate.n == len(rows)
+    assert round(result.certificate.estimate * len(rows)) == len(rows) - wrong["after"]
+    assert all(one["flipped"] <= one["rows"] for one in found["regions"])
+
+
+def test_a_finished_refresh_is_loaded_and_can_be_refreshed_itself(followed, finished, tmp_path):
+    out, result, _ = followed
+    options = {"budget": 400, "schedule": steps(60)}
+    asked = Counter()
+    again = us.refresh(finished, counting(moved, asked), out=out, **options)
+    assert not asked
+    assert again.refreshed == result.refreshed
+    with pytest.raises(DirectoryError, match="budget 400 \\(now 300\\)"):
+        us.refresh(finished, counting(moved, asked), out=out, budget=300, schedule=steps(60))
+    third = us.refresh(out, disc, out=tmp_path / "third", check=100, schedule=steps(60))
+    assert third.refreshed["whole"] == 600
+    assert third.queries["training"] <= 210
+    assert third.refreshed["mistakes"]["after"] < third.refreshed["mistakes"]["before"]
+
+
+@pytest.mark.parametrize("after", [30, 250, 620])
+def test_an_interrupted_refresh_goes_on_where_it_was(followed, finished, tmp_path, after):
+    out, result, expected = followed
+    asked = Counter()
+
+    def failing(rows):
+        if asked.total() + len(rows) > after:
+            raise OutageError("disc", "an answer", "nothing")
+        asked.update(row.tobytes() for row in np.ascontiguousarray(rows))
+        return moved(rows)
+
+    options = {"out": tmp_path / "new", "budget": 400, "schedule": steps(60)}
+    with pytest.raises(OriginalError):
+        us.refresh(finished, us.Original(failing, name="disc", request_rows=40), **options)
+    resumed = us.refresh(finished, counting(moved, asked), **options)
+    assert asked == expected  # no row was paid for twice, but those that are asked again on purpose
+    assert resumed.refreshed == result.refreshed
+    digests = [files(folder)["copy.safetensors"] for folder in (out, tmp_path / "new")]
+    assert digests[0] == digests[1]
+
+
+def test_new_labels_widen_the_copy(tmp_path, rng):
+    def three(rows):
+        distance = (rows**2).sum(axis=1)
+        return np.where(distance < 1, "in", np.where(distance < 4, "near", "far"))
+
+    def two(rows):
+        return np.where((rows**2).sum(axis=1) < 1, "in", "near")
+
+    asked = Counter()
+
+    def late(rows):  # a label that only comes when the copy is already under way
+        asked["rows"] += len(rows)
+        return np.where((rows[:, 0] > 1) & (asked["rows"] > 200), "rare", np.where(moved(rows), "in", "near"))
+
+    path = tmp_path / "run"
+    us.copy_classifier(two, us.Space.normal(2), out=path, **{**SMALL, "certificate_n": 0})
+    result = us.refresh(path, three, check=150, budget=450, schedule=steps(60))
+    rows = us.Space.normal(2).sample(2000, rng)
+    assert result.copy.classes_.tolist() == ["far", "in", "near"]
+    assert (result.copy.predict(rows) == three(rows)).mean() > 0.85
+    wider = us.refresh(path, late, out=tmp_path / "late", check=50, budget=350, schedule=steps(30))
+    assert wider.copy.classes_.tolist() == ["in", "near", "rare"]
+    with pytest.raises(SettingError, match="labels of one type"):
+        us.refresh(path, disc, out=tmp_path / "other", schedule=steps(60))
+
+
+def test_a_tree_is_refreshed_to_a_tree(tmp_path, rng):
+    path = tmp_path / "run"
+    us.copy_classifier(disc, us.Space.normal(2), out=path, to="tree", **SMALL)
+    result = us.refresh(path, moved, budget=300, check=100, schedule=steps(60))
+    rows = us.Space.normal(2).sample(2000, rng)
+    assert (result.family, us.load(tmp_path / "run-refreshed").family) == ("tree", "tree")
+    assert (result.copy.predict(rows) == moved(rows)).mean() > 0.9
+
+
+def test_rows_that_stopped_a_run_do_not_certify_the_next(tmp_path):
+    path = tmp_path / "run"
+    us.copy_classifier(disc, us.Space.normal(2), out=path, target=0.8, **SMALL)
+    result = us.refresh(path, moved, budget=200, check=50, schedule=steps(60), target=0.6)
+    old, new = (ledger.answers(folder / ledger.NAME) for folder in (path, tmp_path / "run-refreshed"))
+    was = {row.tobytes() for row in old["certificate"][0]}
+    assert not any(row.tobytes() in was for row in new["certificate"][0])
+    assert result.refreshed["answers"]["rows"] == 0
+    assert result.stopped == "target"
+
+
+def test_what_cannot_be_refreshed_is_refused(finished, tmp_path):
+    us.load(finished).save(tmp_path / "saved")
+    with pytest.raises(DirectoryError, match="expected a ledger, found nothing"):
+        us.refresh(tmp_path / "saved", disc)
+    with pytest.raises(DirectoryError, match="finished run"):
+        us.refresh(tmp_path / "nothing", disc)
+    with pytest.raises(OriginalError):
+        us.copy_classifier(
+            us.Original(lambda rows: 1 / 0 if len(rows) < 200 else disc(rows)),
+            us.Space.normal(2),
+            out=tmp_path / "half",
+            **SMALL,
+        )
+    with pytest.raises(DirectoryError, match="one that was interrupted"):
+        us.refresh(tmp_path / "half", disc)
+    with pytest.raises(SpaceError, match="3 columns"):
+        us.refresh(finished, us.Original(disc, d=3))
+    with pytest.raises(SettingError, match="at least the 300 rows of the check, found 100"):
+        us.refresh(finished, disc, budget=100)
+    frame = pd.DataFrame({"x0": [0.0], "x1": [1.0], "label": [True]})
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    with pytest.raises(SettingError, match="stored answers"):
+        us.refresh(finished, us.open_original(str(tmp_path / "answers.csv")))
+    assert not (finished.parent / "run-refreshed").exists()
+
+
+def test_regions_name_where_the_flips_are(rng):
+    frame = pd.DataFrame({"age": rng.integers(18, 80, 500), "plan": rng.choice(["basic", "plus", "pro"], 500)})
+    space = us.Space.from_data(frame)
+    rows = space.sample(3000, rng)
+    shown = space.present(rows)
+    flipped = ((shown["age"] > 60) & (shown["plan"] == "pro")).to_numpy()
+    (found,) = regions(space, rows, flipped, 0.95)
+    found_on = np.random.default_rng([0, _HALVES]).permutation(len(rows)) % 2 == 0
+    assert found["flipped"] == found["rows"] == flipped[~found_on].sum()
+    assert "plan is pro" in found["where"]
+    assert "age > 60" in found["where"]
+    assert regions(space, rows, np.zeros(3000, bool), 0.95) == []
+    assert regions(space, rows, rng.random(3000) < 0.01, 0.95) == []
+
+
+def test_flips_and_mistakes_are_counted():
+    old, new = np.array(["a", "a", "b", "b"]), np.array(["a", "b", "b", "a"])
+    found = answers_flipped(old, new)
+    assert (found["rows"], found["flipped"]) == (4, 2)
+    assert {(one["old"], one["new"], one["n"]) for one in found["became"]} == {("a", "b", 1), ("b", "a", 1)}
+    wrong = mistakes(new, before=old, after=np.array(["a", "b", "b", "b"]))
+    assert (wrong["rows"], wrong["before"], wrong["after"]) == (4, 2, 1)
+    assert wrong["by_class"][0] == {"label": "a", "rows": 2, "before": 1, "after": 1}
+
+
+def command(folder, *arguments):
+    call = [sys.executable, "-m", "understudy", "refresh", *map(str, arguments)]
+    return subprocess.run(call, cwd=folder, capture_output=True, text=True)
+
+
+def test_the_command(finished, tmp_path):
+    (tmp_path / "models.py").write_text(
+        "import numpy as np\n\n\ndef other(rows):\n    print('noise')\n    return (rows**2).sum(axis=1) < 1.5\n"
+    )
+    arguments = (finished, "models:other", "--check", "100", "--budget", "150", "--out", tmp_path / "new")
+    said = command(tmp_path, *arguments, "--target", "0.9999", "--json")
+    assert said.returncode == 1, said.stderr
+    assert "at most 150 queries in all" in said.stderr
+    document = json.loads(said.stdout)
+    assert (document["verdict"], document["certificate"]["n"]) == ("changed", 300)
+    assert document["out"] == str(tmp_path / "new")
+    missing = command(tmp_path, tmp_path / "none", "models:other")
+    assert missing.returncode == 2
+    assert "expected a file of a finished run, found nothing" in missing.stderr
+
+
+def test_a_plan_says_what_it_will_ask(finished):
+    plan = Refresh.of(finished, us.Original(disc), {})
+    assert (plan.check, plan.budget, plan.settings.certificate_n) == (300, 300, 300)
+    assert plan.out == finished.parent / "run-refreshed"
+    assert plan.settings.batch == 50

@@ -1,0 +1,517 @@
+"""copy_classifier from outside: what it does, and what it says when it cannot."""
+
+import warnings
+from itertools import islice
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted
+
+import understudy as us
+from conftest import disc
+from understudy.algorithm.memory import Automatic, bounded
+from understudy.algorithm.network import MLP
+from understudy.algorithm.samples import Samples
+from understudy.algorithm.selection import drop_compressed
+from understudy.algorithm.training import Trainer, plain
+from understudy.errors import (
+    DirectoryError,
+    OriginalError,
+    SettingError,
+    SpaceError,
+    UnderstudyError,
+    UnderstudyWarning,
+)
+from understudy.models.classifier import CopyClassifier
+
+QUICK = {"budget": 300, "schedule": 40, "certificate_n": 400}
+PLANE = us.Space.normal(2)
+
+
+@pytest.mark.parametrize("method", ["sequential", "pure", "one-shot", "online"])
+def test_every_method_copies(method):
+    result = us.copy_classifier(disc, PLANE, method=method, budget=1000, schedule=200, certificate_n=1000)
+    assert result.certificate.estimate > 0.9
+    assert result.queries == {"training": 1000, "certificate": 1000, "repeat": 40}
+    history = result.history
+    assert [record.queries for record in history] == ([1000] if method == "one-shot" else list(range(100, 1001, 100)))
+    assert history[-1].fidelity == result.certificate.estimate
+    expected = {"pure": history[-1].queries, "one-shot": 1000, "online": 100}
+    assert result.kept == expected.get(method, result.kept)
+    assert result.stopped == "budget"
+
+
+def test_dropping_pays_and_memory_is_automatic():
+    result = us.copy_classifier(
+        disc, PLANE, iterations=12, preset="paper", schedule=300, delta=1e-2, certificate_n=1000
+    )
+    kept = [record.kept for record in result.history]
+    assert kept[-1] < 0.5 * 1200
+    assert sum(record.dropped for record in result.history) + kept[-1] == 1200
+    lam = [record.lam for record in result.history]
+    for t in range(2, 12):
+        assert lam[t] == pytest.approx(lam[t - 1] / 2 if kept[t] >= kept[t - 1] else 1.5 * lam[t - 1])
+    assert result.stopped == "iterations"
+
+
+def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
+    result = us.copy_classifier(disc, PLANE, iterations=4, preset="paper", certificate_n=0, repeat=0, seed=7)
+    network = MLP(2, (64, 32, 10), 2)
+    rows = [PLANE.sample(100, np.random.default_rng([7, 2, t])) for t in range(4)]
+    steps = us.sequential(
+        lambda t, theta: Samples(rows[t].astype(np.float32), disc(rows[t]).astype(np.int32)),
+        network.initial(np.random.default_rng([7, 1, 0])),
+        select=drop_compressed(network, 1e-6),
+        memory=Automatic(initial=0.5),
+        train=Trainer(network, plain(1000), bounded, loss="rho", batch=32, balanced=True, rate=5e-4, seed=7),
+    )
+    *_, last = islice(steps, 4)
+    np.testing.assert_array_equal(result.copy.model.theta, last.theta)
+    assert result.kept == len(last.S)
+
+
+def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries():
+    result = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, certificate_n=0)
+    assert [record.kept for record in result.history] == [*range(100, 1801, 100), 1100, 400]
+    longer = us.copy_classifier(disc, PLANE, iterations=60, schedule=5, certificate_n=0)
+    assert max(record.kept for record in longer.history) == 5000
+    assert [record.kept for record in longer.history[-6:]] == [4317, 3633, 2950, 2267, 1583, 900]
+    assert [record.lam for record in result.history] == [0.0] * 18 + [7.0] * 2  # nothing to remember before
+    few = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=250)
+    assert [record.kept for record in few.history] == [100, 200] + [250] * 18
+    everything = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=0, certificate_n=0, max_kept=2000)
+    assert everything.kept == 2000
+
+
+def test_the_fast_preset_spends_the_budget_in_three_parts_and_drops_nothing():
+    result = us.copy_classifier(disc, PLANE, budget=1001, preset="fast", certificate_n=0)
+    assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in (333, 666, 999)]
+    assert [result.settings["schedule"][key] for key in ("steps", "last", "anneal", "warm")] == [200, 600, 0.5, 80]
+    large = us.copy_classifier(disc, PLANE, budget=9000, preset="fast", schedule=1, certificate_n=0)
+    assert large.kept == 9000
+    few = us.Settings(budget=3, preset="fast").checked()
+    assert (few.batch, few.iterations) == (1, 3)
+    usual = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)
+    assert (len(usual.history), usual.history[-1].queries) == (3, 3000)
+    chosen = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, batch=50, budget=500, certificate_n=0)
+    assert [record.queries for record in chosen.history] == list(range(50, 501, 50))
+
+
+def test_a_run_may_end_when_its_curve_is_flat():
+    settings = {"iterations": 40, "schedule": 20, "certificate_n": 400, "repeat": 0}
+    result = us.copy_classifier(disc, PLANE, until_flat=True, **settings)
+    curve = [record.fidelity for record in result.history]
+    assert result.stopped == "plateau"
+    assert 10 <= len(curve) < 40
+    rises = [np.mean(curve[t - 5 : t]) - np.mean(curve[t - 10 : t - 5]) for t in range(10, len(curve) + 1)]
+    assert [rise < 0.001 for rise in rises] == [False] * (len(rises) - 1) + [True]
+    # Stopping by the held-out rows makes their bound wider: at each of 40 iterations it might have stopped.
+    assert result.certificate.level == pytest.approx(1 - 0.05 / 40)
+    whole = us.copy_classifier(disc, PLANE, **{**settings, "iterations": len(curve)}, max_kept=4000)
+    assert whole.certificate.estimate == result.certificate.estimate
+    assert whole.certificate.lower > result.certificate.lower
+
+
+def test_labels_come_back_in_their_own_type(rng):
+    X = rng.normal(size=(300, 2))
+    for labels in (np.array(["low", "high"]), np.array([-1, 1]), np.array([False, True])):
+        model = SVC().fit(X, labels[(X[:, 0] > 0).astype(int)])
+        copy = us.copy_classifier(model, PLANE, **QUICK).copy
+        answers = copy.predict(X)
+        assert answers.dtype.kind == labels.dtype.kind
+        assert set(answers) <= set(labels.tolist())
+        assert copy.classes_.tolist() == sorted(labels.tolist())
+        assert np.mean(answers == model.predict(X)) > 0.9
+        assert copy.predict_proba(X).shape == (300, 2)
+
+
+def test_a_table_of_real_columns_is_copied_in_its_own_units(rng):
+    frame = pd.DataFrame({"income": rng.lognormal(10, 1, 500), "age": rng.integers(18, 90, 500)})
+    model = LogisticRegression(max_iter=1000).fit(frame / [1e5, 100], frame["income"] > 20000 + 100 * frame["age"])
+    original = us.Original(lambda rows: model.predict(rows / [1e5, 100]), classes=[False, True])
+    result = us.copy_classifier(original, us.Space.from_data(frame), budget=1000, schedule=200)
+    assert result.certificate.estimate > 0.93
+    shuffled = frame[["age", "income"]]
+    np.testing.assert_array_equal(result.copy.predict(frame), result.copy.predict(shuffled))
+    assert result.copy.predict(frame.assign(extra=1)).shape == (500,)
+    with pytest.raises(SpaceError, match="columns among \\['age'\\], found \\['income'\\]"):
+        result.copy.predict(frame[["age"]])
+
+
+def test_an_original_fitted_on_a_frame_is_asked_with_frames(rng):
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    model = LogisticRegression().fit(frame, frame["a"] > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns when names are missing
+        us.copy_classifier(model, us.Space.from_data(frame), **QUICK)
+    with pytest.raises(SpaceError, match="the columns \\['a', 'b'\\] that LogisticRegression takes"):
+        us.copy_classifier(model, us.Space.from_data(frame.rename(columns={"b": "c"})), **QUICK)
+
+
+def test_the_target_stops_the_run():
+    result = us.copy_classifier(disc, PLANE, budget=3000, schedule=200, target=0.9)
+    assert result.stopped == "target"
+    assert result.queries["training"] < 3000
+    assert result.certificate.lower >= 0.9
+    unreachable = us.copy_classifier(disc, PLANE, **QUICK, target=0.9999)
+    assert unreachable.stopped == "budget"
+
+
+def test_the_budget_pays_for_whole_batches_only():
+    asked = []
+    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows))
+    result = us.copy_classifier(original, PLANE, budget=350, schedule=5, certificate_n=0)
+    assert result.queries == {"training": 300, "certificate": 0, "repeat": 6}
+    assert sum(asked) == 306
+    assert result.certificate is None
+    assert result.history[-1].fidelity is None
+
+
+def test_training_never_sees_the_certificates_rows():
+    asked = []
+    original = us.Original(lambda rows: asked.append(rows) or disc(rows))
+    us.copy_classifier(original, PLANE, **QUICK)
+    rows = [tuple(row) for chunk in asked for row in chunk]
+    assert (len(rows), len(set(rows))) == (714, 700)  # a few are asked again
+
+
+def test_accuracy_is_recorded_where_test_data_is_given(rng):
+    X = rng.normal(size=(200, 2))
+    result = us.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X)))
+    assert result.history[-1].accuracy == us.metrics.accuracy(disc(X), result.copy.predict(X))
+    assert result.history[-1].agreement is None
+
+
+def test_agreement_is_recorded_where_the_originals_answers_are_given(rng):
+    X = rng.normal(size=(500, 2))
+    truth = disc(X) ^ (rng.uniform(size=500) < 0.1)
+    result = us.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)))
+    found = result.copy.predict(X)
+    assert result.history[-1].agreement == us.metrics.fidelity(disc(X), found)
+    assert result.history[-1].accuracy == us.metrics.accuracy(truth, found) < result.history[-1].agreement
+    with pytest.raises(SettingError, match="one label per row"):
+        us.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)[:9]))
+
+
+def test_one_class_is_copied_with_a_warning():
+    with pytest.warns(UnderstudyWarning, match="answered 'yes' to every one of the first 500 queries"):
+        result = us.copy_classifier(lambda rows: ["yes"] * len(rows), PLANE, **QUICK)
+    assert result.certificate.estimate == 1
+    assert set(result.copy.predict([[0.0, 0.0], [9.0, 9.0]])) == {"yes"}
+
+
+def test_one_class_of_two_declared_is_copied_with_a_warning():
+    original = us.Original(lambda rows: ["yes"] * len(rows), classes=["no", "yes"])
+    with pytest.warns(UnderstudyWarning, match="check that the space covers"):
+        result = us.copy_classifier(original, PLANE, **QUICK)
+    assert result.certificate.estimate == 1
+
+
+def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
+    noise = np.random.default_rng(0)
+
+    def moody(rows):
+        return disc(rows) ^ (noise.random(len(rows)) < 0.1)
+
+    with pytest.warns(UnderstudyWarning, match=r"answered \d+ of 500 rows differently when asked again: no copy can"):
+        result = us.copy_classifier(moody, PLANE, budget=1000, certificate_n=4000, schedule=50, repeat=0.1)
+    assert result.queries["repeat"] == result.repeats.n == 500
+    # Two answers differ with chance 0.18; a copy that is always right agrees with chance 0.9.
+    assert result.repeats.ceiling == pytest.approx(0.9, abs=0.02)
+    assert result.certificate.estimate < result.repeats.ceiling + 0.01
+    assert result.summary()["repeats"]["ceiling"] == result.repeats.ceiling
+    steady = us.copy_classifier(disc, PLANE, **QUICK)
+    assert (steady.repeats.disagreed, steady.repeats.ceiling) == (0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "magic"}, "method: expected one of 'sequential', 'pure', 'one-shot', 'online', found 'magic'"),
+        ({"to": "svm"}, "to: expected one of 'mlp', 'linear', 'tree', 'forest', 'boosting', 'auto', found 'svm'"),
+        ({"penalty": "l3"}, "penalty: expected one of 'bounded', 'norm', 'function', found 'l3'"),
+        ({"budget": 0}, "budget: expected a whole number of at least 1, found 0"),
+        ({"budget": -5}, "budget: expected a whole number of at least 1, found -5"),
+        ({"budget": 99}, "budget: expected at least one batch of 100 queries, found 99; raise the budget"),
+        ({"batch": 0}, "batch: expected a whole number of at least 1, found 0"),
+        ({"batch": 2.5}, "batch: expected a whole number of at least 1, found 2.5"),
+        ({"iterations": 0}, "iterations: expected a whole number of at least 1, found 0"),
+        ({"iterations": True}, "iterations: expected a whole number"),
+        ({"certificate_n": -1}, "certificate_n: expected a whole number of at least 0, found -1"),
+        ({"confidence": 95}, "confidence: expected a number between 0 and 1, found 95"),
+        ({"target": 1.5}, "target: expected a number between 0 and 1, found 1.5"),
+        ({"target": 0.9, "certificate_n": 0}, "held-out rows to measure the target with, found 0"),
+        ({"max_kept": 0}, "max_kept: expected a whole number of at least 1, found 0"),
+        ({"decay": 1}, "decay: expected a share from 0 to below 1, found 1"),
+        ({"delta": -1e-3}, "delta: expected a number from 0 to below 1, found -0.001"),
+        ({"memory": "some"}, "memory: expected 'automatic', 'none' or a number from 0 to below 1e+06, found 'some'"),
+        ({"memory": -1.0}, "memory: expected 'automatic'"),
+        ({"memory": 1e39}, "memory: expected 'automatic'"),
+        ({"memory": np.array([1, 2])}, "memory: expected 'automatic'"),
+        ({"method": np.array(["pure"])}, "method: expected one of"),
+        ({"delta": 10**400}, "delta: expected a number from 0 to below 1"),
+        ({"layers": 5}, "layers: expected the sizes of the hidden layers, such as (64, 32, 10), found 5"),
+        ({"layers": "abc"}, "layers: expected the sizes"),
+        ({"schedule": us.training.steps(50, anneal=1.5)}, "schedule.anneal: expected a share from 0 to 1, found 1.5"),
+        ({"schedule": us.training.staged(look_every=0)}, "schedule.look_every: expected a whole number of at least 1"),
+        ({"schedule": us.training.staged(capacity=0)}, "schedule.capacity: expected a whole number of at least 1"),
+        ({"schedule": us.training.plain(-5)}, "schedule.epochs: expected a whole number of at least 1"),
+        ({"schedule": us.training.staged(float("nan"))}, "schedule.epsilon: expected a number"),
+        ({"schedule": 3_000_000_000}, "schedule: expected a whole number of at least 1 and at most"),
+        ({"test": 5}, "test: expected a pair of rows and labels, found 5"),
+        ({"test": ([[1.0, 2.0]], [None])}, "test: expected one label per row, found None in row 0"),
+        ({"layers": (64, 0)}, "layers: expected a whole number of at least 1, found 0"),
+        ({"schedule": 0}, "schedule: expected a whole number of at least 1 and at most"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, found -1"),
+        ({"draw": "worst"}, "draw: expected one of 'random', 'margin', 'balanced', 'committee', 'boundary'"),
+        ({"draw": "balanced", "method": "one-shot"}, "draw: expected 'random' for the method one-shot"),
+        ({"until_flat": "yes"}, "until_flat: expected True or False, found 'yes'"),
+        ({"until_flat": True, "certificate_n": 0}, "held-out rows to measure until_flat with, found 0"),
+        ({"repeat": 1}, "repeat: expected a share from 0 to below 1, found 1"),
+        ({"test": ([[1.0, 2.0, 3.0]], [1])}, "test: expected rows of 2 columns"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_asked(options, message, tmp_path):
+    asked = []
+    original = us.Original(lambda rows: asked.append(1) or disc(rows))
+    with pytest.raises((SettingError, SpaceError)) as caught:
+        us.copy_classifier(original, PLANE, out=tmp_path / "run", **options)
+    assert message in str(caught.value)
+    assert not asked
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (lambda rows: [np.nan] * len(rows), "NaN in row 0"),
+        (lambda rows: [1] * (len(rows) - 1), "one label per row"),
+        (lambda rows: np.full(len(rows), 0.3), "scores or probabilities"),
+        (lambda rows: np.full((len(rows), 2), 0.5), "scores or one-hot rows"),
+        (lambda rows: 1 / 0, "ZeroDivisionError"),
+    ],
+)
+def test_a_bad_original_leaves_a_ledger_that_the_mended_one_resumes(answers, message, tmp_path):
+    box = us.Original(answers, name="box")
+    with pytest.raises(OriginalError, match=message):
+        us.copy_classifier(box, PLANE, out=tmp_path / "run", **QUICK)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["ledger.sqlite"]
+    box.predict = disc
+    assert us.copy_classifier(box, PLANE, out=tmp_path / "run", **QUICK).certificate.estimate > 0.8
+
+
+def test_an_original_that_changes_its_rows_is_copied_all_the_same():
+    def shifting(rows):
+        rows -= 3.0
+        return rows[:, 0] > 0
+
+    result = us.copy_classifier(shifting, us.Space.uniform(0, 6, 2), budget=1000, schedule=100)
+    rows = us.Space.uniform(0, 6, 2).sample(2000, np.random.default_rng(5))
+    assert us.metrics.fidelity(rows[:, 0] > 3, result.copy.predict(rows)) > 0.9
+
+
+def test_classes_are_those_of_all_first_answers_and_stay_with_the_run():
+    bands = us.Original(lambda rows: np.digitize(rows[:, 0], [-1.5, -0.5, 0.5, 1.5]))
+    quick = {"budget": 200, "schedule": 20, "certificate_n": 10}
+    result = us.copy_classifier(bands, us.Space.normal(1), **quick)
+    assert result.copy.classes_.tolist() == [0, 1, 2, 3, 4]
+    narrow = us.copy_classifier(bands, us.Space.uniform(-0.4, 1, 1), **quick)
+    assert narrow.copy.classes_.tolist() == [2, 3]
+    with pytest.warns(UnderstudyWarning, match=r"none of the first 110 answers was 0, 1, 4, .*draw=\"balanced\""):
+        declared = us.copy_classifier(bands, us.Space.uniform(-0.4, 1, 1), classes=range(5), **quick)
+    assert declared.copy.classes_.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_label_that_was_not_declared_is_an_error():
+    asked = []
+
+    def drifting(rows):
+        asked.append(len(rows))
+        return np.full(len(rows), 2) if len(asked) > 3 else disc(rows).astype(int)
+
+    with pytest.raises(OriginalError, match=r"a label among \[0, 1\], found 2; declare every class"):
+        us.copy_classifier(us.Original(drifting, classes=[0, 1]), PLANE, **QUICK)
+
+
+@pytest.mark.parametrize("draw", ["random", "margin"])
+def test_a_late_label_gives_the_copy_another_output(tmp_path, draw):
+    asked = []
+
+    def rare(rows):
+        asked.append(len(rows))
+        return np.where(rows[:, 0] > 2.5, "rare", np.where(disc(rows), "in", "out"))
+
+    quick = {"budget": 1500, "certificate_n": 20, "seed": 3, "repeat": 0, "draw": draw, "max_kept": 1500}
+    result = us.copy_classifier(rare, PLANE, **quick)
+    assert sum(asked) == 1520  # what was asked before stays: nothing is asked about again
+    assert result.copy.classes_.tolist() == ["in", "out", "rare"]
+    assert result.copy.predict([[0.0, 0.0], [1.5, 1.5], [4.5, 0.0]]).tolist() == ["in", "out", "rare"]
+    again = us.copy_classifier(rare, PLANE, **quick, out=tmp_path / "run")
+    np.testing.assert_array_equal(result.copy.model.theta, again.copy.model.theta)
+
+
+def test_a_space_of_another_width_than_the_original_takes(rng):
+    model = SVC().fit(rng.normal(size=(30, 3)), [0, 1, 1] * 10)
+    with pytest.raises(SpaceError, match="the 3 columns that SVC takes, found 2"):
+        us.copy_classifier(model, PLANE, **QUICK)
+    with pytest.raises(SpaceError, match="expected a Space, found int"):
+        us.copy_classifier(model, 3, **QUICK)
+
+    def picky(rows):
+        if rows.shape[1] != 3:
+            raise ValueError("I take 3 columns")
+        return rows[:, 0] > 0
+
+    with pytest.raises(
+        OriginalError, match=r"100 rows of 2 columns, found ValueError: I take 3.*that the space has the columns"
+    ):
+        us.copy_classifier(picky, PLANE, budget=100, certificate_n=0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[np.nan, 0.0]], "finite numbers, found nan in row 0"),
+        ([[1.0, np.inf]], "finite numbers, found inf in row 0"),
+        ([[1.0, 2.0, 3.0]], "rows of 2 columns, found 3"),
+        ([1.0, 2.0], "a table of rows and columns"),
+        ([["a", "b"]], "a table of numbers"),
+    ],
+)
+def test_a_copy_refuses_rows_it_cannot_read(rows, message):
+    copy = us.copy_classifier(disc, PLANE, budget=100, schedule=2, certificate_n=0).copy
+    with pytest.raises(SpaceError, match=message):
+        copy.predict(rows)
+
+
+def test_the_same_run_in_the_same_directory_is_loaded_and_another_refused(tmp_path):
+    asked = []
+    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows), name="disc")
+    first = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
+    again = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
+    paid = sum(asked)
+    assert paid == 714  # once for each row, and a few again on purpose
+    other = us.Original(disc, name="another")
+    with pytest.raises(DirectoryError, match="found a run with original 'disc' \\(now 'another'\\)"):
+        us.copy_classifier(other, PLANE, out=tmp_path / "run", **QUICK)
+    np.testing.assert_array_equal(first.copy.model.theta, again.copy.model.theta)
+    assert again.history == first.history
+    with pytest.raises(DirectoryError, match="found a run with seed 0 \\(now 1\\); choose another directory"):
+        us.copy_classifier(original, PLANE, out=tmp_path / "run", seed=1, **QUICK)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    with pytest.raises(DirectoryError, match="found other files; choose another directory"):
+        us.copy_classifier(original, PLANE, out=tmp_path / "other", **QUICK)
+    assert sum(asked) == paid
+    assert (tmp_path / "other" / "thesis.tex").read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_anything_is_asked(tmp_path):
+    asked = []
+    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows))
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file" / "run", tmp_path / ("n" * 300), "/proc/run", "nul\0", 5):
+        with pytest.raises(DirectoryError):
+            us.copy_classifier(original, PLANE, out=out, **QUICK)
+    assert not asked
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("options", "stopped", "queries"),
+    [
+        ({"budget": 3000, "iterations": 2}, "iterations", 200),
+        ({"budget": 250, "iterations": 20}, "budget", 200),
+        ({"budget": 250, "method": "one-shot"}, "budget", 250),
+        ({"budget": 50, "method": "one-shot"}, "budget", 50),
+        ({"iterations": 2, "method": "one-shot"}, "iterations", 200),
+    ],
+)
+def test_what_stopped_the_run_and_what_it_asked(options, stopped, queries):
+    result = us.copy_classifier(disc, PLANE, schedule=2, certificate_n=0, **options)
+    assert (result.stopped, result.queries["training"]) == (stopped, queries)
+
+
+def test_numpy_numbers_and_small_label_types_can_be_saved(tmp_path):
+    original = us.Original(lambda rows: disc(rows).astype(np.uint8))
+    result = us.copy_classifier(original, PLANE, budget=np.int64(200), delta=np.float32(1e-3), memory=np.float32(0.1),
+                                schedule=us.training.Schedule(np.int64(5)), certificate_n=np.int32(50),
+                                out=tmp_path / "run")  # fmt: skip
+    assert us.load(tmp_path / "run").copy.predict([[0.0, 0.0]]).dtype == result.copy.predict([[0.0, 0.0]]).dtype
+
+
+def test_frames_whose_columns_have_no_names_are_arrays(rng):
+    frame = pd.DataFrame(rng.normal(size=(100, 2)))
+    result = us.copy_classifier(disc, us.Space.from_data(frame), budget=100, schedule=5, certificate_n=0,
+                                test=(frame, disc(frame)))  # fmt: skip
+    assert result.copy.predict(frame).shape == (100,)
+
+
+def test_values_far_out_give_an_answer():
+    copy = us.copy_classifier(disc, PLANE, **QUICK).copy
+    assert np.isfinite(copy.predict_proba([[1e39, 0.0], [-1e300, 1e300]])).all()
+
+
+def test_test_labels_of_another_type_are_refused(rng):
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(SettingError, match=r"test: expected labels among \[False, True\], found labels such as 'True'"):
+        us.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X).astype(str)))
+
+
+def test_every_error_is_an_understudy_error():
+    for name in ("SettingError", "SpaceError", "OriginalError", "DirectoryError", "BudgetError"):
+        assert issubclass(getattr(us.errors, name), UnderstudyError)
+
+
+def test_steps_can_be_followed_and_the_result_is_the_same():
+    run, records = us.copy_steps(disc, PLANE, us.Settings(budget=200, schedule=10, certificate_n=0)), []
+    while True:
+        try:
+            records.append(next(run))
+        except StopIteration as end:
+            result = end.value
+            break
+    assert records == result.history
+    assert (
+        result.copy.model.theta.tobytes()
+        == us.copy_classifier(disc, PLANE, budget=200, schedule=10, certificate_n=0).copy.model.theta.tobytes()
+    )
+
+
+def test_many_features_and_classes_in_one_shot():
+    """Small enough for every test run; benchmarks/scale.py does the full size."""
+    original = us.Original(lambda rows: np.abs(rows[:, :20]).argmax(axis=1), classes=range(20))
+    result = us.copy_classifier(original, us.Space.normal(200), method="one-shot", budget=5000, schedule=2,
+                                certificate_n=500)  # fmt: skip
+    assert result.kept == 5000
+    assert result.copy.predict(np.zeros((1, 200))).dtype.kind == "i"
+    assert result.peak_mb > 50
+
+
+def test_to_scikit_learn_a_copy_is_a_fitted_classifier(rng):
+    copy = us.copy_classifier(disc, PLANE, budget=300, preset="fast", certificate_n=0).copy
+    rows = rng.normal(size=(200, 2))
+    answers = disc(rows)
+    assert is_classifier(copy)
+    check_is_fitted(copy)
+    assert clone(copy) is copy
+    assert copy.score(rows, answers) == accuracy_score(answers, copy.predict(rows)) > 0.9
+    weights = np.arange(200)
+    assert copy.score(rows, answers, weights) == accuracy_score(answers, copy.predict(rows), sample_weight=weights)
+    assert cross_val_score(copy, rows, answers, cv=3).mean() == pytest.approx(copy.score(rows, answers), abs=0.01)
+    assert permutation_importance(copy, rows, answers, n_repeats=2).importances_mean.shape == (2,)
+    surer = CalibratedClassifierCV(FrozenEstimator(copy)).fit(rows, answers)
+    assert surer.predict_proba(rows).shape == (200, 2)
+    assert Pipeline([("as it is", "passthrough"), ("copy", copy)]).predict(rows).tolist() == copy.predict(rows).tolist()
+    assert CopyClassifier(**copy.get_params()).predict(rows).tolist() == copy.predict(rows).tolist()
+    assert repr(copy) == "CopyClassifier(mlp of 2 columns, answers False, True)"

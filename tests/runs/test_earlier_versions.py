@@ -1,0 +1,60 @@
+"""What version 0.1 wrote, before its modules moved, is read as before; `version_0_1` was made by that version."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import understudy as us
+from understudy.queries import ledger
+
+MADE = Path(__file__).with_name("version_0_1")
+EXPECTED = json.loads((MADE / "expected.json").read_text())
+ROWS = pd.DataFrame(EXPECTED["rows"])
+
+
+def houses(rows):
+    return np.where((rows["size"] > 3) & (rows["kind"] != "old") | rows["sold"], "yes", "no")
+
+
+@pytest.fixture
+def run(tmp_path):
+    shutil.copytree(MADE / "run", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_run_is_loaded(run):
+    result = us.load(run)
+    assert result.certificate.lower == EXPECTED["lower"]
+    assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
+    assert ledger.summary(run / ledger.NAME).paid == sum(result.queries.values())
+
+
+def test_a_run_is_recognised_by_the_call_that_made_it(run):
+    asked = []
+    original = us.Original(lambda rows: asked.append(rows) or houses(rows), ["no", "yes"], name="houses")
+    space = us.Space.load(run / "space.json")
+    settings = {"budget": 120, "batch": 40, "certificate_n": 100, "layers": (6,), "preset": "fast", "seed": 2}
+    result = us.copy_classifier(original, space, **settings, out=run)
+    assert not asked
+    assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
+
+
+@pytest.mark.parametrize("name", ["copy", "tree"])
+def test_a_skops_export_is_loaded(name):
+    """In a process of its own: nothing but the list of trusted types has been imported there."""
+    code = (
+        "import json, sys, pandas, skops.io\n"
+        "from understudy.export.skops import TRUSTED\n"
+        "copy = skops.io.load(sys.argv[1], trusted=TRUSTED)\n"
+        "print(json.dumps(copy.predict(pandas.DataFrame(json.load(sys.stdin))).tolist()))\n"
+    )
+    command = [sys.executable, "-c", code, str(MADE / f"{name}.skops")]
+    done = subprocess.run(command, input=json.dumps(EXPECTED["rows"]), capture_output=True, text=True, check=True)
+    agree = np.array(json.loads(done.stdout)) == np.array(EXPECTED["labels"])
+    assert agree.all() if name == "copy" else agree.mean() > 0.8

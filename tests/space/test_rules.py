@@ -1,0 +1,91 @@
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.space.columns import Boolean, Category, Number
+from understudy.space.rules import read_rule
+
+COLUMNS = [
+    Number(name="a", kind="float", low=0, high=1, missing=0.1),
+    Number(name="b", kind="integer", low=0, high=9),
+    Boolean(name="on", kind="boolean"),
+    Category(name="city", kind="category", levels=("Bonn", "Nice", "Rome")),
+    Category(name="grade", kind="ordered", levels=("low", "mid", "high")),
+    Number(name="two words", kind="float", low=0, high=1),
+    Category(name="zone", kind="category", levels=(1, 2)),
+]
+#        a    b  on city grade two zone
+ROWS = np.array(
+    [
+        [0.5, 3, 1, 0, 0, 0.1, 0],
+        [np.nan, 7, 0, 1, 2, 0.9, 1],
+        [0.2, 0, 1, 2, 1, 0.2, 1],
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a <= 0.3", [0, 1, 1]),
+        ("a > 0.3", [1, 1, 0]),
+        ("a <= `two words`", [0, 1, 1]),
+        ("a is missing", [0, 1, 0]),
+        ("a is not missing", [1, 0, 1]),
+        ("b != 3", [0, 1, 1]),
+        ("b in [3, 7]", [1, 1, 0]),
+        ("b not in [3, 7]", [0, 0, 1]),
+        ("b >= -1e0", [1, 1, 1]),
+        ("on == true", [1, 0, 1]),
+        ("city == 'Bonn'", [1, 0, 0]),
+        ('city in ["Bonn", "Rome"]', [1, 0, 1]),
+        ("grade >= 'mid'", [0, 1, 1]),
+        ("zone == 2", [0, 1, 1]),
+        ("if on == true then city == 'Bonn'", [1, 1, 0]),
+        ("if city == 'Nice' then a is missing", [1, 1, 1]),
+        ("if a > 0 then b > 2", [1, 1, 0]),
+        ("if on == true and b > 0 then grade == 'low' and zone == 1", [1, 1, 1]),
+    ],
+)
+def test_rules_say_which_rows_keep_them(text, kept):
+    assert read_rule(text, COLUMNS).kept(ROWS).tolist() == [bool(k) for k in kept]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a condition, found nothing"),
+        ("c > 1", "expected a column among"),
+        ("a", "expected a comparison, found its end"),
+        ("a >", "expected a value, found its end"),
+        ("a > 'x'", "expected a number for a, found 'x'"),
+        ("a = 1", "cannot read '= 1'"),
+        ("city < 'Rome'", "city has no order"),
+        ("city == 'Oslo'", "expected a level of city among ['Bonn', 'Nice', 'Rome'], found 'Oslo'"),
+        ("on == 1", "expected true or false for on"),
+        ("a == `two words`", "would never be equal"),
+        ("a <= city", "different kinds"),
+        ("city == grade", "different kinds or levels"),
+        ("if a > 1", "expected 'then', found 'its end'"),
+        ("a > 1 b", "expected its end, found 'b'"),
+        ("b in [1, 2", "expected ']'"),
+        ("b not 1", "expected 'in'"),
+        ("zone == 3.5", "expected a level of zone"),
+    ],
+)
+def test_rules_that_cannot_be_read(text, message):
+    with pytest.raises(ValueError, match="rule") as caught:
+        read_rule(text, COLUMNS)
+    assert message in str(caught.value)
+
+
+WORDS = ["a", "b", "on", "city", "`two words`", "if", "then", "and", "in", "not", "is", "missing", "<=", "==", "[", "]"]
+
+
+@given(st.lists(st.sampled_from([*WORDS, ",", "1", "'Bonn'", "true"]), max_size=9).map(" ".join) | st.text(max_size=30))
+def test_any_text_gives_a_rule_or_a_value_error(text):
+    with contextlib.suppress(ValueError):
+        assert read_rule(text, COLUMNS).kept(ROWS).shape == (3,)
