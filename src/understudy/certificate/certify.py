@@ -17,9 +17,8 @@ from understudy.models.classifier import CopyClassifier
 from understudy.original import CHUNK, Labels, Original, as_original
 from understudy.queries import Queries
 from understudy.space import Space
+from understudy.streams import Stream, stream
 
-# Its own stream of random numbers, so that no seed makes these rows those of a training run.
-_FRESH = 0xCE27
 SPACE, DATA = "certificate", "data"
 
 
@@ -53,7 +52,7 @@ def certify(
     given = None if data is None else Given(asked, space, data)
     limits = {SPACE: n, DATA: 0 if given is None else len(given.different)}
     queries = Queries(asked, space, limits, seed=seed)
-    chunks = list(queries.fresh(SPACE, n, np.random.default_rng([seed, _FRESH])))
+    chunks = list(queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY)))
     rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
     low = low_margin(copy, space, seed) if explain else None
 

@@ -22,6 +22,7 @@ from understudy.original import CHUNK
 from understudy.space import Space
 from understudy.space.columns import UNKNOWN, Category
 from understudy.space.encoding import Encoding
+from understudy.streams import Stream, stream
 
 # Near the boundary is this share of the space, or less where the copy is equally sure of more than the rest.
 NEAR = 0.2
@@ -34,8 +35,6 @@ RULES, EXAMPLES = 5, 10
 FEWEST = 10
 # Digits of a column's deviation in a condition.
 DIGITS = 3
-# Their own streams of random numbers.
-_MARGINS, _HALVES = 0xB0, 0x4A
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:
 
 def low_margin(copy: Any, space: Space, seed: int) -> float | None:
     """Margins below this are low: those of the fifth of the space where the copy is least sure."""
-    found = margins_of(copy, space, space.sample(FREE, np.random.default_rng([seed, _MARGINS])))
+    found = margins_of(copy, space, space.sample(FREE, stream(seed, Stream.MARGINS)))
     return None if found is None else float(np.quantile(found, NEAR))
 
 
@@ -135,7 +134,7 @@ def rules_of(
     found, n = int(differ.sum()), len(differ)
     if not found:
         return (), "they differ on none of the rows"
-    halves = np.random.default_rng([seed, _HALVES]).permutation(n) % 2 == 0
+    halves = stream(seed, Stream.HALVES).permutation(n) % 2 == 0
     if differ[halves].sum() < FEWEST or differ[~halves].sum() < FEWEST or differ[halves].all():
         return (), f"{found} of {n} rows are too few, or all, to say where they lie"
     tree = _tree(rows[halves], differ[halves], space)

@@ -14,10 +14,9 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(directory: Path, out: Path | None, as_json: bool) -> None:
     """Write a model card about the copy in DIRECTORY: what was copied, inputs, queries, certificate, limits, hashes."""
+    from understudy.files import write_text
     from understudy.report.card import card
-    from understudy.runs.directory import errors_of
 
     text, path = card(directory), out or directory / "card.md"
-    with errors_of(path.parent):
-        path.write_text(text, encoding="utf-8")
+    write_text(path, text)
     click.echo(json.dumps({"card": str(path)}) if as_json else path)

@@ -23,16 +23,15 @@ def command(directory: Path, families: tuple[str, ...], as_json: bool) -> None:
     """
     from rich.console import Console
 
+    from understudy.files import write_text
     from understudy.report.figures import frontier as drawn
-    from understudy.runs.directory import errors_of
     from understudy.runs.frontier import frontier
 
     with Console(stderr=True).status("Making copies of every family"):
         table = frontier(directory, families or None)
     files = directory / "frontier.csv", directory / "frontier.svg"
-    with errors_of(directory):
-        table.to_csv(files[0], index=False)
-        files[1].write_text(drawn(table), encoding="utf-8")
+    write_text(files[0], table.to_csv(index=False))
+    write_text(files[1], drawn(table))
     if as_json:
         click.echo(json.dumps({"points": table.to_dict("records"), "files": [str(file) for file in files]}))
         return

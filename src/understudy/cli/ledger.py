@@ -46,24 +46,20 @@ def command(directory: Path, price: float | None, export: Path | None, as_json: 
 
 
 def _export(directory: Path, path: Path) -> None:
-    """Write the queries beside their place, then move them there."""
-    import os
-
+    """Write every query to a file."""
     from understudy.errors import SettingError
+    from understudy.files import written
     from understudy.queries.ledger import NAME, entries, space_of
 
     if path.suffix not in (".csv", ".parquet"):
         raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))
     frame: Any = entries(directory / NAME, space_of(directory / NAME))
-    part = path.with_name(path.name + ".part")
     try:
-        if path.suffix == ".csv":
-            frame.to_csv(part, index=False)
-        else:
-            frame.to_parquet(part)
+        with written(path) as part:
+            if path.suffix == ".csv":
+                frame.to_csv(part, index=False)
+            else:
+                frame.to_parquet(part)
     except ImportError as error:
         hint = 'install it: pip install "understudy[parquet]"'
         raise SettingError("--export", "pyarrow, which writes Parquet", "nothing", hint) from error
-    except OSError as error:
-        raise SettingError("--export", "a file that can be written", str(error)) from error
-    os.replace(part, path)

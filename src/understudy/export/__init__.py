@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy import checks
-from understudy.errors import DirectoryError, ExportError, SettingError
+from understudy.errors import ExportError, SettingError
+from understudy.files import written
 
 if TYPE_CHECKING:
     from understudy.models.classifier import CopyClassifier
@@ -54,18 +54,12 @@ def export(
         raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
     rows = checks.count("rows", rows, ROWS)
     content, tolerance = checking.content(copy, kind), checking.tolerance(copy, kind, rows)
-    unfinished = _write_beside(path, content)
-    try:
-        found = checking.disagreements(copy, kind, unfinished, rows, checks.count("seed", seed, 0))
+    with written(path) as part:
+        part.write_bytes(content)
+        found = checking.disagreements(copy, kind, part, rows, checks.count("seed", seed, 0))
         if found > tolerance:
-            expected, hint = (
-                f"at most {tolerance} of {rows} rows answered otherwise",
-                "nothing was written; please report it",
-            )
-            raise ExportError(str(path), expected, f"{found}", hint)
-        _move(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+            expected = f"at most {tolerance} of {rows} rows answered otherwise"
+            raise ExportError(str(path), expected, f"{found}", "nothing was written; please report it")
     return Exported(path, kind, rows, found, tolerance, len(content))
 
 
@@ -84,30 +78,3 @@ def _path(path: Any) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise SettingError("path", "the name of a file", repr(path))
     return Path(path)
-
-
-def _write_beside(path: Path, content: bytes) -> Path:
-    """The content under another name in the same folder."""
-    try:
-        if path.is_dir():
-            raise IsADirectoryError("a directory of that name is there")
-        handle, name = tempfile.mkstemp(prefix=".unfinished-", suffix=path.suffix, dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o666 & ~_umask())
-    except OSError as error:
-        raise DirectoryError(str(path), "a file that can be written", str(error)) from error
-    return Path(name)
-
-
-def _move(unfinished: Path, path: Path) -> None:
-    try:
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise DirectoryError(str(path), "a file that can be written", str(error)) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -7,9 +7,7 @@ import gzip
 import math
 import os
 import re
-import shutil
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from understudy.errors import DirectoryError, SettingError, SpaceError
-from understudy.runs.directory import UNFINISHED, as_path, errors_of
+from understudy.files import as_path, errors_of, unfinished_folder
 
 # Far above what the collection has, and low enough that an archive made to fill a disk or the memory is noticed.
 MOST_MEMBERS, MOST_BYTES, MOST_IN_ALL = 20_000, 2**28, 2**31
@@ -56,17 +54,13 @@ def import_archive(archive: str | Path, out: str | Path, only: tuple[str, ...] |
         raise DirectoryError(str(out), "a new or empty directory", "other files", "choose another directory")
     with errors_of(out):
         out.absolute().parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=out.absolute().parent))
-    try:
+    with errors_of(out), unfinished_folder(out.absolute().parent) as work:
         index = [_write(work, name, parts) for name, parts in _problems(archive, only)]
         if not index:
             raise SettingError(str(archive), READABLE, "no such file of a problem that is looked for")
-        with errors_of(out):
-            _write_index(work, sorted(index, key=lambda row: row["name"]))
-            os.chmod(work, 0o755)
-            os.replace(work, out)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        _write_index(work, sorted(index, key=lambda row: row["name"]))
+        os.chmod(work, 0o755)
+        os.replace(work, out)
     return tuple(sorted(row["name"] for row in index))
 
 

@@ -11,12 +11,13 @@ import io
 import json
 import os
 import platform
-import tempfile
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from understudy.errors import DirectoryError
+from understudy.files import write_bytes, write_text
 from understudy.paper.originals import FAMILIES, FOLDS, GRID_ROWS, family_of, original
 from understudy.paper.problems import Problem, digest
 
@@ -92,20 +93,9 @@ def _keep(path: Path, fitted: Any) -> None:
 
     content = io.BytesIO()
     joblib.dump(fitted, content, compress=3)
-    with suppress(OSError):
-        _replace(path, content.getvalue())
-        _replace(_hash_file(path), hashlib.sha256(content.getvalue()).hexdigest().encode() + b"\n")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then move it there."""
-    descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(part, path)
-    finally:
-        Path(part).unlink(missing_ok=True)
+    with suppress(DirectoryError):
+        write_bytes(path, content.getvalue())
+        write_text(_hash_file(path), hashlib.sha256(content.getvalue()).hexdigest() + "\n")
 
 
 def _hash_file(path: Path) -> Path:

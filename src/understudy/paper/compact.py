@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import DirectoryError, SettingError
+from understudy.files import as_path
 from understudy.paper.store import read_store, unit_of
 from understudy.paper.units import Record, Unit
-from understudy.runs.directory import as_path
 
 HINT = "`understudy paper export` writes such a table"
 

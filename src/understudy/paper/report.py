@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import SettingError
+from understudy.files import as_path, write_text
 from understudy.paper.catalogue import Options, Row
 from understudy.paper.compact import read_table
 from understudy.paper.reported import table4
@@ -21,7 +21,6 @@ from understudy.paper.tables.results import average_rows, quoted_rows, result_ro
 from understudy.paper.tables.spaces import space_rows
 from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
 from understudy.paper.units import Record, Unit
-from understudy.runs.directory import as_path, errors_of
 
 UNITS, DATA_SETS = "units.csv", "table3.csv"
 MARK = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end (?P=name) -->)", re.S)
@@ -81,10 +80,7 @@ def fill_page(page: str | Path, folder: str | Path) -> list[str]:
     except (OSError, UnicodeError) as error:
         raise SettingError(str(path), "a page with marked blocks", str(error)) from error
     filled = fill(text, read_results(folder))
-    part = path.with_name(f".unfinished-{path.name}")
-    with errors_of(path.parent):
-        part.write_text(filled, encoding="utf-8")
-        os.replace(part, path)
+    write_text(path, filled)
     return [found["name"] for found in MARK.finditer(text)]
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import DirectoryError
+from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, write_text, written
 from understudy.paper.units import Record, Unit
-from understudy.runs.directory import as_path, errors_of, lock_for_writing, remove_empty
+from understudy.runs.directory import lock_for_writing
 
 NAME = "units.jsonl"
 FORMAT = 1
@@ -59,7 +60,7 @@ def open_store(folder: str | Path, settings: dict[str, Any]) -> Iterator[Store]:
     Where nothing was ever finished, nothing is left behind.
     """
     path = as_path(folder) / NAME
-    missing = [parent for parent in path.parents if not parent.exists()]
+    missing = missing_folders(path.parent)
     with errors_of(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(path.parent, os.O_RDONLY)
@@ -92,13 +93,11 @@ def read_store(folder: str | Path) -> tuple[dict[str, Any], list[Record]]:
 def export(records: list[Record], path: Path) -> Path:
     """Write units as a compact table, a row each, in order; the file appears whole."""
     rows = sorted((_row(record) for record in records), key=_order)
-    part = path.with_name(f".unfinished-{path.name}")
-    with errors_of(path), part.open("w", encoding="utf-8", newline="") as file:
+    with written(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         if rows:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-    os.replace(part, path)
     return path
 
 
@@ -128,23 +127,12 @@ def _order(row: Record) -> tuple[Any, ...]:
 
 
 def _begin(path: Path, settings: dict[str, Any]) -> None:
-    """Write the first line beside its place, then move it there, so that it is never half a line."""
-    foreign = [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".unfinished-")]
+    """Write the first line, which is never half a line."""
+    foreign = [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(UNFINISHED)]
     if foreign:
         hint = "choose another directory"
         raise DirectoryError(str(path.parent), "a new or empty directory, or a store", foreign[:3], hint)
-    part = path.with_name(f".unfinished-{NAME}")
-    with errors_of(path.parent):
-        with part.open("w", encoding="utf-8") as file:
-            file.write(json.dumps({"format": FORMAT, "settings": settings}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    write_text(path, json.dumps({"format": FORMAT, "settings": settings}) + "\n", durable=True)
 
 
 def _parse(path: Path) -> tuple[dict[str, Any], dict[Unit, Record], int]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
+from understudy.files import errors_of, write_bytes
 from understudy.paper.catalogue import Made, Row
-from understudy.runs.directory import errors_of
 
 # Dots per inch of a PNG.
 DPI = 160
@@ -23,7 +22,7 @@ def write(made: Made, folder: Path, name: str, title: str) -> list[Path]:
         contents |= {f"{name}.{kind}": _drawn(made.figure, kind) for kind in ("svg", "png")}
     with errors_of(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        return [_whole(folder / file, content) for file, content in contents.items()]
+    return [write_bytes(folder / file, content) for file, content in contents.items()]
 
 
 def as_csv(rows: Sequence[Row]) -> str:
@@ -75,10 +74,3 @@ def _drawn(figure: Any, kind: str) -> bytes:
         metadata = {"Date": None} if kind == "svg" else None
         figure.savefig(stream, format=kind, dpi=DPI, metadata=metadata)
     return stream.getvalue()
-
-
-def _whole(path: Path, content: bytes) -> Path:
-    part = path.with_name(f".unfinished-{path.name}")
-    part.write_bytes(content)
-    os.replace(part, path)
-    return path

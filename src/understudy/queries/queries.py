@@ -12,6 +12,7 @@ from understudy.original import CHUNK, Original
 from understudy.queries.ledger import Ledger
 from understudy.queries.requests import Part, ask
 from understudy.space import Space
+from understudy.streams import Stream, stream
 
 
 class Queries:
@@ -95,7 +96,7 @@ class _Stored:
         assert original.stored is not None
         frame, self._labels = original.stored
         self._rows = space.read(frame, original.name)
-        self._order = np.random.default_rng([seed, _TABLE]).permutation(len(self._rows))
+        self._order = stream(seed, Stream.TABLE).permutation(len(self._rows))
         self._at = 0
         if wanted > len(self._rows):
             found = f"a table of {len(self._rows)}"
@@ -113,17 +114,13 @@ def unused(original: Original, seed: int, used: int) -> Original:
     """A table of stored answers without those that a run with this seed used, so many."""
     assert original.stored is not None
     rows, labels = original.stored
-    left = np.random.default_rng([seed, _TABLE]).permutation(len(labels))[used:]
+    left = stream(seed, Stream.TABLE).permutation(len(labels))[used:]
     if not len(left):
         hint = "give a table of other answers"
         raise SettingError(original.name, "stored answers that the copy was not made from", "none left", hint)
     other = original.but()
     other.stored = rows.iloc[left], labels[left]
     return other
-
-
-# Its own stream of random numbers.
-_TABLE = 0x7AB1E
 
 
 def check_fit(original: Original, space: Any) -> None:

@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from understudy import checks
 from understudy.algorithm.draws import POLICIES, margin
 from understudy.algorithm.training import steps
 from understudy.errors import SettingError
+from understudy.files import as_path
 from understudy.original import Original
 from understudy.queries import Queries, check_fit
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
@@ -21,17 +20,17 @@ from understudy.refresh.check import MORE, ROWS, Check, check
 from understudy.refresh.flips import answers_flipped, mistakes, regions
 from understudy.refresh.warm import WarmRun
 from understudy.runs.copying import describe
-from understudy.runs.directory import as_path, claim, finished, open_run
+from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.finished import Past
 from understudy.runs.result import Record, Result, load
 from understudy.runs.settings import BATCH, Settings
 from understudy.space.encoding import View
+from understudy.streams import Stream, stream
 
 # The share of the first run's training queries that a refresh may make, the steps of a round, and the share of a batch
 # that goes to rows on which the copy is least sure. Batches are half as large: with few queries, each has to count.
 SHARE, STEPS, UNSURE = 0.35, 1200, 0.9
-_CHECK = 0xC4EC
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,9 @@ class Refresh:
     def _checked(self, ledger: Ledger) -> Check:
         past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget}
         queries = Queries(self.original, past.result.space, limits, ledger)
-        stream = np.random.default_rng([self.settings.seed, past.seed, _CHECK])
+        rng = stream(self.settings.seed, past.seed, Stream.CHECK)
         most = min(MORE * self.check, self.budget)
-        return check(queries, past.rows, past.answers, self.check, most, stream, self.deterministic)
+        return check(queries, past.rows, past.answers, self.check, most, rng, self.deterministic)
 
     def _run(self, again: Check, ledger: Ledger) -> WarmRun:
         """The run that follows a check which found a change."""

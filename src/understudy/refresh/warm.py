@@ -22,6 +22,7 @@ from understudy.original import Labels
 from understudy.refresh.check import Check
 from understudy.runs.finished import Answered, Past
 from understudy.runs.run import Run, together
+from understudy.streams import Stream, stream
 
 # A network that knows most of it already is taught in shorter steps.
 SHORTER = 0.25
@@ -45,7 +46,7 @@ class WarmRun(Run):
         self.old = self.view(self.learned[0])
 
     def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
-        return np.random.default_rng([self.settings.seed, purpose, t, self.past.seed])
+        return stream(self.settings.seed, purpose, t, self.past.seed)
 
     def _first(self) -> Answered:
         rows = self.past.rows[self.check.places]
@@ -57,7 +58,7 @@ class WarmRun(Run):
             return super()._measured()
         again = rows, self.queries.ask("certificate", rows)
         more = self.settings.certificate_n - len(rows)
-        return together(iter([again, *self.queries.fresh("certificate", more, self._stream(_MORE))]))
+        return together(iter([again, *self.queries.fresh("certificate", more, self._stream(Stream.MORE_HELD_OUT))]))
 
     def _known_labels(self, answers: np.ndarray) -> Labels:
         labels = super()._known_labels(answers)
@@ -90,7 +91,3 @@ class WarmRun(Run):
     def _workshop(self, last: Step) -> Workshop:
         made = super()._workshop(last)
         return replace(made, paid=made.paid | self._still_right(last.S, last.t))
-
-
-# A stream of random numbers of its own: certificate rows beyond those of the earlier run.
-_MORE = 6

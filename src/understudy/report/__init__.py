@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from understudy.certificate.values import Certificate
+from understudy.files import write_text
 from understudy.report import figures
 from understudy.runs.result import Result
 
@@ -32,10 +32,7 @@ def write_report(path: str | Path, results: Mapping[str, Result], *, original: A
         curves=figures.curves(results),
         original_drawn=original is not None,
     )
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(page, encoding="utf-8")
-    os.replace(unfinished, path)
-    return path
+    return write_text(path, page)
 
 
 def flip_matrix(proof: Certificate) -> list[tuple[Any, list[int]]] | None:

@@ -23,11 +23,10 @@ from understudy.models.families import FITTED, Family, Limits, constant, of_esti
 from understudy.runs.settings import Settings, own
 from understudy.space import Space
 from understudy.space.encoding import View
+from understudy.streams import Stream, stream
 
 # Steps of a network that learns from a teacher, and of one that teaches beside the first.
 RELAY_STEPS, BESIDE_STEPS = 20_000, 12_000
-# The streams of random numbers that free rows are drawn with, and that those networks begin with.
-_FREE, _BESIDE = 5, 7
 # Single rows that are timed, after a few that are not.
 TIMED, UNTIMED = 40, 5
 
@@ -92,13 +91,13 @@ def workshop(settings: Settings, space: Space, view: View, paid: Samples, networ
     trainer = replace(settings.trainer(network.mlp), schedule=steps(RELAY_STEPS))
 
     def another(points: Samples, k: int) -> Network:
-        theta = network.mlp.initial(np.random.default_rng([settings.seed, _BESIDE, k]))
+        theta = network.mlp.initial(stream(settings.seed, Stream.BESIDE, k))
         return Network(network.mlp, replace(trainer, schedule=steps(BESIDE_STEPS))(theta, points, 0.0, t + k).theta)
 
     return Workshop(
         paid=paid,
         network=network,
-        free=lambda n: view(space.sample(n, np.random.default_rng([settings.seed, _FREE, 0]))),
+        free=lambda n: view(space.sample(n, stream(settings.seed, Stream.FREE))),
         train=lambda points: Network(network.mlp, trainer(network.theta, points, 0.0, t).theta),
         another=another,
         limits=limits_of(settings, view),

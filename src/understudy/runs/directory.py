@@ -6,20 +6,18 @@ import fcntl
 import json
 import os
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import DirectoryError
+from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.queries.ledger import NAME, Ledger, settings_of
 from understudy.space import Space
 
 # What a finished run consists of, in the order it is written; a report may lie beside it.
 FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", "run.json")
-# Where files are written before they are moved to their place.
-UNFINISHED = ".unfinished-"
 
 
 def finished(path: Path) -> bool:
@@ -36,10 +34,11 @@ def claim(path: str | Path, settings: dict[str, Any]) -> Path:
     with errors_of(path):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             _refuse_other(path, settings)
-        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        missing = missing_folders(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            os.rmdir(tempfile.mkdtemp(prefix=UNFINISHED, dir=path))
+            with unfinished_folder(path):
+                pass  # it can be written
         finally:
             remove_empty(missing)
     return path
@@ -52,7 +51,7 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterat
     Where nothing was ever asked, nothing is left behind.
     """
     path = claim(path, settings)
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    missing = missing_folders(path)
     with errors_of(path):
         path.mkdir(parents=True, exist_ok=True)
         lock = os.open(path, os.O_RDONLY)
@@ -73,18 +72,17 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterat
         os.close(lock)
 
 
-def write_whole(path: Path, write: Any) -> None:
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Have files written by `write(folder)` beside their place, then moved there; run.json comes last."""
     with errors_of(path):
         new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=path))
         try:
-            write(work)
-            for name in FILES:
-                os.replace(work / name, path / name)
+            with unfinished_folder(path) as work:
+                write(work)
+                for name in FILES:
+                    os.replace(work / name, path / name)
         finally:
-            shutil.rmtree(work, ignore_errors=True)
             if new:
                 remove_empty([path])
 
@@ -101,23 +99,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DirectoryError(str(path), "a JSON object", type(content).__name__)
     return content
-
-
-def as_path(path: Any) -> Path:
-    """A path, or an error that says what it is instead."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise DirectoryError("directory", "a path", repr(path))
-    return Path(path)
-
-
-@contextmanager
-def errors_of(path: Path) -> Iterator[None]:
-    """Turn what the file system says into an error of ours."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        hint = "choose another directory, or make room in this one"
-        raise DirectoryError(str(path), "a directory that can be written", str(error), hint) from error
 
 
 def lock_for_writing(descriptor: int, path: Path) -> None:
@@ -150,10 +131,3 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
         found = ", ".join(f"{key} {there.get(key)!r} (now {settings.get(key)!r})" for key in keys)
         hint = "choose another directory, or use the same settings"
         raise DirectoryError(str(path), "a new directory, or one with the same run", f"a run with {found}", hint)
-
-
-def remove_empty(folders: list[Path]) -> None:
-    """Remove folders that have nothing in them, inner ones first."""
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()

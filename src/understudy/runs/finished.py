@@ -10,8 +10,9 @@ import numpy as np
 
 from understudy.algorithm.network import MLP, Network
 from understudy.errors import DirectoryError
+from understudy.files import as_path
 from understudy.queries.ledger import CHECK, NAME, answers, last_round
-from understudy.runs.directory import as_path, finished, read_json
+from understudy.runs.directory import finished, read_json
 from understudy.runs.result import Result, load
 
 Answered = tuple[np.ndarray, np.ndarray]

@@ -15,15 +15,16 @@ from understudy.algorithm.samples import Samples
 from understudy.algorithm.training import steps
 from understudy.certificate.bounds import lower_bound
 from understudy.errors import DirectoryError
+from understudy.files import as_path
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Candidate, Relay, Workshop, outcomes
 from understudy.original import Labels
 from understudy.runs.choosing import RELAY_STEPS, latency, workshop
-from understudy.runs.directory import as_path
 from understudy.runs.finished import Past
 from understudy.runs.result import Result
 from understudy.runs.settings import FAMILIES, Settings
 from understudy.space.encoding import View
+from understudy.streams import Stream, stream
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,16 +127,12 @@ class _Parts:
         """A workshop whose network has other layers, and is trained from nothing."""
         network = MLP(self.workshop.paid.X.shape[1], layers, self.workshop.n_c)
         trainer = replace(self.settings.trainer(network), schedule=steps(RELAY_STEPS))
-        theta = network.initial(np.random.default_rng([self.settings.seed, _SMALLER]))
+        theta = network.initial(stream(self.settings.seed, Stream.SMALLER))
 
         def train(points: Samples) -> Network:
             return Network(network, trainer(theta, points, 0.0, 0).theta)
 
         return replace(self.workshop, network=train(self.workshop.paid), train=train)
-
-
-# The stream of random numbers that smaller networks begin with.
-_SMALLER = 6
 
 
 def _layers(layers: Sequence[int]) -> str:

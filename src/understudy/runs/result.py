@@ -18,9 +18,10 @@ from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import Diagnosis
 from understudy.certificate.values import Certificate
 from understudy.errors import DirectoryError, TargetError
+from understudy.files import as_path
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
-from understudy.runs.directory import as_path, claim, read_json, write_whole
+from understudy.runs.directory import claim, read_json, write_whole
 from understudy.space import Space
 from understudy.space.encoding import View
 

@@ -38,9 +38,7 @@ from understudy.runs.result import Record, Repeats, Result
 from understudy.runs.settings import Settings
 from understudy.space import Space
 from understudy.space.encoding import View
-
-# One stream of random numbers each, so that none depends on how much of another was used.
-_INITIAL, _DRAW, _HELD_OUT, _CANDIDATES, _CHOICE = 1, 2, 3, 4, 6
+from understudy.streams import Stream, stream
 
 
 class _NewLabelError(Exception):
@@ -170,7 +168,7 @@ class Run:
     def _initial(self) -> tuple[MLP, np.ndarray]:
         """The network, and where its training starts."""
         network = MLP(self.view.encoding.width, tuple(self.settings.layers), len(self.labels))
-        return network, network.initial(self._stream(_INITIAL))
+        return network, network.initial(self._stream(Stream.INITIAL))
 
     def _widened(self, step: Step) -> Step:
         """A step of a copy that knows the latest labels too."""
@@ -195,18 +193,18 @@ class Run:
         return {"select": select, "memory": memory, "train": self._remembered(train)}
 
     def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
-        return np.random.default_rng([self.settings.seed, purpose, t])
+        return stream(self.settings.seed, purpose, t)
 
     def _measured(self) -> tuple[np.ndarray, np.ndarray]:
         """The certificate's rows and answers."""
         n = self.settings.certificate_n
         if not n:
             return np.empty((0, self.space.d)), np.empty(0)
-        return together(self.queries.fresh("certificate", n, self._stream(_HELD_OUT)))
+        return together(self.queries.fresh("certificate", n, self._stream(Stream.HELD_OUT)))
 
     def _first(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows and answers that the loop begins with."""
-        return together(self.queries.fresh("training", self.settings.n, self._stream(_DRAW)))
+        return together(self.queries.fresh("training", self.settings.n, self._stream(Stream.DRAW)))
 
     def _drawn(self, t: int, theta: np.ndarray) -> Samples:
         """The points of iteration t; asked about once, however often the loop comes by."""
@@ -222,7 +220,7 @@ class Run:
         """The encoded rows of iteration t with their answers."""
         n, draw = self.settings.n, self.settings.draw or "random"
         if draw == "random" or self.original.stored is not None:
-            chunks = self.queries.fresh("training", n, self._stream(_DRAW, t))
+            chunks = self.queries.fresh("training", n, self._stream(Stream.DRAW, t))
             return together((self.view(rows), found) for rows, found in chunks)
         rows, X = self._candidates(t)
         distinct = self.asked.new(rows, at_least=n)
@@ -233,7 +231,7 @@ class Run:
 
     def _scene(self, t: int, theta: np.ndarray, rows: np.ndarray, X: np.ndarray) -> Scene:
         """What a policy chooses by in iteration t."""
-        rng = self._stream(_CHOICE, t)
+        rng = self._stream(Stream.CHOICE, t)
         return Scene(self.network, theta, self.space, self.view, rows, X, self._latest_paid, self.asked, rng)
 
     def _latest_paid(self) -> Samples:
@@ -247,7 +245,7 @@ class Run:
         Those of an iteration are drawn once: where it asks, and where it remembers what it answered before.
         """
         if self.candidates is None or self.candidates[0] != t:
-            rows = self.space.sample(self.settings.candidates, self._stream(_CANDIDATES, t))
+            rows = self.space.sample(self.settings.candidates, self._stream(Stream.CANDIDATES, t))
             self.candidates = t, rows, self.view(rows)
         return self.candidates[1:]
 

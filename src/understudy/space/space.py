@@ -14,7 +14,8 @@ import numpy as np
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
 from understudy import checks
-from understudy.errors import SpaceError
+from understudy.errors import DirectoryError, SpaceError
+from understudy.files import write_text
 from understudy.space.columns import Category, Column, Number, Part
 from understudy.space.learned import FLOOR, describe_frame, describe_matrix
 from understudy.space.rules import Rule, read_rule
@@ -173,14 +174,10 @@ class Space(Part):
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form to a file, whole or not at all."""
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
         try:
-            part.write_text(self.to_json() + "\n", encoding="utf-8")
-            part.replace(path)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise SpaceError(str(path), "a file that can be written", str(error)) from error
+            write_text(Path(path), self.to_json() + "\n")
+        except DirectoryError as error:
+            raise SpaceError(error.where, error.expected, error.found, error.hint) from error
 
     # --- using it ---------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from understudy.algorithm.training.batches import Groups
 from understudy.algorithm.training.schedule import PLAIN, Schedule
 from understudy.algorithm.uncertainty import LOSSES, rho
 from understudy.errors import SettingError
+from understudy.streams import Stream, stream
 
 # Places by which groups of rows are drawn, for every class.
 SLOTS = 32
@@ -110,7 +111,7 @@ class Trainer:
         theta = uncompiled.train(
             self.network, theta, points, groups,
             steps=schedule.in_all(len(S), self.batch), schedule=schedule, batch=self.batch, rate=self._rate(t),
-            epsilon=self.adam_epsilon, decay=self.decay, rng=np.random.default_rng([self.seed, _ROWS, t]),
+            epsilon=self.adam_epsilon, decay=self.decay, rng=stream(self.seed, Stream.BATCHES, t),
         )  # fmt: skip
         return Trained(theta, *self._risk(theta, S), schedule.epochs, 0)
 
@@ -133,7 +134,3 @@ class Trainer:
         """The risk of S, and the mean of rho."""
         values = rho(self.network.probabilities(theta, S.X), S.y)
         return float(np.mean(values**2)), float(np.mean(values))
-
-
-# A stream of random numbers of its own: the rows of steps that are not compiled.
-_ROWS = 8

@@ -18,9 +18,9 @@ def export_command(stores: tuple[Path, ...], out: Path, as_json: bool) -> None:
     It holds a row for each unit, without what was measured by iteration. `understudy paper NAME --units TABLE` makes
     from it what needs no more. Stores must have the same settings; a unit that is in several is taken from the first.
     """
+    from understudy.files import errors_of
     from understudy.paper.compact import merged
     from understudy.paper.store import export
-    from understudy.runs.directory import errors_of
 
     records = merged(stores)
     with errors_of(out.parent):

@@ -1,0 +1,109 @@
+"""Writing files: whole or not at all, and what the file system refuses as an error of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from understudy.errors import DirectoryError, UnderstudyError
+
+# What files and folders are called until they are whole.
+UNFINISHED = ".unfinished-"
+
+
+def as_path(path: object) -> Path:
+    """A path, or an error that says what it is instead."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise DirectoryError("directory", "a path", repr(path))
+    return Path(path)
+
+
+@contextmanager
+def errors_of(path: Path, expected: str = "a directory that can be written") -> Iterator[None]:
+    """Turn what the file system says into an error of ours."""
+    try:
+        yield
+    except UnderstudyError:  # some are ValueErrors, and all say what is wrong already
+        raise
+    except (OSError, ValueError) as error:
+        hint = "choose another directory, or make room in this one"
+        raise DirectoryError(str(path), expected, str(error), hint) from error
+
+
+@contextmanager
+def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A file to write in the place of `path`, which it gets at the end: nobody ever sees half of it.
+
+    Nothing is left behind if something goes wrong on the way. With `durable`, it has reached the disk by then.
+
+    >>> with tempfile.TemporaryDirectory() as folder, written(Path(folder) / "a.txt") as part:
+    ...     _ = part.write_text("all of it")
+    """
+    with errors_of(path, "a file that can be written"):
+        if path.is_dir():
+            raise IsADirectoryError("a directory of that name is there")
+        handle, name = tempfile.mkstemp(prefix=UNFINISHED, suffix=path.suffix, dir=path.parent)
+        os.close(handle)
+        part = Path(name)
+        try:
+            os.chmod(part, 0o666 & ~_umask())
+            yield part
+            if durable:
+                _sync(part)
+            os.replace(part, path)
+            if durable:
+                _sync(path.parent)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str, *, durable: bool = False) -> Path:
+    """Write a text file, whole or not at all."""
+    return write_bytes(path, text.encode(), durable=durable)
+
+
+def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> Path:
+    """Write a file, whole or not at all."""
+    with written(path, durable=durable) as part:
+        part.write_bytes(content)
+    return path
+
+
+@contextmanager
+def unfinished_folder(beside: Path) -> Iterator[Path]:
+    """A folder in `beside`, gone at the end: what is to stay is moved out of it."""
+    work = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=beside))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def missing_folders(path: Path) -> list[Path]:
+    """Those of a path that are not there yet, inner ones first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
+def remove_empty(folders: list[Path]) -> None:
+    """Remove folders that have nothing in them, inner ones first."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
