@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tenacity import sleep_using_event
 
 from faulty import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 from understudy.errors import OriginalError, OutageError, SettingError
@@ -486,6 +487,33 @@ def test_a_wait_ends_when_the_breaker_opens():
         health.open("second reason")
         with pytest.raises(OutageError, match="there: expected an answer, found first reason"):
             waiting.result(timeout=10)
+
+
+def test_stopping_wakes_who_waits_for_another_attempt():
+    failed = threading.Event()
+
+    def decide(rows):
+        failed.set()
+        raise Refused("500")
+
+    with serving(decide=decide) as server, ThreadPoolExecutor(1) as pool:
+        original = opened(server.url, patience=Patience(first=60.0, most=60.0))
+        waiting = pool.submit(original.answer, ROWS)
+        assert failed.wait(10)
+        original.stop()
+        with pytest.raises(OutageError, match="found an interruption"):
+            waiting.result(timeout=10)
+    assert len(server.log) == 1
+
+
+def test_every_wait_is_twice_the_one_before(monkeypatch):
+    slept = []
+    monkeypatch.setattr(sleep_using_event, "__call__", lambda self, seconds: slept.append(seconds))
+    with serving(*["500"] * 5) as server:
+        patience = Patience(first=1.0, most=5.0, jitter=0.5)
+        assert opened(server.url, patience=patience).answer(ROWS).tolist() == ["yes", "no", "yes", "no"]
+    for seconds, least in zip(slept, [1, 2, 4, 5, 5], strict=True):
+        assert least <= seconds <= least + 0.5
 
 
 @pytest.mark.parametrize("fault", ["500", "400"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -54,9 +53,7 @@ def opened(spec: str, about: dict[str, Any]) -> Original:
     """The original that the command line names; a module beside the caller is importable, as with `python -m`."""
     from understudy.original import open_original
 
-    retries, here = logging.getLogger("stamina"), str(Path.cwd())
-    if not retries.handlers:
-        retries.addHandler(logging.NullHandler())  # they are counted, and shown where they matter
+    here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours

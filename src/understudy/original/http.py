@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import re
 import ssl
 import threading
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
 import httpx2
-import stamina
+from tenacity import Retrying, retry_if_exception, sleep_using_event, stop_after_attempt, wait_exponential, wait_random
 
 from understudy import checks
 from understudy._version import __version__
@@ -143,26 +142,27 @@ class Endpoint:
         """The raw outputs for these rows, one for each."""
         if len(rows) == 0:
             return []
-        waits = self.patience
-        pause, made = 0.0, 0
+        retrying = self._retrying()
         try:
-            for attempt in stamina.retry_context(
-                _again, self.attempts, timeout=None, wait_initial=waits.first, wait_max=waits.most, wait_jitter=0
-            ):
-                with attempt:
-                    made = attempt.num
-                    try:
-                        return self._ask(rows, pause)
-                    except _Failure:
-                        pause = attempt.next_wait + random.uniform(0, waits.jitter)
-                        raise
+            return retrying(self._ask, rows)
         except _Failure as failure:
             last = failure
-        raise self._error(last, made)
+        raise self._error(last, made=retrying.statistics["attempt_number"])
 
-    def _ask(self, rows: Any, pause: float) -> list[Any]:
-        """One attempt, after a pause."""
-        self.health.wait(pause)
+    def _retrying(self) -> Retrying:
+        """Retry with exponential backoff and jitter; the breaker wakes whoever sleeps."""
+        waits = self.patience
+        return Retrying(
+            sleep=sleep_using_event(self.health.opened),
+            stop=stop_after_attempt(self.attempts),
+            wait=wait_exponential(waits.first, waits.most) + wait_random(0, waits.jitter),
+            retry=retry_if_exception(lambda error: isinstance(error, _Failure) and error.again),
+            reraise=True,
+        )
+
+    def _ask(self, rows: Any) -> list[Any]:
+        """One attempt."""
+        self.health.wait(0)
         ticket = uuid.uuid4().hex
         body, line = self.wire.encode(rows, ticket), self._open_line()
         with self._places:
@@ -281,11 +281,6 @@ class _TooLargeError(Exception):
     """An answer of more bytes than are read."""
 
 
-def _again(error: Exception) -> bool | float:
-    """Whether to try again. At once, as far as stamina knows: it could not be woken from a wait by another thread."""
-    return 0.0 if isinstance(error, _Failure) and error.again else False
-
-
 def _root(error: BaseException) -> BaseException:
     """The error at the bottom: of all of them, the one that says what happened."""
     below = error.__cause__ or error.__context__
@@ -299,11 +294,11 @@ class _Health:
         self.name, self.limit = name, limit
         self.failures: Counter[str] = Counter()
         self._in_a_row, self._why = 0, ""
-        self._lock, self._opened = threading.Lock(), threading.Event()
+        self._lock, self.opened = threading.Lock(), threading.Event()
 
     def wait(self, seconds: float) -> None:
         """Wait, unless nobody is to ask any more."""
-        if self._opened.wait(seconds):
+        if self.opened.wait(seconds):
             raise OutageError(self.name, "an answer", self._why)
 
     def succeeded(self) -> None:
@@ -324,7 +319,7 @@ class _Health:
         """Let nobody ask any more; the first reason stays."""
         with self._lock:
             self._why = self._why or why
-            self._opened.set()
+            self.opened.set()
 
 
 class _Pace:
