@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from understudy.errors import DirectoryError, SettingError, SpaceError
 from understudy.files import as_path, errors_of, unfinished_folder
@@ -148,7 +148,7 @@ def _leads_out(path: str) -> bool:
 def _in_folder(folder: Path) -> Iterator[tuple[Member, bool]]:
     for path in sorted(folder.rglob("*_R.dat")):
         inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
-        yield Member(path.relative_to(folder).as_posix(), partial(_head, partial(path.open, "rb"))), inside
+        yield Member(path.relative_to(folder).as_posix(), partial(_head, partial(_open, path))), inside
 
 
 def _in_zip(file: zipfile.ZipFile) -> Iterator[tuple[Member, bool]]:
@@ -162,8 +162,14 @@ def _in_tar(file: tarfile.TarFile) -> Iterator[tuple[Member, bool]]:
         yield Member(info.name, partial(_head, partial(file.extractfile, info))), info.isfile()
 
 
-def _head(opened: Callable[[], Any], n: int) -> bytes:
-    with opened() as stream:
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _head(opened: Callable[[], IO[bytes] | None], n: int) -> bytes:
+    stream = opened()
+    assert stream is not None  # only files are read
+    with stream:
         return stream.read(n)
 
 

@@ -14,17 +14,16 @@ import platform
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from understudy.errors import DirectoryError
 from understudy.files import write_bytes, write_text
-from understudy.paper.originals import FAMILIES, FOLDS, GRID_ROWS, family_of, original
+from understudy.paper.originals import FAMILIES, FOLDS, GRID_ROWS, Estimator, family_of, original
 from understudy.paper.problems import Problem, digest
 
 LIBRARIES = ("joblib", "numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost")
 
 
-def cached_original(problem: Problem, family: str | None = None, folder: str | Path | None = None) -> Any:
+def cached_original(problem: Problem, family: str | None = None, folder: str | Path | None = None) -> Estimator:
     """The fitted original of a problem, from the cache if it is there; else it is fitted and kept."""
     place = _private(default_folder() if folder is None else Path(folder))
     if place is None:
@@ -76,7 +75,7 @@ def _private(folder: Path | None) -> Path | None:
     return folder if about.st_uid == os.getuid() and not about.st_mode & 0o022 else None
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path) -> Estimator | None:
     """What the file holds, if its bytes are those that were written; else nothing."""
     import joblib
 
@@ -87,7 +86,7 @@ def _load(path: Path) -> Any:
     return joblib.load(io.BytesIO(content)) if hashlib.sha256(content).hexdigest() == expected else None
 
 
-def _keep(path: Path, fitted: Any) -> None:
+def _keep(path: Path, fitted: Estimator) -> None:
     """Write a fitted original and its hash; without room for them there is no cache, and no error."""
     import joblib
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from understudy.errors import SettingError
 from understudy.paper.settings import ITERATIONS
 from understudy.paper.units import Record, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Row = dict[str, Any]
 
@@ -57,7 +60,7 @@ class Made:
 
     rows: Sequence[Row]
     notes: str
-    figure: Any = None
+    figure: Figure | None = None
     shown: Sequence[Row] | None = None
     """The rows on the page, if not all."""
 
@@ -78,6 +81,15 @@ class Exhibit(Protocol):
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """It, from the records of these units, which are in the same order."""
+
+
+def runs_of(runs: int) -> str:
+    """How many runs, in words that fit one and many.
+
+    >>> runs_of(1), runs_of(3)
+    ('1 run', '3 runs')
+    """
+    return f"{runs} run" + "s" * (runs != 1)
 
 
 def exhibit(name: str) -> Exhibit:

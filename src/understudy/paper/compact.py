@@ -135,7 +135,7 @@ def _record(path: Path, line: int, row: dict[str, Any]) -> Record:
     return {name: _parsed(path, line, name, cell) for name, cell in row.items()}
 
 
-def _parsed(path: Path, line: int, name: str, cell: str) -> Any:
+def _parsed(path: Path, line: int, name: str, cell: str) -> object:
     if name not in COLUMNS:
         return cell
     expected, parse = COLUMNS[name]

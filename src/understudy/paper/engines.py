@@ -12,15 +12,21 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from understudy import checks
 from understudy._version import __version__
 from understudy.errors import SettingError
 from understudy.paper.units import ONE_THREAD
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
+
+Answer = TypeVar("Answer")
 
 # Seconds to wait for a scheduler, and then for its first worker.
 CONNECT, FIRST_WORKER = 6.0, 10.0
@@ -41,7 +47,7 @@ class Engine(Protocol):
     def slots(self) -> int:
         """How many units may run now."""
 
-    def submit(self, slot: int, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, slot: int, call: Callable[..., Answer], *arguments: object) -> Future[Answer]:
         """Have a call made in a slot. The future of one whose worker died raises `BrokenExecutor`."""
 
     def renew(self, slot: int) -> None:
@@ -79,12 +85,12 @@ class Local:
         """How many units may run now."""
         return self._slots
 
-    def submit(self, slot: int, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, slot: int, call: Callable[..., Answer], *arguments: object) -> Future[Answer]:
         """Have a call made in a slot."""
         try:
             return self._pools[slot].submit(call, *arguments)
         except BrokenExecutor as error:  # it died between two calls
-            broken: Future[Any] = Future()
+            broken: Future[Answer] = Future()
             broken.set_exception(error)
             return broken
 
@@ -93,7 +99,7 @@ class Local:
         self._pools[slot].shutdown()
         self._start([slot])
 
-    def _start(self, slots: Any) -> None:
+    def _start(self, slots: Iterable[int]) -> None:
         # A fork of a process that has started JAX may hang.
         context = multiprocessing.get_context("spawn")
         started = {}
@@ -134,8 +140,8 @@ class Dask:
             raise SettingError("workers", "nothing, with a scheduler", workers, hint)
         self._workers = len(_cores()) if workers is None else checks.count("workers", workers, 1, 1024)
         self._scheduler = scheduler
-        self._cluster: Any = None
-        self._client: Any = None
+        self._cluster: LocalCluster | None = None
+        self._client: Client | None = None
         self._executor: Executor | None = None
 
     def __enter__(self) -> Self:
@@ -161,9 +167,10 @@ class Dask:
     @property
     def slots(self) -> int:
         """How many units may run now: a cluster grows and shrinks."""
+        assert self._client is not None
         return max(1, sum(self._client.nthreads().values()))
 
-    def submit(self, slot: int, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, slot: int, call: Callable[..., Answer], *arguments: object) -> Future[Answer]:
         """Have a call made by whichever worker is free, which is the one that was last used for the slot."""
         assert self._executor is not None
         cores = None if self._cluster is None else _cores()
@@ -175,9 +182,10 @@ class Dask:
     @property
     def pids(self) -> dict[str, int]:
         """The process of each worker."""
+        assert self._client is not None
         return self._client.run(os.getpid)
 
-    def _local(self) -> Any:
+    def _local(self) -> Client:
         """A client of a cluster of this machine's own, which nobody else can reach."""
         dask, distributed = _distributed()
         rules = {
@@ -199,7 +207,7 @@ class Dask:
             )
             return distributed.Client(self._cluster, set_as_default=False)
 
-    def _remote(self, address: str) -> Any:
+    def _remote(self, address: str) -> Client:
         _, distributed = _distributed()
         try:
             # A client would wait on and on for whatever takes its connection and says nothing.
@@ -241,7 +249,7 @@ def pin(core: int | None) -> None:
             os.sched_setaffinity(0, {core})
 
 
-def _on_worker(cores: list[int | None] | None, call: Callable[..., Any], *arguments: Any) -> Any:
+def _on_worker(cores: list[int | None] | None, call: Callable[..., Answer], *arguments: object) -> Answer:
     """Make a call on a Dask worker, on a core of its own if the cluster is this machine's."""
     from distributed import get_worker
 
@@ -270,7 +278,7 @@ def _cores() -> list[int | None]:
     return [None] * (os.cpu_count() or 1)
 
 
-def _distributed() -> tuple[Any, Any]:
+def _distributed() -> tuple[ModuleType, ModuleType]:
     try:
         import dask
         import distributed

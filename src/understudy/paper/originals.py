@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -17,45 +17,61 @@ FOLDS = 3
 GRID_ROWS = 8000
 
 
+class Estimator(Protocol):
+    """What is used of a classifier of scikit-learn's, or of one that is made like those."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
+        """Learn from rows and their labels."""
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The labels of rows."""
+
+    def get_params(self) -> dict[str, Any]:
+        """What it was made with."""
+
+    def set_params(self, **parameters: object) -> Self:
+        """Change what it was made with."""
+
+
 class Family(NamedTuple):
     """An estimator before it is fitted, and the grid its parameters are chosen from."""
 
-    estimator: Callable[[], Any]
+    estimator: Callable[[], Estimator]
     grid: dict[str, list[Any]]
 
 
-def _adaboost() -> Any:
+def _adaboost() -> Estimator:
     from sklearn.ensemble import AdaBoostClassifier
 
     return AdaBoostClassifier(random_state=0)
 
 
-def _ann() -> Any:
+def _ann() -> Estimator:
     from sklearn.neural_network import MLPClassifier
 
     return MLPClassifier((50,), learning_rate_init=0.01, max_iter=500, random_state=0)
 
 
-def _random_forest() -> Any:
+def _random_forest() -> Estimator:
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(n_estimators=100, random_state=0, n_jobs=1)
 
 
-def _linear_svm() -> Any:
+def _linear_svm() -> Estimator:
     from sklearn.svm import LinearSVC
 
     # Not the dual: it does not converge on problems with more rows than columns, which these are.
     return LinearSVC(dual=False, random_state=0)
 
 
-def _rbf_svm() -> Any:
+def _rbf_svm() -> Estimator:
     from sklearn.svm import SVC
 
     return SVC(kernel="rbf")
 
 
-def _xgboost() -> Any:
+def _xgboost() -> Estimator:
     try:
         from xgboost import XGBClassifier
     except ImportError as error:
@@ -107,7 +123,7 @@ FAMILY_OF = {name: family for family, problems in _TABLE_3.items() for name in p
 _KNOWN = {**FAMILY_OF, **dict.fromkeys(TOYS, "toy_rbf_svm")}
 
 
-def original(problem: Problem, family: str | None = None) -> Any:
+def original(problem: Problem, family: str | None = None) -> Estimator:
     """An estimator of this family (Table 3's for the problem, if not given), fitted to the training part."""
     chosen = family_of(problem, family)
     estimator = FAMILIES[chosen].estimator()
@@ -122,7 +138,7 @@ def family_of(problem: Problem, family: str | None = None) -> str:
     return checks.choice("family", family or _KNOWN[problem.name], tuple(FAMILIES))
 
 
-def _best(estimator: Any, grid: dict[str, list[Any]], problem: Problem) -> dict[str, Any]:
+def _best(estimator: Estimator, grid: dict[str, list[Any]], problem: Problem) -> dict[str, Any]:
     """The parameters of the highest accuracy in cross-validation; the first of the grid where a class is too small."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 

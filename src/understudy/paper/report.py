@@ -11,12 +11,12 @@ from typing import Any
 
 from understudy.errors import SettingError
 from understudy.files import as_path, write_text
-from understudy.paper.catalogue import Options, Row
+from understudy.paper.catalogue import Options, Row, runs_of
 from understudy.paper.compact import read_table
 from understudy.paper.reported import table4
 from understudy.paper.settings import DELTAS, SPACES
 from understudy.paper.store import unit_of
-from understudy.paper.tables.methods import Methods, runs_of
+from understudy.paper.tables.methods import Methods
 from understudy.paper.tables.results import average_rows, quoted_rows, result_rows, tested_rows
 from understudy.paper.tables.spaces import space_rows
 from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved

@@ -78,7 +78,7 @@ def _table(name: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _value(column: str, cell: str) -> Any:
+def _value(column: str, cell: str) -> str | int | float:
     if column in TEXT_COLUMNS:
         return cell
     return int(cell) if column in COUNT_COLUMNS else float(cell)

@@ -117,7 +117,7 @@ def _row(record: Record) -> Record:
     return {name: _digits(value) for name, value in {**row, "kept": record["kept"][-1]}.items()}
 
 
-def _digits(value: Any) -> Any:
+def _digits(value: object) -> object:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 

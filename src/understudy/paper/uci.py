@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from understudy.paper.catalogue import Options
+from understudy.paper.catalogue import Options, runs_of
 from understudy.paper.points import Points, operational_points
 from understudy.paper.reported import table4
 from understudy.paper.settings import DELTAS
@@ -23,17 +23,24 @@ PLACES = {
 }
 
 
-@dataclass(frozen=True)
-class Solved:
-    """A problem with its operational points, and how accurate its original is."""
+class Solved(NamedTuple):
+    """A problem by its name, with its operational points, and how accurate its original is."""
 
+    problem: str
     points: Points
     original_accuracy: float
 
-    @property
-    def problem(self) -> str:
-        """The problem's name."""
-        return self.points.problem
+
+class OfTable4:
+    """An exhibit that is made from the units of Table 4, in the space asked for or in several; no curve is needed."""
+
+    runs = 30
+    compact = True
+    spaces: Sequence[str] | None = None
+
+    def units(self, options: Options) -> tuple[Unit, ...]:
+        """The single pass and all thresholds, of every problem."""
+        return uci_units(options, self.spaces)
 
 
 def uci_units(options: Options, spaces: Sequence[str] | None = None) -> tuple[Unit, ...]:
@@ -44,6 +51,11 @@ def uci_units(options: Options, spaces: Sequence[str] | None = None) -> tuple[Un
     return tuple(
         unit for space in spaces or [options.space] for unit in units(problems, METHODS, deltas, options.runs, space)
     )
+
+
+def means_over(options: Options) -> str:
+    """What the numbers of an exhibit are means over, and in which space, as a sentence."""
+    return f"Means over {runs_of(options.runs)}, space {options.space}."
 
 
 def solved(records: Sequence[Record], space: str) -> list[Solved]:
@@ -57,7 +69,7 @@ def solved(records: Sequence[Record], space: str) -> list[Solved]:
     for record in there:
         by_problem.setdefault(record["problem"], []).append(record)
     return [
-        Solved(operational_points(those), float(those[0]["original_accuracy"]))
-        for those in by_problem.values()
+        Solved(name, operational_points(those), float(those[0]["original_accuracy"]))
+        for name, those in by_problem.items()
         if those
     ]

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from understudy.errors import SettingError
 from understudy.paper.cache import cached_original
-from understudy.paper.originals import family_of
+from understudy.paper.originals import Estimator, family_of
 from understudy.paper.problems import Problem, load
 from understudy.paper.settings import copy_arguments
+
+if TYPE_CHECKING:
+    from understudy.runs.result import Record as Round
+    from understudy.space import Space
 
 # Rows of the space, drawn for this purpose only, on which a copy's fidelity is measured.
 FRESH_ROWS = 5000
@@ -66,7 +70,7 @@ class Subject(NamedTuple):
     """A problem, its fitted original, and the original's answers to the test rows."""
 
     problem: Problem
-    original: Any
+    original: Estimator
     answers: np.ndarray
 
 
@@ -105,7 +109,7 @@ def _measured(task: Task, subject: Subject) -> Record:
     }
 
 
-def _curves(history: list[Any], n: int, single: bool) -> Record:
+def _curves(history: Sequence[Round], n: int, single: bool) -> Record:
     """The paper's metrics, and what they were made from by iteration; one round alone has no conv and no eff."""
     from understudy.metrics import convergence, efficiency
 
@@ -127,8 +131,9 @@ def _curves(history: list[Any], n: int, single: bool) -> Record:
     }
 
 
-def _short(value: float) -> float:
-    """A number with as many digits as anybody looks at."""
+def _short(value: float | None) -> float:
+    """A number with as many digits as anybody looks at. It is there: every unit is measured on test data."""
+    assert value is not None
     return float(f"{value:.6g}")
 
 
@@ -143,7 +148,7 @@ def subject(name: str, folder: str | None, digest: str) -> Subject:
     return Subject(problem, original, original.predict(problem.X_test))
 
 
-def operational_space(kind: str, problem: Problem) -> Any:
+def operational_space(kind: str, problem: Problem) -> Space:
     """The paper's N(0, 1), or a space learned from the unlabelled training rows."""
     from understudy.space import Space
 

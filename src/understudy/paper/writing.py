@@ -6,10 +6,14 @@ import csv
 from collections.abc import Callable, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from understudy.files import errors_of, write_bytes
 from understudy.paper.catalogue import Made, Row
+from understudy.report.markdown import table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Dots per inch of a PNG.
 DPI = 160
@@ -36,7 +40,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def as_markdown(rows: Sequence[Row], show: Callable[[Any], str] | None = None) -> str:
+def as_markdown(rows: Sequence[Row], show: Callable[[object], str] | None = None) -> str:
     """Rows as a Markdown table; numbers with three places, and those that would be lost by it with three digits.
 
     >>> print(as_markdown([{"problem": "iris", "eff": 0.91666}, {"problem": "wine", "eff": None}]))
@@ -45,13 +49,10 @@ def as_markdown(rows: Sequence[Row], show: Callable[[Any], str] | None = None) -
     | iris | 0.917 |
     | wine |  |
     """
-    show = show or _shown
-    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
-    lines += ["| " + " | ".join(show(value) for value in row.values()) + " |" for row in rows]
-    return "\n".join(lines)
+    return table(rows[0], (row.values() for row in rows), show or _shown)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, float):
@@ -65,7 +66,7 @@ def _page(made: Made, name: str, title: str) -> str:
     return f"# {title}\n\n{picture}{made.notes.strip()}\n\n{as_markdown(shown)}\n"
 
 
-def _drawn(figure: Any, kind: str) -> bytes:
+def _drawn(figure: Figure, kind: str) -> bytes:
     import matplotlib as mpl
 
     stream = BytesIO()

@@ -5,14 +5,13 @@ Everything in it is read from the run's directory; nothing is asked, and nothing
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from understudy.certificate.values import Differences
 from understudy.queries.ledger import NAME, Summary, summary
+from understudy.report.markdown import escaped, table
 from understudy.runs.directory import FILES
 from understudy.runs.result import Result, load
 from understudy.space.columns import Category, Number
@@ -26,7 +25,7 @@ def card(directory: str | Path, types: Sequence[str] = ()) -> str:
     path, result = Path(directory), load(directory, types)
     asked = summary(path / NAME) if (path / NAME).is_file() else None
     sections = {
-        f"A copy of {_text(result.settings['original'])}": _facts(result),
+        f"A copy of {escaped(result.settings['original'])}": _facts(result),
         "Inputs": _inputs(result),
         "Queries": _queries(result, asked),
         "Certificate": _certificate(result),
@@ -55,17 +54,17 @@ def limits(result: Result) -> Iterator[str]:
         yield "There is no certificate: the run was asked for none."
     for label, bound in proof.per_class.items() if proof else ():
         if bound.n < FEW:
-            yield f"Only {bound.n} of the certificate's rows were {_text(repr(label))} to the original: few to tell."
+            yield f"Only {bound.n} of the certificate's rows were {escaped(repr(label))} to the original: few to tell."
     absent = [] if proof is None else [label for label in result.copy.classes.tolist() if label not in proof.per_class]
     if absent:
-        yield f"None of the certificate's rows was {_text(', '.join(map(repr, absent)))} to the original."
+        yield f"None of the certificate's rows was {escaped(', '.join(map(repr, absent)))} to the original."
     if result.repeats is not None and result.repeats.disagreed:
         yield (
             f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers: no copy can "
             f"be expected to agree with it on more than {result.repeats.ceiling:.4f} of rows."
         )
     if settings.get("exclude"):
-        named = _text(", ".join(settings["exclude"]))
+        named = escaped(", ".join(settings["exclude"]))
         yield f"The copy does not see {named}. Other columns may still tell what they held."
     if result.tried:
         yield (
@@ -109,10 +108,10 @@ def _inputs(result: Result) -> Iterator[str]:
         yield ""
         yield "Every row keeps these rules:"
         yield ""
-        yield from (f"- {_text(rule)}" for rule in space.rules)
+        yield from (f"- {escaped(rule)}" for rule in space.rules)
 
 
-def _values(column: Any) -> str:
+def _values(column: object) -> str:
     if isinstance(column, Category):
         return ", ".join(map(str, column.levels))
     if isinstance(column, Number):
@@ -166,7 +165,7 @@ def _differences(found: Differences) -> Iterator[str]:
         yield from _table(("they differ more often where", "rows", "differ", "at least"), rules)
     elif found.note:
         yield ""
-        yield f"No rule says where: {_text(found.note)}."
+        yield f"No rule says where: {escaped(found.note)}."
 
 
 def _families(result: Result) -> Iterator[str]:
@@ -187,15 +186,4 @@ def _hashes(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    yield _row(heads)
-    yield _row(["---"] * len(heads))
-    yield from (_row([_text(str(cell)) for cell in row]) for row in rows)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _text(text: str) -> str:
-    """Text from outside that Markdown, or HTML in it, must not take for its own."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~!$&])", r"\\\1", " ".join(text.split()))
+    yield table(heads, rows, escaped)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,7 +22,9 @@ class Words(click.ParamType):
 
     name = "words"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+    def convert(
+        self, value: str | tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
         """The words, without those that are empty."""
         return value if isinstance(value, tuple) else tuple(filter(None, (word.strip() for word in value.split(","))))
 
@@ -65,7 +67,7 @@ def unit_options(command: Callable[..., None]) -> Callable[..., None]:
         engine: str,
         workers: int | None,
         scheduler: str | None,
-        **others: Any,
+        **others: object,
     ) -> None:
         from understudy import checks
 

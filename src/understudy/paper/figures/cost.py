@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.numbers import by_iteration, only, over, problem_of, some
-from understudy.paper.figures.style import COLOURS, OTHERS, band, new_figure, power, style
+from understudy.paper.figures.both import SHADES, labels, of_method, threshold, two_panels, units_of_both
+from understudy.paper.figures.numbers import by_iteration, over, some
+from understudy.paper.figures.style import band, style
 from understudy.paper.units import Record, Unit
 
-DELTA = 1e-8
 # The points of an iteration's epochs, added up, are its work whatever else the machine had to do.
 COLUMNS = {
     "seconds": "cumulated",
@@ -20,7 +20,10 @@ COLUMNS = {
     "accuracy": "accuracies",
     "fidelity": "fidelities",
 }
-SHADES = {"pure": COLOURS["pure"], "sequential": OTHERS[1]}
+ABOUT_SECONDS = (
+    "Seconds of training and of choosing points, in one thread, are added up; they are of a clock, and only a machine"
+    " with nothing else to do gives their power. work is the sum of |S_t| so far."
+)
 # Every so many iterations there is a row on the page.
 EVERY = 10
 
@@ -34,32 +37,19 @@ class Cost:
 
     def units(self, options: Options) -> tuple[Unit, ...]:
         """Pure sequential and Algorithm 5, for more iterations than elsewhere."""
-        delta = only("--deltas", options.deltas, DELTA)
-        return tuple(
-            Unit(problem_of(options), options.space, method, threshold, repetition, iterations=options.iterations)
-            for method, threshold in (("pure", None), ("sequential", delta))
-            for repetition in range(options.runs)
-        )
+        return units_of_both(options, options.iterations)
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """Two panels of the same: on plain axes, and on logarithmic ones, where a power is a line."""
-        figure = new_figure(10, 4.2)
-        plain, logarithmic = figure.subplots(1, 2)
-        delta = only("--deltas", options.deltas, DELTA)
-        labels = {"pure": "pure sequential", "sequential": f"Algorithm 5, $\\delta=${power(delta)}"}
-        words = {"pure": "Pure sequential", "sequential": f"Algorithm 5 (delta {delta:g}, automatic memory)"}
+        figure, plain, logarithmic = two_panels()
+        words = {
+            "pure": "Pure sequential",
+            "sequential": f"Algorithm 5 (delta {threshold(options):g}, automatic memory)",
+        }
         rows: list[Row] = []
-        notes = [
-            f"{over(options)} Seconds of training and of choosing points, in one thread, are added up; they are of a"
-            " clock, and only a machine with nothing else to do gives their power. work is the sum of |S_t| so far."
-        ]
-        for method, label in labels.items():
-            found = [
-                {**one, "cumulated": np.cumsum(one["times"]), "cumulated_points": np.cumsum(one["kept"])}
-                for one in records
-                if one["method"] == method
-            ]
-            curve = by_iteration(found, COLUMNS, method=method)
+        notes = [f"{over(options)} {ABOUT_SECONDS}"]
+        for method, label in labels(options).items():
+            curve = by_iteration([_cumulated(one) for one in of_method(records, method)], COLUMNS, method=method)
             exponent, factor = fitted_power([row["seconds"] for row in curve])
             work, _ = fitted_power([row["work"] for row in curve])
             band(plain, curve, "seconds", SHADES[method], label)
@@ -74,6 +64,11 @@ class Cost:
         for axes in (plain, logarithmic):
             axes.legend(loc="upper left", frameon=False)
         return Made(rows, "\n\n".join(notes), figure, some(rows, EVERY))
+
+
+def _cumulated(record: Record) -> Record:
+    """A record with what its iterations took so far."""
+    return {**record, "cumulated": np.cumsum(record["times"]), "cumulated_points": np.cumsum(record["kept"])}
 
 
 def fitted_power(seconds: Sequence[float]) -> tuple[float, float]:

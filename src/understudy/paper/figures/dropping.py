@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from understudy.paper.catalogue import Made, Options, Row
 from understudy.paper.figures.numbers import beside, by_iteration, only, over, problem_of, some, value
 from understudy.paper.figures.spirals import ABOUT_RHO, COLUMNS, RHO
 from understudy.paper.figures.style import COLOURS, OTHERS, band, new_figure, power, style
 from understudy.paper.units import Record, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 DELTAS = (1e-6, 1e-8, 1e-10)
 LAMBDAS = (0.005, 0.05, 0.1, 0.25)
@@ -27,6 +30,38 @@ class Way(NamedTuple):
     colour: str
 
 
+class Said(NamedTuple):
+    """What the paper's text says of a figure's last iteration: of which column, and of which curve."""
+
+    figure: int
+    column: str
+    text: str
+    part: str
+    """What tells the curve: its method, delta or memory."""
+    which: str | float
+
+
+SAID = (
+    Said(3, "points", "about 250", "delta", 1e-10),
+    Said(3, "points", "less than that", "delta", 1e-8),
+    Said(3, "points", "less than that", "delta", 1e-6),
+    Said(3, "accuracy", "below pure sequential, above online", "delta", 1e-10),
+    Said(3, "accuracy", "below online", "delta", 1e-8),
+    Said(3, "accuracy", "below online", "delta", 1e-6),
+    Said(3, "accuracy", "about 0.85", "method", "online"),
+    Said(3, "accuracy", "the best", "method", "pure"),
+    Said(3, "rho", "near 0", "method", "pure"),
+    Said(3, "rho", "roughly constant over iterations", "method", "online"),
+    Said(4, "points", "few: it forgets", "memory", 0.005),
+    Said(4, "points", "constant", "memory", 0.05),
+    Said(4, "points", "constant", "memory", 0.1),
+    Said(4, "points", "still growing, less than linearly", "memory", 0.25),
+    Said(5, "accuracy", "above 0.95", "delta", 1e-6),
+    Said(5, "points", "about 200, almost constant", "delta", 1e-6),
+    Said(5, "accuracy", "comparable with pure sequential", "delta", 1e-8),
+    Said(5, "accuracy", "comparable with pure sequential", "delta", 1e-10),
+    Said(5, "points", "a third less than 3000, or a third of it", "delta", 1e-10),
+)
 ONLINE = Way("online", None, "automatic", "online single-pass", COLOURS["online"])
 PURE = Way("pure", None, "automatic", "pure sequential", COLOURS["pure"])
 
@@ -35,15 +70,22 @@ class Dropping:
     """Three panels of curves: a) accuracy, b) uncertainty, c) points used."""
 
     runs = 30
+    number: int
     most_points: int | None = None
+    memory = "automatic"
+    others: Sequence[Way] = ()
+    """Curves beside those of the thresholds."""
 
     def ways(self, options: Options) -> Sequence[Way]:
-        """The curves."""
-        raise NotImplementedError
-
-    def said(self, rows: Sequence[Row]) -> list[tuple[str, str, float | None]]:
-        """What the paper's text says of them."""
-        raise NotImplementedError
+        """The curves: of the paper's thresholds, or of those asked for."""
+        chosen = DELTAS if options.deltas is None else options.deltas
+        return [
+            *self.others,
+            *(
+                Way("sequential", delta, self.memory, f"$\\delta=${power(delta)}", OTHERS[k % len(OTHERS)])
+                for k, delta in enumerate(chosen)
+            ),
+        ]
 
     def units(self, options: Options) -> tuple[Unit, ...]:
         """Repetitions of every curve."""
@@ -56,7 +98,7 @@ class Dropping:
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """The panels as they are in the paper: two, and one below."""
         figure = new_figure(9.5, 7.6)
-        axes = figure.subplot_mosaic([["a", "a", "b", "b"], [".", "c", "c", "."]])
+        axes: dict[str, Axes] = figure.subplot_mosaic([["a", "a", "b", "b"], [".", "c", "c", "."]])
         columns = {"a": "accuracy", "b": "rho", "c": "points"}
         names = {"a": "copy accuracy", "b": RHO, "c": "points used $|S_t|$"}
         rows: list[Row] = []
@@ -74,9 +116,10 @@ class Dropping:
         beyond = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
         shown = axes["c"].legend(title=f"points at t={options.iterations}", frameon=False, fontsize=9, **beyond)
         shown.set_in_layout(False)  # there is room beside the panel
-        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{beside(self.said(rows), options)}", figure, some(rows))
+        told = beside([_ours(rows, said) for said in SAID if said.figure == self.number], options)
+        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", figure, some(rows))
 
-    def _limits(self, axes: dict[str, Any]) -> None:
+    def _limits(self, axes: dict[str, Axes]) -> None:
         axes["a"].set_ylim(top=1.01)
         axes["b"].set_ylim(bottom=0)
         axes["c"].set_ylim(0, self.most_points)
@@ -86,32 +129,17 @@ class WithoutMemory(Dropping):
     """Figure 3: compressed points are dropped, and forgotten."""
 
     title = "Figure 3: spirals, dropping without memory"
+    number = 3
     most_points = CUT
-
-    def ways(self, options: Options) -> Sequence[Way]:
-        """Online, pure sequential, and some thresholds between them."""
-        return [ONLINE, PURE, *_thresholds(options, "none")]
-
-    def said(self, rows: Sequence[Row]) -> list[tuple[str, str, float | None]]:
-        """The smallest threshold settles at some points; the others are worse than online."""
-        return [
-            _last(rows, "points", "about 250", delta=1e-10),
-            _last(rows, "points", "less than that", delta=1e-8),
-            _last(rows, "points", "less than that", delta=1e-6),
-            _last(rows, "accuracy", "below pure sequential, above online", delta=1e-10),
-            _last(rows, "accuracy", "below online", delta=1e-8),
-            _last(rows, "accuracy", "below online", delta=1e-6),
-            _last(rows, "accuracy", "about 0.85", method="online"),
-            _last(rows, "accuracy", "the best", method="pure"),
-            _last(rows, "rho", "near 0", method="pure"),
-            _last(rows, "rho", "roughly constant over iterations", method="online"),
-        ]
+    memory = "none"
+    others = (ONLINE, PURE)
 
 
 class FixedMemory(Dropping):
     """Figure 4: compressed points are dropped, and the parameters held with a fixed weight."""
 
     title = "Figure 4: spirals, a fixed weight of memory"
+    number = 4
 
     def ways(self, options: Options) -> Sequence[Way]:
         """Four weights, with the same threshold."""
@@ -119,47 +147,21 @@ class FixedMemory(Dropping):
         labels = {weight: f"$\\lambda={weight:g}$" for weight in LAMBDAS}
         return [Way("sequential", delta, weight, labels[weight], OTHERS[k]) for k, weight in enumerate(LAMBDAS)]
 
-    def said(self, rows: Sequence[Row]) -> list[tuple[str, str, float | None]]:
-        """Points grow with the weight; in the middle they stay the same."""
-        said = {0.005: "few: it forgets", 0.05: "constant", 0.1: "constant", 0.25: "still growing, less than linearly"}
-        return [_last(rows, "points", text, memory=weight) for weight, text in said.items()]
-
 
 class AutomaticMemory(Dropping):
     """Figure 5: Algorithm 5, in which the weight follows the points."""
 
     title = "Figure 5: spirals, an automatic weight of memory"
-
-    def ways(self, options: Options) -> Sequence[Way]:
-        """Some thresholds."""
-        return _thresholds(options, "automatic")
-
-    def said(self, rows: Sequence[Row]) -> list[tuple[str, str, float | None]]:
-        """Accurate on a small and constant number of points."""
-        return [
-            _last(rows, "accuracy", "above 0.95", delta=1e-6),
-            _last(rows, "points", "about 200, almost constant", delta=1e-6),
-            _last(rows, "accuracy", "comparable with pure sequential", delta=1e-8),
-            _last(rows, "accuracy", "comparable with pure sequential", delta=1e-10),
-            _last(rows, "points", "a third less than 3000, or a third of it", delta=1e-10),
-        ]
-
-
-def _thresholds(options: Options, memory: str) -> list[Way]:
-    chosen = DELTAS if options.deltas is None else options.deltas
-    return [
-        Way("sequential", delta, memory, f"$\\delta=${power(delta)}", OTHERS[k % len(OTHERS)])
-        for k, delta in enumerate(chosen)
-    ]
+    number = 5
 
 
 def _memory(way: Way) -> str | float | None:
     return way.memory if way.method == "sequential" else None
 
 
-def _last(rows: Sequence[Row], column: str, said: str, **where: Any) -> tuple[str, str, float | None]:
-    """A number at the last iteration, beside what is said of it."""
+def _ours(rows: Sequence[Row], said: Said) -> tuple[str, str, float | None]:
+    """What is said of a number, and that number here."""
     last = max(row["iteration"] for row in rows)
-    (name, which), *_ = where.items()
-    labels = {"delta": f"delta {which}", "memory": f"lambda {which}", "method": f"{which}"}
-    return f"{labels[name]}, t={last}: {column}", said, value(rows, column, iteration=last, **where)
+    label = {"delta": "delta ", "memory": "lambda ", "method": ""}[said.part] + str(said.which)
+    number = value(rows, said.column, iteration=last, **{said.part: said.which})
+    return f"{label}, t={last}: {said.column}", said.text, number

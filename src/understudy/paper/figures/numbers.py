@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from understudy.errors import SettingError
-from understudy.paper.catalogue import Options, Row
+from understudy.paper.catalogue import Options, Row, runs_of
 from understudy.paper.units import Record
 from understudy.paper.writing import as_markdown
 
@@ -21,7 +21,7 @@ def curve(records: Sequence[Record], name: str) -> tuple[np.ndarray, np.ndarray]
     return values.mean(axis=0), values.std(axis=0)
 
 
-def by_iteration(records: Sequence[Record], columns: dict[str, str], **named: Any) -> list[Row]:
+def by_iteration(records: Sequence[Record], columns: dict[str, str], **named: object) -> list[Row]:
     """A row for every iteration of repetitions of the same: means and deviations of the columns, and queries so far."""
     curves = {column: curve(records, name) for column, name in columns.items()}
     rounds = len(records[0]["kept"])
@@ -42,7 +42,7 @@ def some(rows: Sequence[Row], every: int = 5) -> list[Row]:
     return [row for row in rows if row["iteration"] == 1 or row["iteration"] % every == 0]
 
 
-def value(rows: Sequence[Row], column: str, **where: Any) -> float | None:
+def value(rows: Sequence[Row], column: str, **where: object) -> float | None:
     """One number of a table, if it has such a row."""
     found = [row[column] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
     return found[0] if found else None
@@ -76,5 +76,5 @@ def problem_of(options: Options) -> str:
 
 def over(options: Options) -> str:
     """What the means are over, as a sentence."""
-    runs = "1 run" if options.runs == 1 else f"{options.runs} runs"
-    return f"Mean and standard deviation over {runs} of {options.iterations} iterations, on {problem_of(options)}."
+    rounds, problem = options.iterations, problem_of(options)
+    return f"Mean and standard deviation over {runs_of(options.runs)} of {rounds} iterations, on {problem}."

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.style import OTHERS, new_figure, style
+from understudy.paper.catalogue import Made, Options, Row, runs_of
+from understudy.paper.figures.style import OTHERS, Mark, legend_below, new_figure, style
 from understudy.paper.points import Point, Points, operational_points
 from understudy.paper.settings import DELTAS
 from understudy.paper.units import Record, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TOYS = ("spirals", "yin-yang", "moons")
 NAMES = {"accuracy": "copy accuracy", "eff": "efficiency", "conv": "convergence"}
@@ -64,16 +68,16 @@ class Toys:
         legend(figure, every, colours)
         rows = [row for points in every for row in table(points)]
         chosen = [row for row in rows if row["point"]]
-        runs = "1 run" if options.runs == 1 else f"{options.runs} runs"
         notes = (
-            f"Means over {runs}. A threshold is eligible if its mean accuracy is above 0.95 of the single pass's."
-            " Dashed lines are least-squares fits through all eligible thresholds (small dots), drawn between the two"
-            " operational points of their panel. The table has the operational points, the CSV every threshold."
+            f"Means over {runs_of(options.runs)}. A threshold is eligible if its mean accuracy is above 0.95 of the"
+            " single pass's. Dashed lines are least-squares fits through all eligible thresholds (small dots), drawn"
+            " between the two operational points of their panel. The table has the operational points, the CSV every"
+            " threshold."
         )
         return Made(rows, notes, figure, chosen)
 
 
-def diagonal(axes: Any, every: Sequence[Points], colours: Sequence[str]) -> None:
+def diagonal(axes: Axes, every: Sequence[Points], colours: Sequence[str]) -> None:
     """Accuracy at Best accuracy against the single pass's; above the line, sequential is better."""
     for points, colour in zip(every, colours, strict=True):
         single, best = points.single_accuracy, points.best_accuracy.accuracy
@@ -85,7 +89,7 @@ def diagonal(axes: Any, every: Sequence[Points], colours: Sequence[str]) -> None
 
 
 def panels(
-    axes: Sequence[Any],
+    axes: Sequence[Axes],
     every: Sequence[Points],
     colours: Sequence[str],
     letters: str = "abc",
@@ -102,12 +106,13 @@ def panels(
             _problem(axis, panel, points, colour, same is not None and same(points, panel), dots)
 
 
-def _problem(axes: Any, panel: Panel, points: Points, colour: str, same: bool, dots: bool) -> None:
+def _problem(axes: Axes, panel: Panel, points: Points, colour: str, same: bool, dots: bool) -> None:
     """One problem in one panel: its two points, and the line of the solutions between them."""
     first, second = (_at(getattr(points, name), panel) for name in (panel.first, panel.second))
     solutions = [_at(point, panel) for point in eligible(points)]
     if dots:
-        axes.scatter(*zip(*solutions, strict=True), s=7, color=colour, alpha=0.45, linewidths=0, zorder=2)
+        x, y = zip(*solutions, strict=True)
+        axes.scatter(x, y, s=7, color=colour, alpha=0.45, linewidths=0, zorder=2)
     if same:
         axes.scatter(*first, marker="v", s=SIZES["v"], color=colour, zorder=3)
         return
@@ -142,16 +147,11 @@ def eligible(points: Points) -> Sequence[Point]:
     return [point for point in points.deltas if point.accuracy.mean > least] or points.deltas
 
 
-def legend(figure: Any, every: Sequence[Points], colours: Sequence[str]) -> None:
+def legend(figure: Figure, every: Sequence[Points], colours: Sequence[str]) -> None:
     """What the colours and markers mean, below the panels."""
-    from matplotlib.lines import Line2D
-
-    def mark(marker: str, colour: str, label: str) -> Any:
-        return Line2D([], [], marker=marker, color=colour, linestyle="", label=label, markersize=8)
-
-    handles = [mark("o", colour, points.problem) for points, colour in zip(every, colours, strict=True)]
-    handles += [mark(MARKERS[name], "#444444", name.replace("_", " ").capitalize()) for name in MARKERS]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    marks = [Mark("o", colour, points.problem) for points, colour in zip(every, colours, strict=True)]
+    marks += [Mark(MARKERS[name], "#444444", name.replace("_", " ").capitalize()) for name in MARKERS]
+    legend_below(figure, marks)
 
 
 def table(points: Points) -> Iterable[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from understudy.paper.catalogue import Made, Options, Row
 from understudy.paper.figures.numbers import beside, by_iteration, over, problem_of, some, value
 from understudy.paper.figures.style import COLOURS, band, levels, new_figure, style
 from understudy.paper.units import Record, Unit, subject
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Points of the single passes that are drawn as level lines: the paper says "various".
 SINGLE_PASSES = (200, 500, 1000, 3000)
@@ -46,7 +49,7 @@ class ByMethod:
             groups[record["method"], record["points"]].append(record)
         return [row for (method, _), found in groups.items() for row in by_iteration(found, COLUMNS, method=method)]
 
-    def curves(self, axes: Any, rows: Sequence[Row], column: str) -> None:
+    def curves(self, axes: Axes, rows: Sequence[Row], column: str) -> None:
         """The methods that go on as curves, the single passes as level lines."""
         for method, label in CURVES.items():
             band(axes, [row for row in rows if row["method"] == method], column, COLOURS[method], label)
@@ -99,7 +102,7 @@ class Uncertainty(ByMethod):
         return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{beside(said, options)}", figure, some(rows))
 
 
-def _boundary(axes: Any, options: Options) -> None:
+def _boundary(axes: Axes, options: Options) -> None:
     """What the original answers in the plane, and some of the data."""
     from understudy.errors import SettingError
     from understudy.paper.problems import load
@@ -115,5 +118,6 @@ def _boundary(axes: Any, options: Options) -> None:
     extent = (-reach, reach, -reach, reach)
     axes.imshow(answers, origin="lower", extent=extent, cmap="coolwarm", alpha=0.35, interpolation="nearest")
     axes.contour(ticks, ticks, answers, levels=[0.5], colors="#444444", linewidths=0.8)
-    axes.scatter(*problem.X_test[:SHOWN].T, c=problem.y_test[:SHOWN], cmap="coolwarm", s=4)
+    x, y = problem.X_test[:SHOWN].T
+    axes.scatter(x, y, c=problem.y_test[:SHOWN], cmap="coolwarm", s=4)
     style(axes, "$x_1$", "$x_2$", "a)").grid(visible=False)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from understudy.paper.catalogue import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Those of the paper, where it has one.
 COLOURS = {"pure": "#e07b1a", "sequential": "#e07b1a", "online": "#2a6fb0", "one-shot": "#8a8a8a"}
@@ -17,7 +21,16 @@ OTHERS = ("#2f9e62", "#c0394b", "#7a4fa3", "#8c6239", "#d45fa8", "#4f5b66", "#b0
 APART = 0.055
 
 
-def new_figure(width: float, height: float) -> Any:
+class Mark(NamedTuple):
+    """An entry of a legend: a marker, and what it stands for."""
+
+    marker: str
+    colour: str
+    label: str
+    size: float = 8
+
+
+def new_figure(width: float, height: float) -> Figure:
     """A figure without a window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -27,7 +40,7 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def style(axes: Any, x: str, y: str, panel: str = "") -> Any:
+def style(axes: Axes, x: str, y: str, panel: str = "") -> Axes:
     """Name the axes, and the panel by its letter."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -39,14 +52,14 @@ def style(axes: Any, x: str, y: str, panel: str = "") -> Any:
     return axes
 
 
-def band(axes: Any, rows: Sequence[Row], column: str, colour: str, label: str, linestyle: str = "-") -> None:
+def band(axes: Axes, rows: Sequence[Row], column: str, colour: str, label: str, linestyle: str = "-") -> None:
     """A column by iteration, with a band of a standard deviation on either side."""
     t, mean, std = np.array([[row["iteration"], row[column], row[f"{column}_std"]] for row in rows]).T
     axes.plot(t, mean, color=colour, label=label, linestyle=linestyle, linewidth=1.6)
     axes.fill_between(t, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
 
 
-def levels(axes: Any, named: Sequence[tuple[str, float]]) -> None:
+def levels(axes: Axes, named: Sequence[tuple[str, float]]) -> None:
     """Dashed level lines, each named at its right end, however near they are to one another."""
     for _, height in named:
         axes.axhline(height, color=COLOURS["one-shot"], linestyle="--", linewidth=1, zorder=1)
@@ -65,6 +78,17 @@ def levels(axes: Any, named: Sequence[tuple[str, float]]) -> None:
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": COLOURS["one-shot"], "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
         )
+
+
+def legend_below(figure: Figure, marks: Sequence[Mark]) -> None:
+    """What colours and markers mean, in one line below the panels."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], marker=mark.marker, color=mark.colour, linestyle="", label=mark.label, markersize=mark.size)
+        for mark in marks
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
 
 
 def spaced(heights: Sequence[float], apart: float) -> list[float]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options
 from understudy.paper.figures.operational import MARKERS, SIZES, Panel, panels, table
-from understudy.paper.figures.style import OTHERS, new_figure, style
+from understudy.paper.figures.style import OTHERS, Mark, legend_below, new_figure, style
 from understudy.paper.originals import FAMILIES, FAMILY_OF
 from understudy.paper.points import Points
-from understudy.paper.tables.methods import runs_of
 from understudy.paper.tables.results import result_rows
-from understudy.paper.uci import PLACES, solved, uci_units
-from understudy.paper.units import Record, Unit
+from understudy.paper.uci import PLACES, OfTable4, means_over, solved
+from understudy.paper.units import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # A distance from the diagonal at which a point is as dark as any.
 DARKEST = 0.15
@@ -26,16 +29,10 @@ NAME_HEIGHT = 0.024
 GREY = "#444444"
 
 
-class SinglePass:
+class SinglePass(OfTable4):
     """Figure 7: a point for each problem, above the diagonal where the sequential copy is the better one."""
 
     title = "Figure 7: UCI problems, single-pass and sequential accuracy"
-    runs = 30
-    compact = True
-
-    def units(self, options: Options) -> tuple[Unit, ...]:
-        """Those of Table 4."""
-        return uci_units(options)
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """One panel; the points farthest from the diagonal are named."""
@@ -46,22 +43,16 @@ class SinglePass:
         axes = style(figure.subplots(), "one-shot single-pass accuracy", "sequential accuracy at Best accuracy")
         _diagonal(axes, x, y, [row["dataset"] for row in rows])
         notes = (
-            f"Means over {runs_of(options.runs)}, space {options.space}. {int((y > x).sum())} of {len(rows)} problems "
+            f"{means_over(options)} {int((y > x).sum())} of {len(rows)} problems "
             f"are above the diagonal, {int((y < x).sum())} below. Points are darker with their distance from it."
         )
         return Made(rows, notes, figure)
 
 
-class OperationalPoints:
+class OperationalPoints(OfTable4):
     """Figure 8: what Best efficiency and Best convergence cost, a pair of points for each problem."""
 
     title = "Figure 8: UCI problems, operational points"
-    runs = 30
-    compact = True
-
-    def units(self, options: Options) -> tuple[Unit, ...]:
-        """Those of Table 4."""
-        return uci_units(options)
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """Three panels, coloured by the family of the original."""
@@ -73,14 +64,14 @@ class OperationalPoints:
         _legend(figure, {name: colours[name] for name in FAMILIES if name in family})
         rows = [row for points in every for row in table(points)]
         notes = (
-            f"Means over {runs_of(options.runs)}, space {options.space}. Where the two points of a panel are the same "
+            f"{means_over(options)} Where the two points of a panel are the same "
             "threshold, an inverted triangle stands for both. Dashed lines are fitted to the eligible thresholds by "
             "least squares. The table has the operational points, the CSV every threshold."
         )
         return Made(rows, notes, figure, [row for row in rows if row["point"]])
 
 
-def _diagonal(axes: Any, x: np.ndarray, y: np.ndarray, names: Sequence[str]) -> None:
+def _diagonal(axes: Axes, x: np.ndarray, y: np.ndarray, names: Sequence[str]) -> None:
     ends = [min(x.min(), y.min()) - 0.03, max(x.max(), y.max()) + 0.03]
     axes.plot(ends, ends, color="#777777", linestyle="--", linewidth=1, zorder=1)
     distance = np.abs(y - x)
@@ -101,14 +92,8 @@ def _same(points: Points, panel: Panel) -> bool:
     return getattr(points, panel.first).delta == getattr(points, panel.second).delta
 
 
-def _legend(figure: Any, colours: dict[str, str]) -> None:
-    from matplotlib.lines import Line2D
-
-    def mark(marker: str, colour: str, label: str) -> Any:
-        size = SIZES[marker] ** 0.5
-        return Line2D([], [], marker=marker, color=colour, linestyle="", label=label, markersize=size)
-
-    handles = [mark("o", colour, family.replace("_", " ")) for family, colour in colours.items()]
-    handles += [mark(MARKERS[name], GREY, words) for name, words in PLACES.items()]
-    handles.append(mark("v", GREY, "both the same"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+def _legend(figure: Figure, colours: dict[str, str]) -> None:
+    marks = [Mark("o", colour, family.replace("_", " ")) for family, colour in colours.items()]
+    marks += [Mark(MARKERS[name], GREY, words) for name, words in PLACES.items()]
+    marks.append(Mark("v", GREY, "both the same"))
+    legend_below(figure, [mark._replace(size=SIZES[mark.marker] ** 0.5) for mark in marks])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from understudy.paper.catalogue import Made, Options, Row
+from understudy.paper.catalogue import Made, Options, Row, runs_of
 from understudy.paper.units import Record, Unit
 
 PROBLEM = "spirals"
@@ -43,15 +43,6 @@ class Methods:
         queries = " or ".join(str(count) for count in sorted({record["queries"] for record in records}))
         notes = NOTES.format(problem=PROBLEM, queries=f"{queries} queries", runs=runs_of(options.runs))
         return Made(rows, notes)
-
-
-def runs_of(runs: int) -> str:
-    """How many runs, in words that fit one and many.
-
-    >>> runs_of(1), runs_of(3)
-    ('1 run', '3 runs')
-    """
-    return f"{runs} run" + "s" * (runs != 1)
 
 
 def _row(name: str, records: Sequence[Record]) -> Row:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from understudy.paper.catalogue import Made, Options, Row
+from understudy.paper.catalogue import Made, Options, Row, runs_of
 from understudy.paper.points import Point, Points
 from understudy.paper.reported import AVERAGES, QUOTED, table4
 from understudy.paper.statistics import LEVEL, averages, compare, counts, figures, held_out, over_problems
-from understudy.paper.tables.methods import runs_of
-from understudy.paper.uci import PLACES, Solved, solved, uci_units
-from understudy.paper.units import Record, Unit
+from understudy.paper.uci import PLACES, OfTable4, Solved, solved
+from understudy.paper.units import Record
 from understudy.paper.writing import as_markdown
 
 NOTES = """Means over {runs}, the deviation over them beside; the space is {space}. Fidelity is the share of test rows
@@ -44,16 +43,10 @@ WORDS = {
 }
 
 
-class Results:
+class Results(OfTable4):
     """Table 4: the columns of the paper, and fidelity beside every accuracy."""
 
     title = "Table 4: single-pass and sequential copies of the UCI problems"
-    runs = 30
-    compact = True
-
-    def units(self, options: Options) -> tuple[Unit, ...]:
-        """The single pass and all thresholds, of every problem."""
-        return uci_units(options)
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """A row for each problem; the averages are in the notes."""
@@ -66,16 +59,10 @@ class Results:
         return Made(rows, notes)
 
 
-class Statistics:
+class Statistics(OfTable4):
     """Whether sequential copies are as good as the single pass, and every number that the paper's text quotes."""
 
     title = "Statistics: what the text of the paper says of Table 4"
-    runs = 30
-    compact = True
-
-    def units(self, options: Options) -> tuple[Unit, ...]:
-        """Those of Table 4."""
-        return uci_units(options)
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """The numbers quoted as rows, the tests in the notes."""

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from understudy.paper.catalogue import Made, Options, Row
+from understudy.paper.catalogue import Made, Options, Row, runs_of
 from understudy.paper.settings import SPACES
 from understudy.paper.statistics import over_problems
-from understudy.paper.tables.methods import runs_of
 from understudy.paper.tables.results import result_rows
-from understudy.paper.uci import PLACES, Solved, solved, uci_units
-from understudy.paper.units import Record, Unit
+from understudy.paper.uci import PLACES, OfTable4, Solved, solved
+from understudy.paper.units import Record
 
 NOTES = """Means over {n} problems and {runs}. `gap` is how much more accurate the original is than the copy; `closed`
 is the share of the gap under N(0, 1) that is gone where the space was learned from unlabelled training rows; `p` is
@@ -20,16 +19,11 @@ Wilcoxon's signed-rank test over problems of accuracy in one space against the o
 COPIES = {"single": "one-shot single-pass", **PLACES}
 
 
-class Spaces:
+class Spaces(OfTable4):
     """The paper's N(0, 1) beside a space learned from rows without labels."""
 
     title = "Spaces: the gap between copy and original"
-    runs = 30
-    compact = True
-
-    def units(self, options: Options) -> tuple[Unit, ...]:
-        """Those of Table 4 in every space."""
-        return uci_units(options, SPACES)
+    spaces = SPACES
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """A row for each way of copying and each space."""

@@ -1,0 +1,32 @@
+"""Tables and text of others as Markdown: every such table of ours is written here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]], show: Callable[[object], str] = str) -> str:
+    """A table with a header; `show` makes the text of a cell.
+
+    >>> print(table(["problem", "eff"], [("iris", 0.9166), ("wine", 1)], lambda cell: str(cell)[:5]))
+    | problem | eff |
+    |---|---|
+    | iris | 0.916 |
+    | wine | 1 |
+    """
+    heads = list(heads)
+    return "\n".join([_line(heads), "|" + "---|" * len(heads), *(_line(map(show, row)) for row in rows)])
+
+
+def escaped(text: object) -> str:
+    r"""Text from outside, on one line, that Markdown, or HTML in it, must not take for its own.
+
+    >>> print(escaped("a|b <i>"))
+    a\|b \<i\>
+    """
+    return re.sub(r"([\\`*_{}\[\]<>#|~!$&])", r"\\\1", " ".join(str(text).split()))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
