@@ -1,6 +1,7 @@
 """The sweep: which units, in which order; workers and drivers that are killed; and the command."""
 
 import csv
+import fcntl
 import json
 import os
 import signal
@@ -22,6 +23,10 @@ from understudy.paper.sweep import Outcome, Planned, Waiting, outcomes, plan, pr
 from understudy.paper.units import Task, Unit
 
 COMMAND = [sys.executable, "-m", "understudy", "paper", "sweep"]
+# The command as it is at a terminal, where it hears Ctrl-C; and with a line for every unit, after it was kept.
+HEARS = "signal.signal(signal.SIGINT, signal.default_int_handler); progress.EVERY = 0; cli.main()"
+IMPORTS = "import signal, understudy.cli as cli, understudy.cli.progress as progress"
+TALKING = [sys.executable, "-c", f"{IMPORTS}; {HEARS}", "paper", "sweep"]
 SMALL = ["--iterations", "2", "--epochs", "5", "--deltas", "1e-4,1e-6"]
 ENGINES = {"local": Local, "dask": Dask}
 
@@ -129,21 +134,22 @@ def traced(task):
     return len(list(place.glob(f"{task.unit.repetition}-*")))
 
 
-def waits_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+def meet(pipe, mode):
+    """A pipe opens when there is somebody at its other end."""
+    open(pipe, mode).close()
 
 
 def first_is_killed(task):
     """Unit 0 is killed in its first attempt while unit 1 is under way; unit 1 ends after unit 0 has begun again."""
-    starts, place = traced(task), Path(task.folder)
-    if task.unit.repetition == 0 and starts == 1:
-        waits_for(lambda: list(place.glob("1-*")))
-        os.kill(os.getpid(), signal.SIGKILL)
+    starts, place = traced(task), Path(task.folder).parent
+    if task.unit.repetition == 0:
+        if starts == 1:
+            meet(place / "under-way", "r")
+            os.kill(os.getpid(), signal.SIGKILL)
+        meet(place / "again", "w")
     if task.unit.repetition == 1:
-        waits_for(lambda: len(list(place.glob("0-*"))) > 1)
+        meet(place / "under-way", "w")
+        meet(place / "again", "r")
     return record(task.unit)
 
 
@@ -177,9 +183,13 @@ def engine(request):
 
 
 def test_a_worker_killed_half_way_costs_only_its_own_unit(tmp_path, engine):
-    found = list(outcomes(tasks(tmp_path, 5), engine, first_is_killed))
+    folder = tmp_path / "starts"
+    folder.mkdir()
+    for name in ("under-way", "again"):
+        os.mkfifo(tmp_path / name)
+    found = list(outcomes(tasks(folder, 5), engine, first_is_killed))
     assert {outcome.unit.repetition for outcome in found if outcome.record} == set(range(5))
-    assert starts(tmp_path) == {0: 2, 1: 1, 2: 1, 3: 1, 4: 1}
+    assert starts(folder) == {0: 2, 1: 1, 2: 1, 3: 1, 4: 1}
 
 
 def test_a_unit_that_kills_its_worker_three_times_is_reported_and_the_rest_goes_on(tmp_path, engine):
@@ -254,7 +264,7 @@ def second_ends_the_cluster(task):
     """A worker's parent is the process of the scheduler here."""
     if task.unit.repetition == 1:
         os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(60)
+        signal.pause()
     return record(task.unit)
 
 
@@ -285,17 +295,18 @@ def test_the_command_runs_resumes_and_extends(tmp_path):
 
 def test_a_sweep_killed_half_way_keeps_every_finished_unit_and_runs_none_again(tmp_path):
     arguments = ["--out", tmp_path, "--problems", "iris", *SMALL, "--runs", "5", "--workers", "2"]
-    process = subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*TALKING, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
     path = tmp_path / NAME
-    waits_for(lambda: path.exists() and path.read_bytes().count(b"\n") > 4, 120)
+    reads_until(process.stderr, "4/15 units")
     process.kill()
     process.wait()
+    process.stderr.close()
     with path.open("ab") as file:
         file.write(b'{"problem": "iris", "spa')  # as if it had been killed in the middle of a line
     kept = [unit_of(found) for found in read_store(tmp_path)[1]]
     assert 4 <= len(kept) < 15, "it was to be killed half-way"
     before = path.read_bytes()
-    waits_for(lambda: lock_is_free(tmp_path))  # its workers end by themselves
+    wait_for_the_lock(tmp_path)  # its workers end by themselves
     out = call(*arguments, "--json")
     assert out.returncode == 0, out.stderr
     assert json.loads(out.stdout)["before"] == len(kept)
@@ -307,30 +318,25 @@ def test_a_sweep_killed_half_way_keeps_every_finished_unit_and_runs_none_again(t
     assert len(found) == len(set(found)) == 15
 
 
-def lock_is_free(folder):
-    import fcntl
+def reads_until(stream, start):
+    """Read lines until one begins like this."""
+    assert any(line.startswith(start) for line in stream), "it ended before"
 
+
+def wait_for_the_lock(folder):
     descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.close(descriptor)
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_ctrl_c_is_exit_code_130_and_keeps_what_is_finished(tmp_path, name):
     if name == "dask":
         pytest.importorskip("distributed")
-    heard = "import signal, understudy.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler); c.main()"
     slow = ["--iterations", "9", "--epochs", "100", "--deltas", "1e-9", "--runs", "50", "--workers", "2"]
-    arguments = ["paper", "sweep", "--out", str(tmp_path / "store"), "--problems", "iris", "--engine", name, *slow]
-    command = [sys.executable, "-c", heard, *arguments]
+    command = [*TALKING, "--out", str(tmp_path / "store"), "--problems", "iris", "--engine", name, *slow]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    path = tmp_path / "store" / NAME
-    waits_for(lambda: path.exists() and path.read_bytes().count(b"\n") > 1, 120)
+    reads_until(process.stderr, "1/100 units")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers hear it too
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -132,14 +132,17 @@ def _end_with_parent() -> None:
 
 
 class Dask:
-    """The workers of a Dask cluster: one of this machine, or that of a scheduler somewhere."""
+    """The workers of a Dask cluster: one of this machine, or that of a scheduler somewhere.
 
-    def __init__(self, workers: int | None = None, scheduler: str | None = None):
+    `connect` is how many seconds the scheduler has to answer.
+    """
+
+    def __init__(self, workers: int | None = None, scheduler: str | None = None, connect: float = CONNECT):
         if workers is not None and scheduler is not None:
             hint = "a cluster has the workers it has"
             raise SettingError("workers", "nothing, with a scheduler", workers, hint)
         self._workers = len(_cores()) if workers is None else checks.count("workers", workers, 1, 1024)
-        self._scheduler = scheduler
+        self._scheduler, self._connect = scheduler, connect
         self._cluster: LocalCluster | None = None
         self._client: Client | None = None
         self._executor: Executor | None = None
@@ -211,11 +214,11 @@ class Dask:
         _, distributed = _distributed()
         try:
             # A client would wait on and on for whatever takes its connection and says nothing.
-            asyncio.run(_identity(address))
-            return distributed.Client(address, timeout=CONNECT, set_as_default=False)
+            asyncio.run(_identity(address, self._connect))
+            return distributed.Client(address, timeout=self._connect, set_as_default=False)
         except Exception as error:  # what is no scheduler may answer anything
             slow = isinstance(error, TimeoutError)
-            found = f"nothing that answered within {CONNECT:g} s" if slow else _one_line(error)
+            found = f"nothing that answered within {self._connect:g} s" if slow else _one_line(error)
             hint = "start one: dask scheduler, and dask worker ADDRESS"
             raise SettingError("--scheduler", f"a Dask scheduler at {address!r}", found, hint) from error
 
@@ -259,11 +262,11 @@ def _on_worker(cores: list[int | None] | None, call: Callable[..., Answer], *arg
     return call(*arguments)
 
 
-async def _identity(address: str) -> None:
+async def _identity(address: str, seconds: float) -> None:
     """Have a scheduler say what it is, within a time."""
     import distributed
 
-    async with asyncio.timeout(CONNECT), distributed.rpc(address) as scheduler:
+    async with asyncio.timeout(seconds), distributed.rpc(address) as scheduler:
         await scheduler.identity()
 
 
