@@ -22,8 +22,11 @@ from tenacity import sleep_using_event
 
 from faulty import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original import http, open_original
-from understudy.original.http import Patience, open_http, retry_after
+from understudy.original import open_original
+from understudy.original.http import Patience, client, open_http, retry_after
+from understudy.original.http.address import target
+from understudy.original.http.limits import Breaker, Pace
+from understudy.original.http.token import QUOTED
 
 FAST = Patience(first=0.001, most=0.004, jitter=0.001)
 TOKEN = 'to/ken+"with\\all-of-it=='
@@ -290,7 +293,7 @@ def test_answers_that_make_no_sense_are_not_paid_for_again():
 
 @pytest.mark.parametrize("fault", ["huge", "gzip"])
 def test_an_answer_is_read_up_to_a_limit(fault, monkeypatch):
-    monkeypatch.setattr(http, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(client, "MOST_BYTES", 100_000)
     error = error_of(fault)
     assert "an answer of more than 100000 bytes" in str(error)
 
@@ -321,13 +324,13 @@ def test_an_endpoint_that_accepts_and_says_nothing():
 
 def test_a_long_refusal_is_cut_short():
     error = error_of("400 long")
-    assert len(str(error)) < http.QUOTED + 200
+    assert len(str(error)) < QUOTED + 200
 
 
 def test_a_redirect_to_no_url():
-    assert http._target("http://[::1") == "no URL"
-    assert http._target("") == "nowhere"
-    assert http._target("/elsewhere?key=secret") == "/elsewhere"
+    assert target("http://[::1") == "no URL"
+    assert target("") == "nowhere"
+    assert target("/elsewhere?key=secret") == "/elsewhere"
 
 
 def test_retry_after_is_honoured():
@@ -418,7 +421,7 @@ def test_not_more_requests_in_a_second_than_allowed():
 
 
 def test_a_clock_gives_every_turn_once():
-    pace = http._Pace(10.0)
+    pace = Pace(10.0)
     turns = [pace.slot() for _ in range(4)]
     assert turns == pytest.approx([0, 10, 20, 30], abs=1)
     pace.hold(100)
@@ -480,11 +483,11 @@ def test_threads_that_wait_hear_of_an_outage_at_once():
 
 
 def test_a_wait_ends_when_the_breaker_opens():
-    health = http._Health("there", limit=3)
+    breaker = Breaker("there", limit=3)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(health.wait, 60)
-        health.open("first reason")
-        health.open("second reason")
+        waiting = pool.submit(breaker.wait, 60)
+        breaker.open("first reason")
+        breaker.open("second reason")
         with pytest.raises(OutageError, match="there: expected an answer, found first reason"):
             waiting.result(timeout=10)
 
@@ -580,7 +583,7 @@ def test_the_token_is_sent_and_never_shown(fault, secret, caplog):
 def test_a_token_is_hidden_before_a_text_is_cut(secret):
     with serving(decide=lambda rows: [{"a" * int(rows[0, 0]): TOKEN}]) as server:
         original = opened(server.url, token_env="MY_TOKEN", patience=FAST._replace(failures=1000))
-        for length in range(http.QUOTED - 140, http.QUOTED + 5, 3):
+        for length in range(QUOTED - 140, QUOTED + 5, 3):
             with pytest.raises(OriginalError, match="not a label") as caught:
                 original.answer(np.array([[float(length)]]))
             assert TOKEN[:3] not in str(caught.value)

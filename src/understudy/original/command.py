@@ -13,17 +13,18 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
-from typing import IO, Any, cast
+from typing import IO, Any, Unpack, cast
 
 import numpy as np
 
 from understudy import checks
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original.base import Original
-from understudy.original.decode import DECODINGS, decoded, word_reader
+from understudy.original.decode import Reading, decoded, decoding, word_reader
 from understudy.original.processes import brief, ending, patience
+from understudy.types import Classes
 
 # Scores of a thousand classes for a thousand rows are a third of it; a program that goes on printing is stopped there.
 MOST_BYTES = 2**26
@@ -36,13 +37,12 @@ Parse = Callable[[str], Any]
 
 def open_command(
     spec: str,
-    classes: Iterable[Any] | None = None,
+    classes: Classes = None,
     *,
-    decode: str | None = None,
-    threshold: float | None = None,
     request_rows: int = 1000,
     concurrency: int = 1,
     timeout: float = 60.0,
+    **reading: Unpack[Reading],
 ) -> Original:
     """The program that `cmd:PROGRAM ARGUMENTS` names, started for each request, without a shell.
 
@@ -53,9 +53,8 @@ def open_command(
     >>> column.answer(np.array([[1], [2]]))
     array([1, 2])
     """
-    kind = checks.choice("decode", "label" if decode is None else decode, DECODINGS)
     listed = None if classes is None else list(classes)
-    parse = word_reader(listed) if kind == "label" else _scores
+    parse: Parse = word_reader(listed) if decoding(reading.get("decode")) == "label" else _scores
     program = _Program(spec, _arguments(spec), parse, patience(timeout))
     original = Original(
         program.ask,
@@ -64,7 +63,7 @@ def open_command(
         concurrency=checks.count("concurrency", concurrency, 1),
     )
     original.failures = program.failures
-    return decoded(original, listed, kind, threshold)
+    return decoded(original, listed, **reading)
 
 
 def _arguments(spec: str) -> list[str]:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import TypedDict
 
 import numpy as np
 
 from understudy import checks
 from understudy.errors import OriginalError, SettingError
 from understudy.original.base import Labels, Original, label_array
+from understudy.types import Classes, Label
 
 DECODINGS = ("label", "argmax", "threshold")
 
-Decode = Callable[[Any], Any]
+Decode = Callable[[object], object]
+"""From an original's outputs to labels."""
 
 
-def decoder(decode: str | None, classes: Iterable[Any] | None = None, threshold: float | None = None) -> Decode:
+class Reading(TypedDict, total=False):
+    """How an original's outputs are read."""
+
+    decode: str | None
+    """How its outputs become labels: label (they are), argmax (of scores or one-hot rows) or threshold (of a score)."""
+    threshold: float | None
+    """The least score of the second class; 0.5 if not given."""
+
+
+def decoding(decode: str | None) -> str:
+    """The name of a decoding, checked; what is not said are labels."""
+    return checks.choice("decode", "label" if decode is None else decode, DECODINGS)
+
+
+def decoder(decode: str | None, classes: Classes = None, threshold: float | None = None) -> Decode:
     """The function from raw outputs to labels that a decoding names.
 
     `argmax` and `threshold` take the labels from `classes`, in the order of the original's outputs (for a threshold:
@@ -27,7 +43,7 @@ def decoder(decode: str | None, classes: Iterable[Any] | None = None, threshold:
     >>> decoder("threshold", threshold=0.7)([0.6, 0.7]).tolist()
     [0, 1]
     """
-    kind = checks.choice("decode", "label" if decode is None else decode, DECODINGS)
+    kind = decoding(decode)
     if threshold is not None and kind != "threshold":
         raise SettingError("threshold", "decode='threshold' beside it", f"decode={decode!r}")
     if kind == "label":
@@ -43,7 +59,7 @@ def decoder(decode: str | None, classes: Iterable[Any] | None = None, threshold:
 
 
 def decoded(
-    original: Original, classes: Iterable[Any] | None, decode: str | None, threshold: float | None = None
+    original: Original, classes: Classes, decode: str | None = None, threshold: float | None = None
 ) -> Original:
     """An original whose outputs are read in this way; `classes`, where given, in the order of its outputs."""
     listed = None if classes is None else list(classes)
@@ -58,7 +74,7 @@ def decoded(
     return other
 
 
-def word_reader(classes: Iterable[Any] | None) -> Callable[[str], Any]:
+def word_reader(classes: Classes) -> Callable[[str], Label]:
     """From a word, as a program prints it or CSV has it, to a label of the type of the declared classes.
 
     ValueError says what the word should have been.
@@ -97,7 +113,7 @@ def _whole(text: str) -> int:
     return int(text) if text.strip().lstrip("+-").isdecimal() else int(number)  # floats are not exact beyond 2**53
 
 
-def _scores(outputs: Any) -> np.ndarray:
+def _scores(outputs: object) -> np.ndarray:
     try:
         scores = np.asarray(outputs, dtype=np.float64)
     except (TypeError, ValueError) as error:

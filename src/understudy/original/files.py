@@ -10,14 +10,15 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from understudy.errors import SettingError, UnderstudyError
 from understudy.original.base import Original
-from understudy.original.decode import decoded
+from understudy.original.decode import Reading, decoded
 from understudy.original.processes import brief
 from understudy.original.python import as_original
 from understudy.original.skops_types import TRUSTED, check_trees
+from understudy.types import Classes
 
 # What protobuf, and so ONNX, can hold in one file; the others have no reason to be larger.
 MOST_BYTES = 2**31
@@ -49,12 +50,7 @@ def read_file(spec: str) -> File:
 
 
 def open_skops(
-    spec: str,
-    classes: Iterable[Any] | None = None,
-    *,
-    types: Iterable[str] | None = (),
-    decode: str | None = None,
-    threshold: float | None = None,
+    spec: str, classes: Classes = None, *, types: Iterable[str] | None = (), **reading: Unpack[Reading]
 ) -> Original:
     """The classifier in a skops file, if it contains nothing but what skops or our own list trusts, and `types`.
 
@@ -63,7 +59,7 @@ def open_skops(
     reviewed is better asked behind an endpoint or a command.
     """
     file = read_file(spec)
-    return _opened(skops_object(file, types), file, classes, decode, threshold)
+    return decoded(_opened(skops_object(file, types), file), classes, **reading)
 
 
 def skops_object(file: File, types: Iterable[str] | None = ()) -> Any:
@@ -81,12 +77,7 @@ def skops_object(file: File, types: Iterable[str] | None = ()) -> Any:
 
 
 def open_pickle(
-    spec: str,
-    classes: Iterable[Any] | None = None,
-    *,
-    trust: str | None = None,
-    decode: str | None = None,
-    threshold: float | None = None,
+    spec: str, classes: Classes = None, *, trust: str | None = None, **reading: Unpack[Reading]
 ) -> Original:
     """The classifier in a pickle, or a joblib file, whose SHA-256 is `trust`: loading it runs whatever is in it."""
     file = read_file(spec)
@@ -98,12 +89,10 @@ def open_pickle(
     except Exception as error:
         hint = "the modules it was made with must be installed"
         raise SettingError(file.name, "a pickle that can be loaded", _words(error), hint) from error
-    return _opened(model, file, classes, decode, threshold)
+    return decoded(_opened(model, file), classes, **reading)
 
 
-def _opened(
-    model: Any, file: File, classes: Iterable[Any] | None, decode: str | None, threshold: float | None
-) -> Original:
+def _opened(model: object, file: File) -> Original:
     if not callable(getattr(model, "predict", None)) or isinstance(model, type):
         raise SettingError(file.name, "a classifier, with a method predict", type(model).__name__)
     try:
@@ -113,7 +102,7 @@ def _opened(
     except Exception as error:  # what it says about itself makes no sense
         raise SettingError(file.name, "a fitted classifier", _words(error)) from error
     original.fingerprint = file.sha256
-    return decoded(original, classes, decode, threshold)
+    return original
 
 
 def _words(error: Exception) -> str:
@@ -146,7 +135,7 @@ def _named_types(types: Iterable[str] | None) -> set[str]:
     return named
 
 
-def _load_skops(file: File, accepted: frozenset[str]) -> Any:
+def _load_skops(file: File, accepted: frozenset[str]) -> object:
     import skops.io
 
     unknown = sorted(set(skops.io.get_untrusted_types(data=file.content)) - accepted)
@@ -170,7 +159,7 @@ def _refuse_larger(file: File, size: int, most: int) -> None:
         raise SettingError(file.name, f"at most {most} bytes once unpacked", f"{size}", "it may be made to do harm")
 
 
-def _references(schema: Any) -> Iterator[str]:
+def _references(schema: object) -> Iterator[str]:
     waiting = [schema]
     while waiting:
         part = waiting.pop()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import onnx
 from onnx import TensorProto
 
-from understudy import checks
 from understudy.errors import OriginalError, SettingError
 from understudy.original.base import Original
-from understudy.original.decode import DECODINGS, decoded
+from understudy.original.decode import Reading, decoded, decoding
 from understudy.original.files import read_file
 from understudy.original.onnx_process import ModelProcess
 from understudy.original.processes import brief, patience
+from understudy.types import Classes
 
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 """The operators of the ONNX standard. What others do is up to whoever wrote them."""
@@ -45,13 +45,7 @@ Feed = Callable[[Any], dict[str, np.ndarray]]
 
 
 def open_onnx(
-    spec: str,
-    classes: Iterable[Any] | None = None,
-    *,
-    decode: str | None = None,
-    threshold: float | None = None,
-    output: str | None = None,
-    timeout: float = 60.0,
+    spec: str, classes: Classes = None, *, output: str | None = None, timeout: float = 60.0, **reading: Unpack[Reading]
 ) -> Original:
     """The classifier in an ONNX file, of one matrix of numbers or of one input for each column of a data frame.
 
@@ -60,7 +54,7 @@ def open_onnx(
     longer than `timeout` seconds for a request, is an error, and the next request gets a fresh process.
     """
     seconds = patience(timeout)
-    kind = checks.choice("decode", "label" if decode is None else decode, DECODINGS)
+    kind = decoding(reading.get("decode"))
     file = read_file(spec)
     model = _checked(file.content, file.name)
     graph = model.graph
@@ -70,7 +64,7 @@ def open_onnx(
     process = ModelProcess(file.name, file.content, chosen.name, inputs[0].singly, seconds)
     original = Original(lambda rows: process.ask(feed(rows)), d=d, names=names, name=file.name, fingerprint=file.sha256)
     original.failures = process.failures
-    return decoded(original, classes, kind, threshold)
+    return decoded(original, classes, **reading)
 
 
 # --- what is in the file ----------------------------------------------------------------------------------------------

@@ -5,31 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from inspect import signature
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 from understudy.errors import SettingError
 from understudy.original.base import Original
+from understudy.original.decode import Reading
+from understudy.types import Classes
 
 
-class Options(TypedDict, total=False):
-    """What an original may need to be told. Which of these a kind takes is in the signature of its opener."""
+class Access(TypedDict, total=False):
+    """How an original is reached, and what it takes to trust it."""
 
-    decode: str | None
-    """How its outputs become labels: label (they are), argmax (of scores or one-hot rows) or threshold (of a score)."""
-    threshold: float | None
-    """The least score of the second class; 0.5 if not given."""
-    trust: str | None
-    """SHA-256 of the pickle to be loaded. Loading a pickle runs whatever its author put there."""
-    types: Iterable[str] | None
-    """Types that a skops file may contain, beyond those of our own list."""
-    output: str | None
-    """Which output of an ONNX model or a V2 endpoint to read."""
     protocol: str | None
     """How an HTTP endpoint is asked: v2, instances, mlflow, seldon, csv or template."""
-    template: Any
+    template: object
     """For the protocol template: the JSON of a request and where its answer holds the outputs."""
     token_env: str | None
     """The environment variable that holds the bearer token."""
+    types: Iterable[str] | None
+    """Types that a skops file may contain, beyond those of our own list."""
+    trust: str | None
+    """SHA-256 of the pickle to be loaded. Loading a pickle runs whatever its author put there."""
+
+
+class Options(Access, Reading, total=False):
+    """What an original may need to be told. Which of these a kind takes is in the signature of its opener."""
+
+    output: str | None
+    """Which output of an ONNX model or a V2 endpoint to read."""
     request_rows: int | None
     """The most rows of one request."""
     concurrency: int | None
@@ -65,7 +68,7 @@ KINDS = (
 )
 
 
-def open_original(spec: str, classes: Iterable[Any] | None = None, **options: Unpack[Options]) -> Original:
+def open_original(spec: str, classes: Classes = None, **options: Unpack[Options]) -> Original:
     """The original that a command line names; see `Options` for what may have to be said about it.
 
     A fitted classifier or function as `package.module:name`; a file `model.onnx`, `model.skops`, or, with `trust`,
@@ -81,7 +84,7 @@ def open_original(spec: str, classes: Iterable[Any] | None = None, **options: Un
     module, name = kind.opener.split(":")
     opener: Callable[..., Original] = getattr(import_module(f"understudy.original.{module}"), name)
     given = {key: value for key, value in options.items() if value is not None and not _is_empty(value)}
-    takes = [key for key in signature(opener).parameters if key in Options.__annotations__]
+    takes = _options_of(opener)
     for key in given:
         if key not in takes:
             takable = "one of " + ", ".join(takes) if takes else "no option"
@@ -89,5 +92,12 @@ def open_original(spec: str, classes: Iterable[Any] | None = None, **options: Un
     return opener(spec, classes, **given)
 
 
-def _is_empty(value: Any) -> bool:
+def _options_of(opener: Callable[..., Original]) -> list[str]:
+    """What an opener names in its signature, and how outputs are read where it passes that on."""
+    named = signature(opener).parameters
+    passed_on = Reading.__annotations__ if "reading" in named else {}
+    return [key for key in Options.__annotations__ if key in named or key in passed_on]
+
+
+def _is_empty(value: object) -> bool:
     return isinstance(value, tuple) and not value

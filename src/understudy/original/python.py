@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib import import_module
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from understudy.errors import SettingError
 from understudy.original.base import Original
-from understudy.original.decode import decoded
+from understudy.original.decode import Reading, decoded
+from understudy.types import Classes
 
 
-def as_original(model: Any, classes: Iterable[Any] | None = None, name: str | None = None) -> Original:
+def as_original(model: object, classes: Classes = None, name: str | None = None) -> Original:
     """Wrap a fitted estimator or a function rows -> labels; what is an `Original` already passes through.
 
     >>> as_original(lambda rows: ["a"] * len(rows), classes=["a", "b"]).declared.classes
@@ -38,9 +38,7 @@ def as_original(model: Any, classes: Iterable[Any] | None = None, name: str | No
     raise SettingError("original", "a fitted estimator or a function rows -> labels", repr(model)[:80])
 
 
-def open_python(
-    spec: str, classes: Iterable[Any] | None = None, *, decode: str | None = None, threshold: float | None = None
-) -> Original:
+def open_python(spec: str, classes: Classes = None, **reading: Unpack[Reading]) -> Original:
     """The fitted classifier or function that `package.module:name` names."""
     module, colon, name = spec.partition(":")
     if not (colon and name and all(part.isidentifier() for part in module.split("."))):
@@ -52,4 +50,4 @@ def open_python(
         raise SettingError("original", expected, f"{type(error).__name__}: {error}") from error
     if not hasattr(found, name):
         raise SettingError("original", f"something called {name} in {module}", "nothing")
-    return decoded(as_original(getattr(found, name), name=spec), classes, decode, threshold)
+    return decoded(as_original(getattr(found, name), name=spec), classes, **reading)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 from understudy.errors import SettingError
 from understudy.original.base import Labels, Original, label_array
+from understudy.types import Classes, Frame, Table
 
 # The column of answers, unless another is named.
 LABEL = "label"
 
 
-def open_table(spec: str, classes: Iterable[Any] | None = None, *, label: str = LABEL) -> Original:
+def open_table(spec: str, classes: Classes = None, *, label: str = LABEL) -> Original:
     """A table of stored answers: every column but the one of labels is an input."""
     frame = read_csv(spec)
     if label not in frame:
@@ -34,13 +34,13 @@ def open_table(spec: str, classes: Iterable[Any] | None = None, *, label: str = 
     declared.encode(labels)
     digest = sha256(Path(spec).read_bytes()).hexdigest()
     original = Original(
-        _cannot, declared.classes, d=rows.shape[1], names=rows.columns, name=Path(spec).name, fingerprint=digest
+        _cannot, declared.classes, d=rows.shape[1], names=list(rows.columns), name=Path(spec).name, fingerprint=digest
     )
     original.stored = rows, labels
     return original
 
 
-def read_csv(path: str) -> Any:
+def read_csv(path: str) -> Frame:
     """A CSV file with a header as a data frame, or an error that says why not."""
     import pandas as pd
 
@@ -55,5 +55,5 @@ def read_csv(path: str) -> Any:
     return frame
 
 
-def _cannot(rows: Any) -> Any:
+def _cannot(rows: Table) -> NoReturn:
     raise RuntimeError("stored answers are all there are")

@@ -1,0 +1,117 @@
+"""Asking an endpoint: attempts with exponential backoff, within a rate limit, until the circuit breaker opens."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass, field
+
+from tenacity import Retrying, retry_if_exception, sleep_using_event, stop_after_attempt, wait_exponential, wait_random
+
+from understudy._version import __version__
+from understudy.errors import OriginalError, OutageError
+from understudy.original.http.client import Client, Reply
+from understudy.original.http.failures import UNANSWERED, Failure, of_error, of_status
+from understudy.original.http.limits import Breaker, Pace, Patience
+from understudy.original.http.token import Token
+from understudy.original.protocols import MalformedAnswer, Output, Wire
+from understudy.types import Table
+
+
+@dataclass(eq=False, repr=False)  # the URL's query may be secret
+class Endpoint:
+    """A URL and how to ask it. `predict` may be called from many threads; each call is one request.
+
+    A request is sent in up to `attempts` attempts, each counted by the breaker and each in its turn by the pace. At
+    most `places` of them are under way at once.
+    """
+
+    url: str
+    wire: Wire
+    token: Token
+    breaker: Breaker
+    pace: Pace
+    places: threading.Semaphore
+    timeout: float
+    attempts: int
+    patience: Patience
+    _client: Client | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def predict(self, rows: Table) -> list[Output]:
+        """The raw outputs for these rows, one for each."""
+        if len(rows) == 0:
+            return []
+        retrying = self._retrying()
+        try:
+            return retrying(self._attempt, rows)
+        except Failure as failure:
+            last = failure
+        raise self._error(last, made=retrying.statistics["attempt_number"])
+
+    def _retrying(self) -> Retrying:
+        """Retry with exponential backoff and jitter; the breaker wakes whoever sleeps."""
+        waits = self.patience
+        return Retrying(
+            sleep=sleep_using_event(self.breaker.opened),
+            stop=stop_after_attempt(self.attempts),
+            wait=wait_exponential(waits.first, waits.most) + wait_random(0, waits.jitter),
+            retry=retry_if_exception(lambda error: isinstance(error, Failure) and error.again),
+            reraise=True,
+        )
+
+    def _attempt(self, rows: Table) -> list[Output]:
+        """Send the request once."""
+        self.breaker.wait(0)
+        ticket = uuid.uuid4().hex
+        body, client = self.wire.encode(rows, ticket), self._opened()
+        with self.places:
+            self.breaker.wait(self.pace.slot())
+            try:
+                outputs = self._read(self._post(client, body), len(rows), ticket)
+            except Failure as failure:
+                self.pace.hold(failure.after)
+                self.breaker.failed(failure.cause, failure.found)
+                raise
+        self.breaker.succeeded()
+        return outputs
+
+    def _post(self, client: Client, body: bytes) -> Reply:
+        try:
+            return client.post(self.url, body)
+        except UNANSWERED as error:
+            failure = of_error(error, self.timeout, self.token)
+        # Outside of the handler: what was caught may quote the endpoint, and would be chained to this.
+        raise failure
+
+    def _read(self, reply: Reply, n: int, ticket: str) -> list[Output]:
+        """The outputs in a reply."""
+        if not 200 <= reply.status < 300:
+            raise of_status(reply, self.patience.longest, self.token)
+        try:
+            return self.wire.decode(reply.body, n, ticket)
+        except MalformedAnswer as error:
+            found = self.token.quoted(f"{error.cause}: {error.found}")
+            failure = Failure(error.cause, found, again=error.again)
+        raise failure
+
+    def _error(self, failure: Failure, made: int) -> OriginalError:
+        """What the caller is told; nobody else goes on asking if it is an outage."""
+        found = failure.found if made == 1 else f"{failure.found}, at the last of {made} attempts"
+        if not failure.outage:
+            return OriginalError(self.breaker.name, "an answer", found, failure.hint)
+        self.breaker.open(found)
+        return OutageError(self.breaker.name, "an answer", found, failure.hint)
+
+    def _opened(self) -> Client:
+        """The client, started with the first request."""
+        with self._lock:
+            if self._client is None:
+                agent = {"User-Agent": f"understudy/{__version__}", "Content-Type": self.wire.content_type}
+                try:
+                    self._client = Client({**agent, **self.token.headers}, self.timeout)
+                except Exception as error:  # of a proxy or certificates that the environment names
+                    found = self.token.quoted(f"{type(error).__name__}: {error}")
+                    hint = "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
+                    raise OutageError(self.breaker.name, "a usable HTTP environment", found, hint) from None
+            return self._client

@@ -1,0 +1,66 @@
+"""From a URL and its settings to an original."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Unpack
+
+from understudy import checks
+from understudy.original.base import Original
+from understudy.original.decode import Reading, decoded
+from understudy.original.http.address import checked_url, shown
+from understudy.original.http.endpoint import Endpoint
+from understudy.original.http.limits import Breaker, Pace, Patience
+from understudy.original.http.token import Token
+from understudy.original.protocols import wire
+from understudy.types import Classes
+
+PATIENCE = Patience()
+
+
+def open_http(
+    spec: str,
+    classes: Classes = None,
+    *,
+    protocol: str | None = None,
+    template: object = None,
+    output: str | None = None,
+    token_env: str | None = None,
+    request_rows: int = 100,
+    concurrency: int = 4,
+    rate: float | None = None,
+    timeout: float = 30.0,
+    attempts: int = 6,
+    patience: Patience | None = None,
+    **reading: Unpack[Reading],
+) -> Original:
+    """The classifier behind a URL, asked in the protocol that is named; nothing is sent before its first question.
+
+    >>> open_http("http://localhost:8080/v2/models/iris?trace=1", protocol="v2").name
+    'http://localhost:8080/v2/models/iris'
+    """
+    url, listed = checked_url(spec), None if classes is None else list(classes)
+    labels = reading.get("decode") in (None, "label")  # else what is decoded are scores, not the classes themselves
+    spoken = wire(protocol, template=template, output=output, classes=listed if labels else None)
+    rows = checks.count("request_rows", request_rows, 1)
+    places = checks.count("concurrency", concurrency, 1)
+    tries = checks.count("attempts", attempts, 1)
+    waits = PATIENCE if patience is None else patience
+    endpoint = Endpoint(
+        url=url._replace(path=spoken.endpoint(url.path), fragment="").geturl(),
+        wire=spoken,
+        token=Token(token_env),
+        # Neither halving a request until the one row that it fails for stands alone, nor all threads failing for as
+        # long as one of them may, is an outage yet.
+        breaker=Breaker(shown(url), max(waits.failures, tries * max(places, rows.bit_length() + 1))),
+        pace=Pace(0.0 if rate is None else 1 / checks.number("rate", rate, "a number above 0", 1e-9, math.inf)),
+        places=threading.BoundedSemaphore(places),
+        timeout=checks.number("timeout", timeout, "a number above 0", math.nextafter(0, 1), math.inf),
+        attempts=tries,
+        patience=waits,
+    )
+    original = Original(endpoint.predict, name=shown(url), request_rows=rows, concurrency=places)
+    original.failures = endpoint.breaker.failures
+    original.stop = lambda: endpoint.breaker.open("an interruption")
+    return decoded(original, listed, **reading)

@@ -1,0 +1,53 @@
+"""Rows and answers as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+
+from understudy.original.decode import word_reader
+from understudy.original.protocols.answers import MalformedAnswer, Output, checked, quoted
+from understudy.original.protocols.base import Wire
+from understudy.types import Classes, Label, Table
+
+
+class Csv(Wire):
+    """Rows as CSV, under a header where columns have names; an answer of one line for each row.
+
+    CSV has no types: labels are words, unless declared classes say what else they are.
+
+    >>> Csv(classes=[0, 1]).decode(b"1\\n0\\n", 2, "")
+    [1, 0]
+    """
+
+    content_type = "text/csv"
+
+    def __init__(self, classes: Classes = None):
+        self.read = word_reader(classes)
+
+    def encode(self, rows: Table, ticket: str) -> bytes:
+        """The rows as CSV."""
+        import pandas as pd
+
+        named = not isinstance(rows, np.ndarray)
+        return str(pd.DataFrame(rows).to_csv(index=False, header=named, lineterminator="\n")).encode()
+
+    def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
+        """One label for each line, or one list of scores where a line has several fields."""
+        try:
+            lines = [line for line in csv.reader(io.StringIO(body.decode("utf-8-sig"), newline="")) if line]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise MalformedAnswer("not CSV", str(error)) from None
+        read = [[self._field(row, field.strip()) for field in line] for row, line in enumerate(lines)]
+        return checked([line[0] if len(line) == 1 else line for line in read], n)
+
+    def _field(self, row: int, text: str) -> Label | None:
+        if text.lower() in ("", "nan"):
+            return None
+        try:
+            return self.read(text)
+        except ValueError:
+            found = f"in row {row}, where the declared classes are of another type, {quoted(text)}"
+            raise MalformedAnswer("not a label", found, again=False) from None

@@ -1,0 +1,48 @@
+"""Rows into JSON."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from understudy.errors import OriginalError
+from understudy.types import Label, Series, Table
+
+
+def lists(rows: Table) -> list[list[Label | None]]:
+    """Rows as lists of their values."""
+    columns = [cells(f"column {name}", values) for name, values in _columns(rows)]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def objects(rows: Table) -> list[dict[str, Label | None]]:
+    """Rows as objects, with a key for each column."""
+    names = [name for name, _ in _columns(rows)]
+    return [dict(zip(names, row, strict=True)) for row in lists(rows)]
+
+
+def cells(where: str, values: np.ndarray | Series) -> list[Label | None]:
+    """A column's values as JSON has them, None where they are missing."""
+    import pandas as pd
+
+    missing = pd.isna(values)
+    return [
+        None if gone else _cell(where, row, value)
+        for row, (value, gone) in enumerate(zip(values.astype(object).tolist(), missing, strict=True))
+    ]
+
+
+def _columns(rows: Table) -> list[tuple[str, np.ndarray | Series]]:
+    """The columns by name; those of an array are called as a space calls them."""
+    if isinstance(rows, np.ndarray):
+        return [(f"x{j}", rows[:, j]) for j in range(rows.shape[1])]
+    return [(str(name), rows.iloc[:, j]) for j, name in enumerate(rows.columns)]
+
+
+def _cell(where: str, row: int, value: object) -> Label:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, (str, bool, int)) or (isinstance(plain, float) and math.isfinite(plain)):
+        return plain
+    expected, hint = "a word, a boolean, a finite number or a missing value", "JSON has no way to write it"
+    raise OriginalError(where, expected, f"{plain!r} in row {row}", hint)

@@ -1,0 +1,66 @@
+"""What values are on the wire: which types the V2 protocol, ONNX and NumPy have for columns, values and labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from understudy.space.columns import Boolean, Category, Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class WireType(NamedTuple):
+    """One type under each of its names."""
+
+    v2: str
+    """In the Open Inference Protocol V2."""
+    onnx: str
+    dtype: type
+    """In NumPy."""
+
+
+FLAG = WireType("BOOL", "BOOL", np.bool_)
+WHOLE = WireType("INT64", "INT64", np.int64)
+UNSIGNED = WireType("INT64", "UINT64", np.uint64)  # V2 in JSON: clients know INT64 best, and digits are digits
+REAL = WireType("FP64", "DOUBLE", np.float64)
+WORD = WireType("BYTES", "STRING", object)
+
+# By NumPy's kind of an array.
+_BY_KIND = {"b": FLAG, "i": WHOLE, "u": UNSIGNED, "f": REAL, "U": WORD}
+# By pandas' `infer_dtype`. All missing: nothing but words can be missing at will.
+_BY_VALUES = {
+    "boolean": FLAG,
+    "integer": WHOLE,
+    "floating": REAL,
+    "mixed-integer-float": REAL,
+    "string": WORD,
+    "empty": WORD,
+}
+
+
+def of_column(column: Column) -> WireType:
+    """The type of a column's values in production, gaps aside."""
+    if isinstance(column, Boolean):
+        return FLAG
+    if isinstance(column, Category):
+        return WHOLE if all(isinstance(level, int) for level in column.levels) else WORD
+    return WHOLE if column.kind == "integer" and not column.is_float else REAL
+
+
+def of_values(values: pd.Series | pd.Index) -> WireType | None:
+    """The type of values as pandas has them, gaps aside; None if they have none."""
+    from pandas.api.types import infer_dtype
+
+    return _BY_VALUES.get(infer_dtype(values, skipna=True))
+
+
+def of_labels(classes: np.ndarray) -> WireType:
+    """The type of labels.
+
+    >>> of_labels(np.array(["no", "yes"])).v2
+    'BYTES'
+    """
+    return _BY_KIND[classes.dtype.kind]
