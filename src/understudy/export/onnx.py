@@ -8,7 +8,7 @@ of them are whole numbers. A gap is NaN, or the empty word; whole numbers and fl
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import onnx
@@ -18,33 +18,33 @@ from understudy.algorithm.network import Network
 from understudy.errors import SettingError
 from understudy.export.graph import ML, Graph
 from understudy.export.tree_nodes import ensembles
+from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
 from understudy.models.linear import Linear
 from understudy.models.trees import Trees
 from understudy.original.onnx import GAP
 from understudy.space import Space
-from understudy.space.columns import UNKNOWN, Boolean, Category, Column, Number
+from understudy.space.columns import UNKNOWN, Category, Column
 from understudy.space.encoding import FAR, Encoding
+from understudy.space.wire import FLAG, REAL, WHOLE, WORD, WireType, of_column, of_labels
+from understudy.types import Series, Table
 
 MATRIX = "X"
 # Doubles hold whole numbers up to here.
 EXACT = 2**53
-_LABELS = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "DOUBLE", "U": "STRING"}
-_ARRAYS = {"BOOL": np.bool_, "INT64": np.int64, "UINT64": np.uint64, "DOUBLE": np.float64, "STRING": object}
 
 
 def onnx_model(copy: CopyClassifier) -> onnx.ModelProto:
     """The copy as a model of the ONNX standard's operators alone."""
-    kinds = input_types(copy.space)
+    types, labels = _types(copy.space), of_labels(copy.classes)
     width = copy.space.d if not copy.space.frame else 1
-    graph = Graph({name: (TensorProto.DataType.Value(kind), width) for name, kind in kinds.items()})
-    scores, probabilities = _decide(graph, copy.model, _encode(graph, copy.encoding, _read(graph, copy.space, kinds)))
-    kind = _LABELS[copy.classes.dtype.kind]
+    graph = Graph({name: (_code(kind), width) for name, kind in types.items()})
+    scores, probabilities = _decide(graph, copy.model, _encode(graph, copy.encoding, _read(graph, copy.space, types)))
     code = graph("ArgMax", scores, axis=1, keepdims=0)
-    label = graph("Gather", copy.classes.astype(_ARRAYS[kind]), code, axis=0)
+    label = graph("Gather", copy.classes.astype(labels.dtype), code, axis=0)
     floats = TensorProto.FLOAT if copy.model.kind == "mlp" else TensorProto.DOUBLE
     outputs: list[tuple[str, str, int, list[int | str]]] = [
-        ("label", label, TensorProto.DataType.Value(kind), ["rows"]),
+        ("label", label, _code(labels), ["rows"]),
         ("probabilities", probabilities, floats, ["rows", len(copy.classes)]),
     ]
     return graph.model(outputs, {"classes": json.dumps(copy.classes.tolist()), GAP: ""})
@@ -52,67 +52,80 @@ def onnx_model(copy: CopyClassifier) -> onnx.ModelProto:
 
 def input_types(space: Space) -> dict[str, str]:
     """The ONNX type of every input, by its name."""
-    return {column.name: _type(column) for column in space.columns} if space.frame else {MATRIX: "DOUBLE"}
+    return {name: kind.onnx for name, kind in _types(space).items()}
 
 
-def feeds(space: Space, rows: Any) -> dict[str, np.ndarray]:
+def feeds(space: Space, rows: Table) -> dict[str, np.ndarray]:
     """Rows as they come in production as the inputs of the file."""
     if not space.frame:
         return {MATRIX: np.asarray(rows, np.float64)}
-    return {name: _fed(rows[name], kind).reshape(-1, 1) for name, kind in input_types(space).items()}
+    assert not isinstance(rows, np.ndarray)
+    return {name: _fed(rows[name], kind).reshape(-1, 1) for name, kind in _types(space).items()}
 
 
-def _fed(values: Any, kind: str) -> np.ndarray:
-    if kind in ("INT64", "BOOL"):
-        return values.to_numpy(dtype=_ARRAYS[kind])
+def _fed(values: Series, kind: WireType) -> np.ndarray:
+    if kind in (WHOLE, FLAG):
+        return values.to_numpy(dtype=kind.dtype)
     objects, absent = values.to_numpy(dtype=object), values.isna().to_numpy()
-    if kind == "DOUBLE":
+    if kind == REAL:
         return np.where(absent, np.nan, objects).astype(np.float64)
     return np.array(["" if gap else str(word) for word, gap in zip(objects, absent, strict=True)], dtype=object)
 
 
-def _type(column: Column) -> str:
-    if isinstance(column, Boolean):
-        return "DOUBLE" if column.missing else "BOOL"
-    if isinstance(column, Number):
-        return "DOUBLE" if column.is_float or column.missing or column.kind == "float" else "INT64"
-    if all(isinstance(level, int) for level in column.levels):
-        if not column.missing:
-            return "INT64"
-        if all(isinstance(level, int) and abs(level) < EXACT for level in column.levels):
-            return "DOUBLE"
+def _types(space: Space) -> dict[str, WireType]:
+    return {column.name: _type(column) for column in space.columns} if space.frame else {MATRIX: REAL}
+
+
+def _code(kind: WireType) -> int:
+    return TensorProto.DataType.Value(kind.onnx)
+
+
+def _type(column: Column) -> WireType:
+    """Of whole numbers and flags, those that may have gaps are doubles; levels beyond what doubles hold are words."""
+    kind = of_column(column)
+    if kind in (FLAG, WHOLE) and column.missing:
+        kind = REAL if not isinstance(column, Category) or _are_exact(column.levels) else WORD
+    if isinstance(column, Category) and kind == WORD:
+        _check_words(column)
+    return kind
+
+
+def _are_exact(levels: Iterable[int | str]) -> bool:
+    return all(isinstance(level, int) and abs(level) < EXACT for level in levels)
+
+
+def _check_words(column: Category) -> None:
     words = {str(level) for level in column.levels}
     if len(words) < len(column.levels) or (column.missing and "" in words):
         hint = "rename them: in ONNX levels are words, and a gap is the empty one"
         raise SettingError(f"column {column.name}", "levels that differ as words", f"{column.levels[:8]}", hint)
-    return "STRING"
 
 
 # --- raw columns to the matrix that a space makes of them -------------------------------------------------------------
 
 
-def _read(graph: Graph, space: Space, kinds: dict[str, str]) -> str:
+def _read(graph: Graph, space: Space, types: dict[str, WireType]) -> str:
     """Numbers as themselves, flags as 0 and 1, levels as their positions, gaps as NaN."""
     if not space.frame:
         return MATRIX
-    columns = [_column(graph, column, kinds[column.name]) for column in space.columns]
+    columns = [_column(graph, column, types[column.name]) for column in space.columns]
     return graph("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
 
 
-def _column(graph: Graph, column: Column, kind: str) -> str:
+def _column(graph: Graph, column: Column, kind: WireType) -> str:
     if isinstance(column, Category):
         return _positions(graph, column, kind)
-    return column.name if kind == "DOUBLE" else _double(graph, column.name)
+    return column.name if kind == REAL else _double(graph, column.name)
 
 
-def _positions(graph: Graph, column: Category, kind: str) -> str:
-    if kind == "STRING":
+def _positions(graph: Graph, column: Category, kind: WireType) -> str:
+    if kind == WORD:
         words, codes = [str(level) for level in column.levels], [float(code) for code in range(len(column.levels))]
         if column.missing:
             words, codes = [*words, ""], [*codes, np.nan]
         table = {"keys_strings": words, "values_floats": codes, "default_float": float(UNKNOWN)}
         return _double(graph, graph("LabelEncoder", column.name, domain=ML, **table))
-    levels: np.ndarray = np.array([column.levels], _ARRAYS[kind])
+    levels: np.ndarray = np.array([column.levels], kind.dtype)
     positions = np.arange(len(column.levels), dtype=np.float64) - UNKNOWN
     found = graph("Where", graph("Equal", column.name, levels), positions, np.zeros(1))
     codes_or_unknown = graph("Add", graph("ReduceSum", found, np.array([1]), keepdims=1), np.array([float(UNKNOWN)]))
@@ -177,7 +190,7 @@ def _float(graph: Graph, value: str) -> str:
 # --- inputs to scores and probabilities -------------------------------------------------------------------------------
 
 
-def _decide(graph: Graph, model: Any, inputs: str) -> tuple[str, str]:
+def _decide(graph: Graph, model: Model, inputs: str) -> tuple[str, str]:
     """Scores of the classes, and the probabilities they stand for."""
     if isinstance(model, Network):
         *hidden, (weights, biases) = model.mlp.layers(model.theta)

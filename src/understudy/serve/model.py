@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from understudy.models.classifier import CopyClassifier
 from understudy.serve.messages import Refusal, shown
 from understudy.serve.reading import Reader, Rows, datatype
 from understudy.serve.tensors import read_tensor
+from understudy.space.wire import of_labels
+from understudy.types import Json
 
 LABELS, SCORES = "predict", "predict_proba"
-# The datatype of labels, by their kind in NumPy.
-LABEL_TYPES = {"b": "BOOL", "i": "INT64", "u": "INT64", "f": "FP64", "U": "BYTES"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Model:
         self._read = Reader(copy.space)
         self.answer(Question(None, Rows(copy.space.sample(1, np.random.default_rng(0)), []), (SCORES,)))  # it can
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> Json:
         """What the protocol tells of a model: its inputs and outputs, -1 for the number of rows."""
         space, classes = self.copy.space, self.copy.classes
         inputs = [{"name": "inputs", "datatype": "FP64", "shape": [-1, space.d]}]
@@ -56,7 +55,7 @@ class Model:
             "platform": f"understudy_{self.copy.model.kind}",
             "inputs": inputs,
             "outputs": [
-                {"name": LABELS, "datatype": LABEL_TYPES[classes.dtype.kind], "shape": [-1], **listed},
+                {"name": LABELS, "datatype": of_labels(classes).v2, "shape": [-1], **listed},
                 {"name": SCORES, "datatype": "FP64", "shape": [-1, len(classes)], **listed},
             ],
         }
@@ -94,25 +93,27 @@ class Model:
         content = {"model_name": self.name, "model_version": self.version, **echoed, "outputs": outputs}
         return Answer(json.dumps(content, separators=(",", ":")).encode(), codes)
 
-    def _labels(self, codes: np.ndarray) -> dict[str, Any]:
-        kind = LABEL_TYPES[self.copy.classes.dtype.kind]
+    def _labels(self, codes: np.ndarray) -> Json:
+        kind = of_labels(self.copy.classes).v2
         mark = {"parameters": {"content_type": "str"}} if kind == "BYTES" else {}
         data = self.copy.classes[codes].tolist()
         return {"name": LABELS, "datatype": kind, "shape": [len(codes)], **mark, "data": data}
 
 
-def _scores(probabilities: np.ndarray) -> dict[str, Any]:
+def _scores(probabilities: np.ndarray) -> Json:
     data = probabilities.astype(np.float64).ravel().tolist()
     return {"name": SCORES, "datatype": "FP64", "shape": list(probabilities.shape), "data": data}
 
 
-def _wanted(outputs: Any) -> tuple[str, ...]:
+def _wanted(outputs: object) -> tuple[str, ...]:
     if outputs is None or outputs == []:
         return (LABELS,)
     if not isinstance(outputs, list):
         raise Refusal("outputs", "a list", shown(outputs))
-    names: list[Any] = [output.get("name") if isinstance(output, dict) else output for output in outputs]
-    for name in names:
-        if name not in (LABELS, SCORES):
+    names: dict[str, None] = {}  # each once, in their order
+    for output in outputs:
+        name = output.get("name") if isinstance(output, dict) else output
+        if not isinstance(name, str) or name not in (LABELS, SCORES):
             raise Refusal("outputs", f"the names {LABELS} or {SCORES}", shown(name))
-    return tuple(dict.fromkeys(names))
+        names[name] = None
+    return tuple(names)

@@ -10,7 +10,8 @@ import numpy as np
 from understudy.serve.messages import Refusal, shown
 from understudy.serve.tensors import Tensor
 from understudy.space import Space
-from understudy.space.columns import Boolean, Category, Column, Number
+from understudy.space.columns import Category, Column, Number
+from understudy.space.wire import of_column
 
 WHERE = "inputs"
 
@@ -70,11 +71,7 @@ class Reader:
 
 def datatype(column: Column) -> str:
     """The datatype that a column's values have in production."""
-    if isinstance(column, Boolean):
-        return "BOOL"
-    if isinstance(column, Category):
-        return "INT64" if all(isinstance(level, int) for level in column.levels) else "BYTES"
-    return "INT64" if column.kind == "integer" and not column.is_float else "FP64"
+    return of_column(column).v2
 
 
 def _known(column: Column) -> dict[Any, float]:
