@@ -7,24 +7,16 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from served import copied, drawn, tensor
 
 import understudy as us
 from cases import ODD, problem
 from understudy.errors import SpaceError, UnderstudyError
-from understudy.models.classifier import CopyClassifier
-from understudy.models.families import Limits, fit
 from understudy.original.protocols import V2
-from understudy.serve.counters import Counter, Histogram, exposition
 from understudy.serve.messages import Refusal, refused, shown
 from understudy.serve.model import Model
-from understudy.space.encoding import Encoding
 
 pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
-
-
-def copied(space, rows, codes, classes, family="tree"):
-    X = Encoding(space)(space.read(rows, "rows"))
-    return CopyClassifier(fit(family, X, codes, len(classes), Limits(), seed=0), np.array(classes), space)
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +33,6 @@ def plane():
     return Model(copied(us.Space.normal(2), X, codes, ["down", "up"]), "plane", "1", 500)
 
 
-def tensor(name, data, datatype, shape=None):
-    return {"name": name, "shape": shape or [len(data), 1], "datatype": datatype, "data": data}
-
-
 def asked(model, *inputs, **others):
     return model.answer(model.question(json.dumps({"inputs": list(inputs), **others}).encode()))
 
@@ -52,16 +40,6 @@ def asked(model, *inputs, **others):
 def labels(answer):
     (output,) = json.loads(answer.body)["outputs"]
     return output["data"]
-
-
-def drawn(model, n=40, seed=3):
-    """Rows of a space without gaps that our client cannot write in V2."""
-    space = model.copy.space
-    rows = space.sample(n, np.random.default_rng(seed))
-    for j, column in enumerate(space.columns):
-        if column.missing and (column.kind == "boolean" or column.name == "gappy names"):
-            rows[:, j] = np.nan_to_num(rows[:, j])
-    return space.present(rows).drop(columns="both", errors="ignore") if space.frame else rows
 
 
 def test_what_our_own_client_sends_is_answered_as_the_copy_answers(plane):
@@ -332,23 +310,3 @@ def test_valid_documents_with_something_wrong(request, name, data):
         if not content:
             break
     answered_or_refused(model, json.dumps(content).encode())
-
-
-# --- counters -------------------------------------------------------------------------------------------------------
-
-
-def test_prometheus_can_read_what_is_counted():
-    odd_label, times = Counter("a_total", "About a.", "label"), Histogram("t_seconds", "Times.", (0.1, 1.0))
-    odd_label.add('say "hi"\\\n', by=2)
-    for seconds in (0.05, 0.1, 0.5, 7.0):
-        times.add(seconds)
-    lines = exposition([odd_label, times]).splitlines()
-    assert 'a_total{label="say \\"hi\\"\\\\\\n"} 2' in lines
-    counts = [line for line in lines if line.startswith("t_seconds")]
-    assert counts == [
-        't_seconds_bucket{le="0.1"} 2',
-        't_seconds_bucket{le="1.0"} 3',
-        't_seconds_bucket{le="+Inf"} 4',
-        "t_seconds_sum 7.65",
-        "t_seconds_count 4",
-    ]

@@ -6,24 +6,59 @@ import asyncio
 import json
 import os
 import sys
-import warnings
+from collections.abc import Callable
 from contextlib import redirect_stdout
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from signal import SIGINT
-from typing import IO, TYPE_CHECKING, Any
+from signal import SIGINT, Signals
+from typing import IO, TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
 from understudy import checks
 from understudy.cli.original import opened, original_options
-from understudy.errors import SettingError, UnderstudyWarning
+from understudy.errors import SettingError
+from understudy.serve.limits import WAITING_ROWS, Limits
+from understudy.types import Json
 
 if TYPE_CHECKING:
-    from understudy.models.classifier import CopyClassifier
+    from understudy.serve.app import Service
+    from understudy.serve.build import Beside
     from understudy.serve.server import Address
-    from understudy.serve.shadow import Shadow
+
+_LIMITS = (
+    click.option("--max-bytes", type=int, default=Limits.bytes, show_default=True, help="The longest request body."),
+    click.option("--max-rows", type=int, default=Limits.rows, show_default=True, help="The most rows of a request."),
+    click.option(
+        "--max-connections", type=int, default=Limits.connections, show_default=True, help="The most clients at once."
+    ),
+    click.option(
+        "--client-timeout",
+        type=float,
+        default=Limits.seconds,
+        show_default=True,
+        help="Seconds that a client has to send a request, to read its answer, and may be idle.",
+    ),
+    click.option(
+        "--grace", type=float, default=Limits.grace, show_default=True, help="Seconds to finish in when stopped."
+    ),
+)
+
+
+def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that limit its clients; they reach it as one `limits`."""
+
+    @wraps(command)
+    def with_limits(
+        max_bytes: int, max_rows: int, max_connections: int, client_timeout: float, grace: float, **others: object
+    ) -> None:
+        limits = Limits(max_bytes, max_rows, max_connections, client_timeout, grace)
+        command(limits=limits, **others)
+
+    for option in reversed(_LIMITS):
+        with_limits = option(with_limits)
+    return with_limits
 
 
 @click.command("serve")
@@ -32,20 +67,12 @@ if TYPE_CHECKING:
 @click.option("--model-version", default="1", show_default=True, help="The model's version in its URL.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=int, default=8080, show_default=True, help="The port to listen on; 0 is any.")
-@click.option("--max-bytes", type=int, default=4 * 2**20, show_default=True, help="The longest body of a request.")
-@click.option("--max-rows", type=int, default=10_000, show_default=True, help="The most rows of a request.")
-@click.option("--max-connections", type=int, default=256, show_default=True, help="The most clients at once.")
-@click.option(
-    "--client-timeout",
-    type=float,
-    default=30.0,
-    show_default=True,
-    help="Seconds that a client has to send a request, to read its answer, and may be idle.",
-)
-@click.option("--grace", type=float, default=10.0, show_default=True, help="Seconds to finish in when stopped.")
+@_limit_options
 @click.option("--shadow", metavar="ORIGINAL", help="Ask this original too, and count where it answers otherwise.")
 @click.option("--shadow-log", type=click.Path(path_type=Path), help="A CSV file for rows that it answers otherwise.")
-@click.option("--shadow-rows", type=int, default=10_000, show_default=True, help="The most rows that wait for it.")
+@click.option(
+    "--shadow-rows", type=int, default=WAITING_ROWS, show_default=True, help="The most rows that wait for it."
+)
 @original_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
@@ -54,80 +81,53 @@ def command(
     model_version: str,
     host: str,
     port: int,
-    max_bytes: int,
-    max_rows: int,
-    max_connections: int,
-    client_timeout: float,
-    grace: float,
+    limits: Limits,
     shadow: str | None,
     shadow_log: Path | None,
     shadow_rows: int,
-    about: dict[str, Any],
+    about: Json,
     as_json: bool,
 ) -> None:
     """Serve the copy in DIRECTORY by the Open Inference Protocol V2, at /v2/models/NAME, until it is stopped.
 
-    Nobody but this machine is listened to, unless --host says so; there is no password and no encryption, so put what
-    has them in front. /metrics is for Prometheus. With --shadow, answers do not wait for the original: /shadow says how
-    often it would have answered otherwise. The options from --classes on say how that original is asked.
+    Binds to localhost unless --host says otherwise; no authentication and no encryption: put a proxy that has them in
+    front. /metrics is for Prometheus. With --shadow, answers do not wait for the original: /shadow says how often it
+    would have answered otherwise. The options from --classes on say how that original is asked.
 
     Exit codes: 0 stopped by SIGTERM; 2 bad input; 130 stopped by SIGINT.
     """
-    from understudy.runs.result import load
-    from understudy.serve.connection import Limits
-    from understudy.serve.model import Model
-    from understudy.serve.routes import Service
-    from understudy.serve.server import Address, serve
+    from understudy.serve.build import build
+    from understudy.serve.server import Address
 
     address = Address(host, checks.count("--port", port, 0, 65535))
-    seconds = checks.number("--client-timeout", client_timeout, "a number above 0", 5e-324, float("inf"))
-    limits = Limits(checks.count("--max-bytes", max_bytes, 1), seconds)
-    most_rows = checks.count("--max-rows", max_rows, 1)
-    most_clients = checks.count("--max-connections", max_connections, 1)
-    grace = checks.number("--grace", grace, "a number of at least 0", 0, float("inf"))
-    waiting = checks.count("--shadow-rows", shadow_rows, 1)
-    label = _segment("--name", directory.resolve().name if name is None else name)
-    version = _segment("--model-version", model_version)
-    _check_shadow(shadow, shadow_log, about)
-    result = load(directory)
-    model = Model(result.copy, label, version, most_rows)
-    # Levels that the space does not have are answered as the copy answers them; a warning for each would fill a disk.
-    warnings.simplefilter("ignore", UnderstudyWarning)
-    beside = None if shadow is None else _shadow(shadow, about, result.copy, shadow_log, waiting)
-    service = Service(model, result.certificate, beside)
-    announce = partial(_announce, name=label, out=sys.stdout if as_json else None)
-    try:
-        with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-            running = serve(service, address, limits, most_connections=most_clients, grace=grace, started=announce)
-            stopped_by = asyncio.run(running)
-    finally:
-        service.close(grace)
-    click.echo(f"understudy: stopped after {service.requests.total:.0f} requests", err=True)
-    if stopped_by == SIGINT:
+    beside = _beside(shadow, shadow_log, shadow_rows, about)
+    service = build(directory, name, model_version, limits, beside)
+    if _served(service, address, limits, sys.stdout if as_json else None) == SIGINT:
         sys.exit(130)
 
 
-def _segment(option: str, text: str) -> str:
-    """A part of a URL's path."""
-    if not text or "/" in text:
-        raise SettingError(option, "a word without a slash", repr(text))
-    return text
+def _beside(shadow: str | None, log: Path | None, rows: int, about: Json) -> Beside | None:
+    """The parallel run; without one, the options that would be of no use are refused."""
+    from understudy.serve.build import Beside
 
-
-def _check_shadow(shadow: str | None, log: Path | None, about: dict[str, Any]) -> None:
-    """Refuse options that would be of no use."""
+    if shadow is not None:
+        return Beside(partial(opened, shadow, about), log, rows)
     given = ["--shadow-log"] * (log is not None) + [name for name, value in about.items() if value not in (None, ())]
-    if shadow is None and given:
+    if given:
         raise SettingError("--shadow", f"an original, since {given[0]} is given", "none")
+    return None
 
 
-def _shadow(spec: str, about: dict[str, Any], copy: CopyClassifier, log: Path | None, rows: int) -> Shadow:
-    if copy.excluded:
-        hint = "leave it out: what is served takes no column that was kept from the copy, and the original needs them"
-        raise SettingError("--shadow", "a copy that sees every column", f"{len(copy.excluded)} kept from it", hint)
-    from understudy.serve.shadow import Shadow
+def _served(service: Service, address: Address, limits: Limits, out: IO[str] | None) -> Signals:
+    """Serve until a signal, which is returned."""
+    from understudy.serve.metrics import total
+    from understudy.serve.server import serve
 
-    return Shadow(partial(opened, spec, about), copy, log=log, most_rows=rows)
+    announce = partial(_announce, name=service.model.name, out=out)
+    with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+        stopped_by = asyncio.run(serve(service, address, limits, announce))
+    click.echo(f"understudy: stopped after {total(service.metrics.requests):.0f} requests", err=True)
+    return stopped_by
 
 
 def _announce(address: Address, name: str, out: IO[str] | None) -> None:

@@ -1,5 +1,46 @@
 """A copy in the original's place: the Open Inference Protocol V2 over HTTP, counted, and compared with the original.
 
-`tensors` and `reading` turn a request into rows, `model` rows into an answer; `routes` knows the paths, `connection`
-and `server` the network; `counters` are what /metrics shows, `shadow` asks the original too.
+`tensors` and `reading` turn a request into rows, `model` rows into an answer; `routes` knows the paths, `app` is the
+ASGI application that holds them together, `connection` and `server` our own server for it; `metrics` are what
+/metrics shows, `shadow` asks the original too.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.serve.limits import WAITING_ROWS, Limits
+
+if TYPE_CHECKING:
+    from understudy.original import Original
+    from understudy.serve.app import Service
+
+__all__ = ["service"]
+
+
+def service(
+    directory: str | Path,
+    *,
+    name: str | None = None,
+    version: str = "1",
+    max_bytes: int = Limits.bytes,
+    max_rows: int = Limits.rows,
+    shadow: Callable[[], Original] | None = None,
+    shadow_log: str | Path | None = None,
+    shadow_rows: int = WAITING_ROWS,
+) -> Service:
+    """The copy in a run's directory as an ASGI application, for uvicorn, hypercorn or another server.
+
+    The arguments are the options of `understudy serve`; `shadow` opens the original that is asked too, for example
+    `lambda: us.open_original("http://...", protocol="v2")`.
+    """
+    from understudy.errors import SettingError
+    from understudy.serve.build import Beside, build
+
+    if shadow is None and shadow_log is not None:
+        raise SettingError("--shadow", "an original, since --shadow-log is given", "none")
+    log = None if shadow_log is None else Path(shadow_log)
+    beside = None if shadow is None else Beside(shadow, log, shadow_rows)
+    return build(Path(directory), name, version, Limits(max_bytes, max_rows), beside)

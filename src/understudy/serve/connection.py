@@ -1,60 +1,65 @@
-"""One client's connection: HTTP/1.1 as h11 reads it, with limits to what is read and how long that may take."""
+"""One client's connection: HTTP/1.1 as h11 reads it, handed to the service by ASGI, with limits on size and time."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from email.utils import formatdate
+from functools import lru_cache
+from time import time
+from urllib.parse import unquote
 
 import h11
 
-from understudy.serve.messages import Refusal, Request, Response, refused
-from understudy.serve.routes import Service
+from understudy.serve.app import Service
+from understudy.serve.asgi import VERSIONS, Message, Scope
+from understudy.serve.messages import Refusal, refused
 
 CHUNK = 2**16
 # The most bytes of a request's line and headers.
 MOST_HEAD = 2**14
 # How long, and up to how many bytes, a refused body is thrown away: a client that still sends would not see the reason.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**24
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one client may take: bytes of a body, and seconds to send a request, to read an answer, or to be idle."""
-
-    most_bytes: int = 4 * 2**20
-    seconds: float = 30.0
+# The states of h11 in which the end of a request has not been read.
+UNREAD = (h11.IDLE, h11.SEND_BODY, h11.ERROR)
+GONE: Message = {"type": "http.disconnect"}
 
 
 class Connection:
-    """Answers one client, request by request, until either side has enough."""
+    """Answers one client, request by request, until either side has enough.
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: Service, limits: Limits):
-        self._reader, self._writer, self._service, self._limits = reader, writer, service, limits
+    `seconds` is the time for a whole request, however slowly it drips; for reading an answer; and between requests.
+    """
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: Service, seconds: float
+    ) -> None:
+        self._reader, self._writer, self._service, self._seconds = reader, writer, service, seconds
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD)
+        self._start: Message | None = None
+        self._headers_only = False
+        self._refusal: Refusal | None = None
+        self._deadline = 0.0
         self.idle, self.last = True, False
         writer.transport.set_write_buffer_limits(high=0)  # so that an answer is out once it is drained
 
     async def run(self) -> None:
         """Serve the client to the end; a client that vanishes is no error."""
         try:
-            while await self._arrives() and await self._serve_one():
+            while await self._arrives() and await self._exchange():
                 self._wire.start_next_cycle()
             await self._linger()
-        except (OSError, TimeoutError):  # gone, or does not take its answer
+        except OSError:  # gone, or does not take its answer in time
             self._writer.transport.abort()
         finally:
             self._writer.close()
 
     async def refuse(self, error: Refusal) -> None:
         """Answer with a refusal whatever is asked, and end."""
-        self._service.count("none", error.status)
-        self.last = True
         try:
-            await self._send(refused(error), head=False)
+            await self._refuse(error, "none")
             await self._linger()
-        except (OSError, TimeoutError):
+        except OSError:
             self._writer.transport.abort()
         finally:
             self._writer.close()
@@ -64,10 +69,11 @@ class Connection:
         if self.last:
             return False
         if self._wire.trailing_data[0]:
+            await asyncio.sleep(0)  # a client that sends many requests at once takes turns with the others
             return True
         self.idle = True
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(self._seconds):
                 data = await self._reader.read(CHUNK)
         except TimeoutError:
             return False
@@ -75,80 +81,77 @@ class Connection:
         self._wire.receive_data(data)
         return bool(data)
 
-    async def _serve_one(self) -> bool:
-        """Read a request and answer it; whether another may follow."""
-        route, head, name = None, False, "none"
+    async def _exchange(self) -> bool:
+        """Let the service answer a request; whether another may follow."""
+        self._deadline = asyncio.get_running_loop().time() + self._seconds
+        scope: Scope = {"type": "http"}
+        event = await self._event()
+        if isinstance(event, h11.Request):
+            scope, self._headers_only = _scope(event), event.method == b"HEAD"
+            await self._service(scope, self._receive, self._send)
+        elif self._refusal is None:
+            self._refusal = _malformed("no request")
+        if self._refusal is not None:
+            await self._refuse(self._refusal, scope.get("route", "none"))
+        elif self._wire.our_state not in (h11.DONE, h11.MUST_CLOSE):
+            raise RuntimeError("the service did not answer")
+        return self._wire.our_state is h11.DONE and self._wire.their_state is h11.DONE
+
+    async def _event(self) -> object:
+        """The next part of a request; None if there is a reason to refuse it, which is kept."""
         try:
-            async with asyncio.timeout(self._limits.seconds):
-                request = await self._head()
-                head = request.method == "HEAD"
-                route = self._service.route(request)
-                name = route.name
-                body = await self._body(request)
-        except Refusal as error:
-            response = refused(error)
+            while (event := self._wire.next_event()) is h11.NEED_DATA:
+                async with asyncio.timeout_at(self._deadline):
+                    self._wire.receive_data(await self._reader.read(CHUNK))
+            return event
         except TimeoutError:
-            seconds = f"a whole request within {self._limits.seconds:g} s"
-            response = refused(Refusal("request", seconds, "less", status=408))
+            self._refusal = Refusal("request", f"a whole request within {self._seconds:g} s", "less", status=408)
         except h11.RemoteProtocolError as error:
             status = error.error_status_hint if 400 <= error.error_status_hint < 500 else 400
-            response = refused(Refusal("request", "HTTP/1.1", str(error)[:100], status=status))
-        else:
-            response = await self._service.answer(route, body)
-            await self._send(response, head)
-            return self._wire.our_state is h11.DONE and self._wire.their_state is h11.DONE
-        self._service.count(name, response.status)
-        self.last = True
-        await self._send(response, head)
-        return False
+            self._refusal = _malformed(str(error)[:100], status)
+        return None
 
-    async def _head(self) -> Request:
-        event = await self._event()
-        if not isinstance(event, h11.Request):
-            raise h11.RemoteProtocolError("no request")
-        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in event.headers}
-        path = event.target.decode("ascii").partition("?")[0]
-        return Request(event.method.decode("ascii"), path, headers)
-
-    async def _body(self, request: Request) -> bytes:
-        """The whole body, refused as soon as it is known to be too long."""
-        most = self._limits.most_bytes
-        if int(request.headers.get("content-length", 0)) > most:
-            raise _too_long(most, request.headers["content-length"][:30])
+    async def _receive(self) -> Message:
+        """ASGI: a part of the body; once there is none to come, that the client is gone."""
         if self._wire.they_are_waiting_for_100_continue:
             go_on = self._wire.send(h11.InformationalResponse(status_code=100, headers=[]))
             self._writer.write(go_on or b"")
-        read = bytearray()
-        while isinstance(event := await self._event(), h11.Data):
-            read += event.data
-            if len(read) > most:
-                raise _too_long(most, "more")
-        if not isinstance(event, h11.EndOfMessage):
-            raise h11.RemoteProtocolError("no end of the body")
-        return bytes(read)
+        event = await self._event()
+        if isinstance(event, h11.Data):
+            return {"type": "http.request", "body": bytes(event.data), "more_body": True}
+        return {"type": "http.request"} if isinstance(event, h11.EndOfMessage) else GONE
 
-    async def _event(self) -> object:
-        while (event := self._wire.next_event()) is h11.NEED_DATA:
-            self._wire.receive_data(await self._reader.read(CHUNK))
-        return event
-
-    async def _send(self, response: Response, head: bool) -> None:
-        if self._wire.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+    async def _send(self, message: Message) -> None:
+        """ASGI: the head of an answer, or a part of its body."""
+        if message["type"] == "http.response.start":
+            self._start = message  # it goes out with the body, in one packet
             return
-        headers = [
-            ("Date", formatdate(usegmt=True)),
-            ("Content-Type", response.content_type),
-            ("Content-Length", str(len(response.body))),
-            *response.headers.items(),
-            *([("Connection", "close")] if self.last else []),
-        ]
-        parts = [self._wire.send(h11.Response(status_code=response.status, headers=headers))]
-        if not head:
-            parts.append(self._wire.send(h11.Data(data=response.body)))
-        parts.append(self._wire.send(h11.EndOfMessage()))
+        parts = []
+        if self._start is not None:
+            parts.append(self._wire.send(self._head(self._start)))
+            self._start = None
+        if message.get("body") and not self._headers_only:
+            parts.append(self._wire.send(h11.Data(data=message["body"])))
+        if not message.get("more_body", False):
+            parts.append(self._wire.send(h11.EndOfMessage()))
         self._writer.write(b"".join(part or b"" for part in parts))
-        async with asyncio.timeout(self._limits.seconds):
-            await self._writer.drain()
+        if self._writer.transport.get_write_buffer_size():
+            async with asyncio.timeout(self._seconds):
+                await self._writer.drain()
+
+    def _head(self, start: Message) -> h11.Response:
+        # If the request was not read to its end, the rest of it is thrown away, and no other can follow.
+        self.last = self.last or self._wire.their_state in UNREAD
+        close = [(b"connection", b"close")] if self.last else []
+        headers = [(b"date", _date(int(time()))), *start.get("headers", ()), *close]
+        return h11.Response(status_code=start["status"], headers=headers)
+
+    async def _refuse(self, error: Refusal, route: str) -> None:
+        """Say why a request gets no answer, and that it was the last."""
+        self._service.count(route, error.status)
+        self.last = True
+        if self._wire.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            await refused(error).send(self._send)
 
     async def _linger(self) -> None:
         """Throw away what a refused client still sends, for a moment, so that it gets to read why."""
@@ -162,5 +165,26 @@ class Connection:
                     read += len(data)
 
 
-def _too_long(most: int, found: str) -> Refusal:
-    return Refusal("body", f"at most {most} bytes", found, "ask about fewer rows at once", status=413)
+@lru_cache(maxsize=1)
+def _date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
+
+
+def _scope(request: h11.Request) -> Scope:
+    raw, _, query = request.target.partition(b"?")
+    return {
+        "type": "http",
+        "asgi": VERSIONS,
+        "http_version": request.http_version.decode("ascii"),
+        "method": request.method.decode("ascii"),
+        "scheme": "http",
+        "path": unquote(raw.decode("ascii")),
+        "raw_path": raw,
+        "query_string": query,
+        "root_path": "",
+        "headers": list(request.headers),
+    }
+
+
+def _malformed(found: str, status: int = 400) -> Refusal:
+    return Refusal("request", "HTTP/1.1", found, status=status)

@@ -1,12 +1,12 @@
-"""What goes between the network and the routes: requests, responses, and refusals with a reason."""
+"""Requests and responses as the service sees them, and refusals with a reason."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from understudy.errors import UnderstudyError
+from understudy.serve.asgi import Scope, Send
 
 JSON = "application/json"
 # The most characters of a reason, and of a value that it quotes.
@@ -37,24 +37,40 @@ class Refusal(UnderstudyError):
 
 @dataclass(frozen=True)
 class Request:
-    """The head of a request: a method, a path without its query, and headers in small letters."""
+    """The head of a request: a method, a decoded path without its query, and headers with lowercase names."""
 
     method: str
     path: str
     headers: dict[str, str] = field(default_factory=dict)
+    http_version: str = "1.1"
+
+    @classmethod
+    def of(cls, scope: Scope) -> Request:
+        """The request that a server describes; `root_path` is where the service is mounted, and not ours to route."""
+        path, root = scope["path"], scope.get("root_path", "")
+        if root and (path == root or path.startswith(root + "/")):
+            path = path[len(root) :]
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        return cls(scope["method"], path, headers, scope.get("http_version", "1.1"))
 
 
 @dataclass(frozen=True)
 class Response:
-    """A status, a body and its type."""
+    """A status, a body, and headers with lowercase names."""
 
     status: int
     body: bytes
-    content_type: str = JSON
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=lambda: {"content-type": JSON})
+
+    async def send(self, send: Send) -> None:
+        """Send it as ASGI messages."""
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
+        headers.append((b"content-length", b"%d" % len(self.body)))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
 
 
-def document(content: Any, status: int = 200) -> Response:
+def document(content: object, status: int = 200) -> Response:
     """A response of one JSON document."""
     return Response(status, json.dumps(content, separators=(",", ":")).encode())
 
@@ -65,10 +81,10 @@ def refused(error: UnderstudyError) -> Response:
     if len(reason) > MOST_REASON:
         reason = reason[:MOST_REASON] + "..."
     status, headers = (error.status, error.headers) if isinstance(error, Refusal) else (400, {})
-    return Response(status, json.dumps({"error": reason}).encode(), headers=headers)
+    return Response(status, json.dumps({"error": reason}).encode(), {"content-type": JSON, **headers})
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value of somebody's JSON, as far as it fits into a reason.
 
     >>> shown([1, 2, 3]), shown("word"), shown("x" * 99)[-5:]

@@ -1,17 +1,20 @@
-"""The server: accepts connections up to a number, and stops when it is told to, once what is under way is answered."""
+"""Our own HTTP server: accepts connections up to a number, and stops when told to, once requests are answered."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from understudy.errors import SettingError
-from understudy.serve.connection import Connection, Limits
+from understudy.serve.app import Service
+from understudy.serve.connection import Connection
+from understudy.serve.lifespan import lifespan
+from understudy.serve.limits import Limits
 from understudy.serve.messages import Refusal
-from understudy.serve.routes import Service
 
 LOG = logging.getLogger(__name__)
 STOPS = (signal.SIGINT, signal.SIGTERM)
@@ -31,21 +34,22 @@ class Address:
 class Server:
     """Connections to one service."""
 
-    def __init__(self, service: Service, limits: Limits, most_connections: int = 256):
-        self._service, self._limits, self._most = service, limits, most_connections
+    def __init__(self, service: Service, limits: Limits):
+        self._service, self._limits = service, limits
         self._open: dict[asyncio.Task[None], Connection] = {}
 
     async def start(self, address: Address) -> Address:
         """Listen; the address that was bound."""
+        backlog = self._limits.connections
         try:
-            self._server = await asyncio.start_server(self._accept, address.host, address.port, backlog=self._most)
+            self._server = await asyncio.start_server(self._accept, address.host, address.port, backlog=backlog)
         except (OSError, OverflowError, UnicodeError) as error:
             hint = "choose another with --port, or any that is free with --port 0"
             raise SettingError("--host and --port", "an address to listen on", f"{address}: {error}", hint) from error
         return Address(address.host, self._server.sockets[0].getsockname()[1])
 
     async def stop(self, seconds: float) -> None:
-        """Accept nobody any more, end who is idle, and give the others so many seconds for what is under way."""
+        """Accept no more connections, close idle ones, and give the others so many seconds for their requests."""
         self._server.close()
         self._service.ready = False
         for task, connection in self._open.items():
@@ -59,44 +63,37 @@ class Server:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(reader, writer, self._service, self._limits)
+        connection = Connection(reader, writer, self._service, self._limits.seconds)
         task = asyncio.current_task()
         assert task is not None
-        full = len(self._open) >= self._most
+        full = len(self._open) >= self._limits.connections
         self._open[task] = connection
         try:
-            if full:
-                hint = "come back when others have left"
-                await connection.refuse(Refusal("connections", f"at most {self._most}", "one more", hint, status=503))
-            else:
-                await connection.run()
+            await (connection.refuse(_full(self._limits.connections)) if full else connection.run())
         except asyncio.CancelledError:  # by `stop`, which waits for this to end
             pass
         except Exception:
             LOG.exception("a connection failed")
-            self._service.failures.add()
+            self._service.metrics.failures.inc()
         finally:
             del self._open[task]
 
 
 async def serve(
-    service: Service,
-    address: Address,
-    limits: Limits,
-    *,
-    most_connections: int,
-    grace: float,
-    started: Callable[[Address], None],
+    service: Service, address: Address, limits: Limits, started: Callable[[Address], None]
 ) -> signal.Signals:
     """Serve until SIGINT or SIGTERM, which is returned; a second one does not wait for anybody."""
-    loop = asyncio.get_running_loop()
-    told: asyncio.Queue[signal.Signals] = asyncio.Queue()
-    server = Server(service, limits, most_connections)
-    bound = await server.start(address)
-    for number in STOPS:
-        loop.add_signal_handler(number, told.put_nowait, number)
-    started(bound)
-    first = await told.get()
+    async with lifespan(service):
+        server = Server(service, limits)
+        bound = await server.start(address)
+        with _signals() as told:
+            started(bound)
+            first = await told.get()
+            await _stopped(server, limits.grace, told)
+        return first
+
+
+async def _stopped(server: Server, grace: float, told: asyncio.Queue[signal.Signals]) -> None:
     stopping = asyncio.ensure_future(server.stop(grace))
     hurried = asyncio.ensure_future(told.get())
     await asyncio.wait((stopping, hurried), return_when=asyncio.FIRST_COMPLETED)
@@ -104,4 +101,20 @@ async def serve(
         await server.stop(0)
     await stopping
     hurried.cancel()
-    return first
+
+
+@contextmanager
+def _signals() -> Iterator[asyncio.Queue[signal.Signals]]:
+    """Signals to stop, as they come; at the end, they act as they did before."""
+    loop, told = asyncio.get_running_loop(), asyncio.Queue[signal.Signals]()
+    for number in STOPS:
+        loop.add_signal_handler(number, told.put_nowait, number)
+    try:
+        yield told
+    finally:
+        for number in STOPS:
+            loop.remove_signal_handler(number)
+
+
+def _full(most: int) -> Refusal:
+    return Refusal("connections", f"at most {most}", "one more", "come back when others have left", status=503)

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from prometheus_client import Gauge
+from prometheus_client.registry import Collector
 
 from understudy.certificate.bounds import lower_bound
 from understudy.errors import OriginalError, OutageError, SettingError, SpaceError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Original
-from understudy.serve.counters import Counter, Family, Gauge
+from understudy.serve.metrics import counter, label, total
 from understudy.serve.reading import Rows
 from understudy.space import Space
 from understudy.space.columns import Column
@@ -57,14 +59,15 @@ class Shadow:
         self._stopping = threading.Event()
         self._pairs: Tally[tuple[Any, Any]] = Tally()
         self.compared = self.disagreed = 0
-        self.asked = Counter("understudy_shadow_rows_total", "Rows that the original was asked about.")
-        self.disagreements = Counter(
-            "understudy_shadow_disagreements_total", "Rows answered otherwise by the original.", "original", "copy"
+        self.asked = counter("understudy_shadow_rows_total", "Rows that the original was asked about.")
+        self.disagreements = counter(
+            "understudy_shadow_disagreements_total", "Rows answered otherwise by the original.", ("original", "copy")
         )
-        self.failed = Counter("understudy_shadow_failed_rows_total", "Rows that the original gave no answer for.")
-        self.dropped = Counter("understudy_shadow_dropped_rows_total", "Rows never asked, since too many waited.")
-        waiting = Gauge("understudy_shadow_waiting_rows", "Rows that wait to be asked.", lambda: self._waiting)
-        self.families: list[Family] = [self.asked, self.disagreements, self.failed, self.dropped, waiting]
+        self.failed = counter("understudy_shadow_failed_rows_total", "Rows that the original gave no answer for.")
+        self.dropped = counter("understudy_shadow_dropped_rows_total", "Rows never asked, since too many waited.")
+        waiting = Gauge("understudy_shadow_waiting_rows", "Rows that wait to be asked.", registry=None)
+        waiting.set_function(lambda: self._waiting)
+        self.families: list[Collector] = [self.asked, self.disagreements, self.failed, self.dropped, waiting]
         self._thread = threading.Thread(target=self._run, name="understudy-shadow", daemon=True)
         self._thread.start()
 
@@ -77,7 +80,7 @@ class Shadow:
                 self._waiting += len(rows)
                 self._lock.notify_all()
         if full:
-            self.dropped.add(by=len(rows))
+            self.dropped.inc(len(rows))
 
     def summary(self) -> dict[str, Any]:
         """What came of it so far: rows compared and disagreements, and the fidelity that they show."""
@@ -91,16 +94,21 @@ class Shadow:
             "fidelity": None if n == 0 else {"estimate": 1 - disagreed / n, "lower": lower_bound(n - disagreed, n)},
             "confidence": 0.95,
             "pairs": pairs,
-            "failed": int(self.failed.total),
-            "dropped": int(self.dropped.total),
+            "failed": int(total(self.failed)),
+            "dropped": int(total(self.dropped)),
             "waiting": waiting,
         }
+
+    def settled(self, seconds: float) -> bool:
+        """Wait until no row waits any more, for so many seconds at most; whether that came."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._waiting == 0, seconds)
 
     def stop(self, seconds: float) -> None:
         """Give up the rows that wait, and, after so many seconds, the request that is under way."""
         with self._lock:
             self._stopping.set()
-            self.dropped.add(by=self._waiting - self._under_way)
+            self.dropped.inc(self._waiting - self._under_way)
             self._queue.clear()
             self._waiting = self._under_way
             self._lock.notify_all()
@@ -131,6 +139,7 @@ class Shadow:
         with self._lock:
             self._waiting -= self._under_way
             self._under_way = 0
+            self._lock.notify_all()
             self._lock.wait_for(lambda: self._queue or self._stopping.is_set())
             if not self._queue:
                 return None
@@ -149,17 +158,17 @@ class Shadow:
                 part = slice(at, at + size)
                 self._ask(_part(rows, part), codes[part])
         except OutageError:
-            self.failed.add(by=len(rows) - (self._settled - before))
+            self.failed.inc(len(rows) - (self._settled - before))
             raise
 
     @property
     def _settled(self) -> float:
         """How many rows were compared, or failed."""
-        return self.compared + self.failed.total
+        return self.compared + total(self.failed)
 
     def _ask(self, rows: Rows, codes: np.ndarray) -> None:
         """One request; one that fails is halved, so that no row is the reason that others have no answer."""
-        self.asked.add(by=len(rows))
+        self.asked.inc(len(rows))
         try:
             answers = self._original.answer(presented(rows, self._copy.space))
         except OutageError:
@@ -167,7 +176,7 @@ class Shadow:
         except OriginalError as error:
             if len(rows) == 1:
                 LOG.warning("shadow: %s", error)
-                self.failed.add()
+                self.failed.inc()
                 return
             middle = len(rows) // 2
             for half in (slice(0, middle), slice(middle, None)):
@@ -175,7 +184,7 @@ class Shadow:
             return
         except Exception:
             LOG.exception("shadow: %d rows could not be asked", len(rows))
-            self.failed.add(by=len(rows))
+            self.failed.inc(len(rows))
             return
         self._count(rows, codes, answers)
 
@@ -190,7 +199,7 @@ class Shadow:
                 if pair not in self._pairs and len(self._pairs) >= PAIRS:
                     pair = (OTHER, OTHER)
                 self._pairs[pair] += 1
-                self.disagreements.add(*map(str, pair))
+                self.disagreements.labels(*map(label, pair)).inc()
         if self._log is not None:
             rows_of = ([column[i] for column in rows.cells] for i in wrong)
             self._log.write([[*row, *pair] for row, pair in zip(rows_of, pairs, strict=True)])

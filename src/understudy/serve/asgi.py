@@ -1,0 +1,42 @@
+"""ASGI 3 as types: what a server tells an application of a request, and the messages that the two exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Required, TypedDict
+
+# The version of ASGI, and of its part about HTTP, that our own server speaks.
+VERSIONS = {"version": "3.0", "spec_version": "2.4"}
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Scope(TypedDict, total=False):
+    """What is known of a request before its body. `route` is ours: the name that the request is counted under."""
+
+    type: Required[str]
+    asgi: dict[str, str]
+    http_version: str
+    method: str
+    scheme: str
+    path: str
+    raw_path: bytes
+    query_string: bytes
+    root_path: str
+    headers: Headers
+    route: str
+
+
+class Message(TypedDict, total=False):
+    """One message, in either direction; its type says which keys it has."""
+
+    type: Required[str]
+    status: int
+    headers: Headers
+    body: bytes
+    more_body: bool
+
+
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]

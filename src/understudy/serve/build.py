@@ -1,0 +1,53 @@
+"""From a run's directory to the service that answers for its copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy import checks
+from understudy.errors import SettingError
+from understudy.models.classifier import CopyClassifier
+from understudy.original import Original
+from understudy.runs.result import load
+from understudy.serve.app import Service
+from understudy.serve.limits import WAITING_ROWS, Limits
+from understudy.serve.model import Model
+from understudy.serve.shadow import Shadow
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A parallel run: what opens the original, the file for rows that it answers otherwise, and how many may wait."""
+
+    opened: Callable[[], Original]
+    log: Path | None = None
+    rows: int = WAITING_ROWS
+
+    def __post_init__(self) -> None:
+        checks.count("--shadow-rows", self.rows, 1)
+
+
+def build(directory: Path, name: str | None, version: str, limits: Limits, beside: Beside | None) -> Service:
+    """The service for the copy in this directory, whose name it has unless it is given one."""
+    label = _segment("--name", directory.resolve().name if name is None else name)
+    version = _segment("--model-version", version)
+    result = load(directory)
+    model = Model(result.copy, label, version, limits.rows)
+    shadow = None if beside is None else _shadow(beside, result.copy)
+    return Service(model, result.certificate, shadow, limits)
+
+
+def _segment(where: str, text: str) -> str:
+    """A part of a URL's path."""
+    if not text or "/" in text:
+        raise SettingError(where, "a word without a slash", repr(text))
+    return text
+
+
+def _shadow(beside: Beside, copy: CopyClassifier) -> Shadow:
+    if copy.excluded:
+        hint = "leave it out: what is served takes no column that was kept from the copy, and the original needs them"
+        raise SettingError("--shadow", "a copy that sees every column", f"{len(copy.excluded)} kept from it", hint)
+    return Shadow(beside.opened, copy, log=beside.log, most_rows=beside.rows)

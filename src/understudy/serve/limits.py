@@ -1,0 +1,32 @@
+"""What clients of a served copy may take; its defaults are those of the command and of `service`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy import checks
+
+# The most rows of a parallel run that wait for the original.
+WAITING_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most bytes and rows of a request, the most clients at once, and how long things may take.
+
+    A client has `seconds` to send a request and to read its answer, and may be idle for as long. Once told to stop, the
+    server has `grace` seconds to finish.
+    """
+
+    bytes: int = 4 * 2**20
+    rows: int = 10_000
+    connections: int = 256
+    seconds: float = 30.0
+    grace: float = 10.0
+
+    def __post_init__(self) -> None:
+        checks.count("--max-bytes", self.bytes, 1)
+        checks.count("--max-rows", self.rows, 1)
+        checks.count("--max-connections", self.connections, 1)
+        checks.number("--client-timeout", self.seconds, "a number above 0", 5e-324, float("inf"))
+        checks.number("--grace", self.grace, "a number of at least 0", 0, float("inf"))

@@ -1,0 +1,102 @@
+"""The command: start, parallel run, stop, and options that it refuses."""
+
+import json
+import signal
+import socket
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from served import HTTP, connected, head, metrics, received, saved, statuses
+
+import understudy as us
+from cases import loans
+from faulty import FaultyServer
+from serving import Process
+from understudy.cli.serve import command
+
+pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+
+
+def test_the_command_from_start_to_stop(lending, tmp_path):
+    """A parallel run against a real endpoint; then SIGTERM while a request is under way, and SIGINT."""
+    saved(lending, tmp_path / "loans")
+    log = tmp_path / "differ.csv"
+    decide = lambda frame: np.where(frame["income"].astype(float) > 30_000, "grant", "refuse").tolist()  # noqa: E731
+    with FaultyServer(decide, share=0) as box:
+        original = f"{box.url}/v2/models/box"
+        served = Process(tmp_path / "loans", "--shadow", original, "--protocol", "v2", "--shadow-log", str(log))
+        other = Process(tmp_path / "loans", "--name", "a name", "--model-version", "7", "--grace", "0.1")
+        try:
+            assert served.wait_until_ready()["name"] == "loans"
+            _parallel_run(served, lending, decide, log)
+            _stopped_with_a_request_under_way(served, lending)
+            assert other.wait_until_ready()["url"].endswith("/v2/models/a%20name")
+            assert HTTP.get(f"{other.model}/versions/7/ready").json() == {"name": "a name", "ready": True}
+            with connected(other) as stuck:
+                stuck.sendall(head(b"{", "Expect: 100-continue", path="/v2/models/a%20name/infer", length=99))
+                assert statuses(stuck.recv(65536)) == [100]
+                other.signal(signal.SIGINT)
+                assert other.ended()[0] == 130
+        finally:
+            served.kill()
+            other.kill()
+
+
+def _parallel_run(served, lending, decide, log):
+    frame = loans(60, 7)[0]
+    ours, theirs = lending.predict(frame), np.array(decide(frame))
+    client = us.open_original(served.model, protocol="v2")
+    assert client.answer(frame).tolist() == ours.tolist()
+    found = next(found for _ in range(10_000) if (found := HTTP.get(served.url + "/shadow").json())["rows"] == 60)
+    differ = int((ours != theirs).sum())
+    assert differ
+    assert (found["rows"], found["disagreements"], found["failed"]) == (60, differ, 0)
+    counted = metrics(served)
+    assert counted["understudy_shadow_rows_total"] == 60
+    pairs = [value for name, value in counted.items() if name.startswith("understudy_shadow_disagreements_total")]
+    assert sum(pairs) == differ
+    written = pd.read_csv(log)
+    assert written["copy"].tolist() == ours[ours != theirs].tolist()
+    assert written["income"].tolist() == frame["income"][ours != theirs].tolist()
+
+
+def _stopped_with_a_request_under_way(served, lending):
+    frame = loans(2, 8)[0]
+    body = us.original.protocols.V2().encode(frame, "last")
+    with connected(served) as line, connected(served) as idle:
+        line.sendall(head(b"", "Expect: 100-continue", path="/v2/models/loans/infer", length=len(body)))
+        assert statuses(line.recv(65536)) == [100]
+        served.signal(signal.SIGTERM)
+        assert received(idle) == b""  # nobody listens any more by the time that idle clients are let go
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", served.port), timeout=20)
+        line.sendall(body)
+        answer = received(line)
+    assert statuses(answer) == [200]
+    assert b"Connection: close" in answer or b"connection: close" in answer
+    (output,) = json.loads(answer.partition(b"\r\n\r\n")[2])["outputs"]
+    assert output["data"] == lending.predict(frame).tolist()
+    code, out, errors = served.ended()
+    assert (code, out) == (0, "")
+    assert errors.startswith("understudy: stopped after ")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--port", "70000"], "--port"),
+        (["--max-rows", "0"], "--max-rows"),
+        (["--client-timeout", "0"], "--client-timeout"),
+        (["--name", "a/b"], "a word without a slash"),
+        (["--protocol", "v2"], "an original, since protocol is given"),
+        (["--shadow-log", "x.csv"], "an original, since --shadow-log is given"),
+        ([], "run.json"),
+    ],
+)
+def test_bad_options(tmp_path, options, reason):
+    with pytest.raises(us.errors.UnderstudyError) as error:
+        CliRunner().invoke(command, [str(tmp_path), *options], catch_exceptions=False, standalone_mode=False)
+    assert reason in str(error.value)
+    assert error.value.exit_code == 2
