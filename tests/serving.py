@@ -1,8 +1,12 @@
-"""`understudy serve` as people start it, for tests."""
+"""A copy served as people serve it, by `understudy serve` or another server, for tests."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +53,33 @@ class Process:
         self._process.terminate()
         code, _, errors = self.ended()
         assert kind is not None or code == 0, errors
+
+
+class Foreign:
+    """Another ASGI server, by the command that our documents give for it, on a free port."""
+
+    def __init__(self, command: str, cwd: Path):
+        program, *options = shlex.split(command.replace("8080", "0"))
+        arguments = [str(Path(sys.executable).parent / program), *options]
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        self._process = subprocess.Popen(arguments, cwd=cwd, text=True, start_new_session=True, **streams)
+
+    def __enter__(self) -> Foreign:
+        said = []
+        for line in self._process.stderr:
+            said.append(line)
+            if found := re.search(r"unning on (http://127\.0\.0\.1:(\d+)) ", line):
+                self.url, self.port = found[1], int(found[2])
+                return self
+        raise AssertionError("".join(said))
+
+    def stop(self) -> tuple[int, str]:
+        """Stop it by SIGTERM: its exit code, and what it wrote until then."""
+        self._process.terminate()
+        errors = self._process.communicate(timeout=30)[1]
+        return self._process.returncode, errors
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)  # its workers too
+            self._process.communicate()

@@ -44,6 +44,23 @@ def test_the_command_from_start_to_stop(lending, tmp_path):
             other.kill()
 
 
+def test_a_second_signal_does_not_wait(plane, tmp_path):
+    saved(plane, tmp_path / "m")
+    served = Process(tmp_path / "m", "--grace", "1000")
+    try:
+        served.wait_until_ready()
+        with connected(served) as stuck, connected(served) as idle:
+            stuck.sendall(head(b"{", "Expect: 100-continue", length=99))
+            assert statuses(stuck.recv(65536)) == [100]
+            served.signal(signal.SIGTERM)
+            assert received(idle) == b""
+            served.signal(signal.SIGTERM)
+            assert received(stuck) == b""
+            assert served.ended()[0] == 0
+    finally:
+        served.kill()
+
+
 def _parallel_run(served, lending, decide, log):
     frame = loans(60, 7)[0]
     ours, theirs = lending.predict(frame), np.array(decide(frame))
