@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from understudy.errors import BudgetError, OriginalError, SettingError, SpaceError
 from understudy.original import CHUNK, Original
+from understudy.queries.halving import Part
 from understudy.queries.ledger import Ledger
-from understudy.queries.requests import Part, ask
+from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.streams import Stream, stream
 
@@ -123,7 +123,7 @@ def unused(original: Original, seed: int, used: int) -> Original:
     return other
 
 
-def check_fit(original: Original, space: Any) -> None:
+def check_fit(original: Original, space: object) -> None:
     """Whether the space has the columns that the original takes, as far as it says."""
     if not isinstance(space, Space):
         raise SpaceError("space", "a Space", type(space).__name__, "e.g. Space.normal(d) or Space.from_data(rows)")

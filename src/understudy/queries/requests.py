@@ -9,53 +9,52 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from understudy.errors import OriginalError, OutageError
 from understudy.original import Original
+from understudy.queries.halving import Part, failing_rows, parts
+from understudy.types import Table
 
 # How many requests may be announced before they are sent, so that only the first has to wait for it.
 AHEAD = 32
 
-Part = slice
-"""Which rows go into one request."""
+Ticket = TypeVar("Ticket")
 
 
-class Journal(Protocol):
+class Journal(Protocol[Ticket]):
     """Where requests are announced before they are sent, and answers written down."""
 
-    def announce(self, part: Part) -> Any:
+    def announce(self, part: Part) -> Ticket:
         """Write down that these rows will be asked; gives a ticket."""
 
-    def ready(self, ticket: Any) -> None:
+    def ready(self, ticket: Ticket) -> None:
         """Wait until the announcement is safe."""
 
-    def answered(self, ticket: Any, labels: np.ndarray) -> None:
+    def answered(self, ticket: Ticket, labels: np.ndarray) -> None:
         """Write down what was answered."""
 
-    def failed(self, ticket: Any, error: OriginalError) -> None:
+    def failed(self, ticket: Ticket, error: OriginalError) -> None:
         """Write down that there was no answer."""
 
 
-def ask(original: Original, rows_of: Callable[[Part], Any], n: int, journal: Journal) -> None:
+def ask(original: Original, rows_of: Callable[[Part], Table], n: int, journal: Journal[Ticket]) -> None:
     """Ask about n rows, until all are answered in the journal. `rows_of` gives them as the original takes them."""
-    size = original.request_rows
-    parts = [slice(at, min(at + size, n)) for at in range(0, n, size)]
-    asked = _Asked(original, rows_of, journal)
+    asked, requests = _Asked(original, rows_of, journal), parts(n, original.request_rows)
     if original.concurrency == 1:
-        asked.one_by_one(parts)
+        asked.one_by_one(requests)
     else:
-        asked.several_at_once(parts)
+        asked.several_at_once(requests)
 
 
-class _Asked:
-    def __init__(self, original: Original, rows_of: Callable[[Part], Any], journal: Journal):
+class _Asked(Generic[Ticket]):
+    def __init__(self, original: Original, rows_of: Callable[[Part], Table], journal: Journal[Ticket]):
         self.original, self.rows_of, self.journal = original, rows_of, journal
 
-    def one_by_one(self, parts: list[Part]) -> None:
-        following = ((part, self.journal.announce(part)) for part in parts)
+    def one_by_one(self, requests: list[Part]) -> None:
+        following = ((part, self.journal.announce(part)) for part in requests)
         announced, ahead = deque(islice(following, 1)), 1  # the first alone, as it is waited for, then more and more
         while announced:
             part, ticket = announced.popleft()
@@ -65,10 +64,10 @@ class _Asked:
             if error := self.put(part, ticket):
                 self.halve(part, error)
 
-    def several_at_once(self, parts: list[Part]) -> None:
+    def several_at_once(self, requests: list[Part]) -> None:
         """Up to `concurrency` requests under way; once one fails, those are waited for, and their answers kept."""
-        under_way: dict[Future[np.ndarray], tuple[Part, Any]] = {}
-        waiting, failed = deque(parts), list[tuple[Part, OriginalError]]()
+        under_way: dict[Future[np.ndarray], tuple[Part, Ticket]] = {}
+        waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()
         with ThreadPoolExecutor(self.original.concurrency, thread_name_prefix="understudy-ask") as pool:
             try:
                 while under_way or (waiting and not failed):
@@ -91,16 +90,11 @@ class _Asked:
         if waiting:
             self.several_at_once(list(waiting))
 
-    def send(self, part: Part, ticket: Any) -> OriginalError | None:
-        """Send a request once its announcement is safe; gives the error, if it failed."""
-        self.journal.ready(ticket)
-        return self.put(part, ticket)
-
-    def put(self, part: Part, ticket: Any) -> OriginalError | None:
+    def put(self, part: Part, ticket: Ticket) -> OriginalError | None:
         """Ask, and write down what came of it; gives the error, if it failed."""
         return self.settle(ticket, lambda: self.original.answer(self.rows_of(part)))
 
-    def settle(self, ticket: Any, answer: Callable[[], np.ndarray]) -> OriginalError | None:
+    def settle(self, ticket: Ticket, answer: Callable[[], np.ndarray]) -> OriginalError | None:
         try:
             labels = answer()
         except OriginalError as error:
@@ -115,24 +109,22 @@ class _Asked:
         If nothing at all is answered on the way, no row is to blame, and the first error stands. If every half is
         answered, the failure was passing.
         """
-        answered, suspects = False, [(part, first)]
-        while suspects:
-            suspect, error = suspects.pop()
-            if isinstance(error, OutageError):
-                raise error
-            if suspect.stop - suspect.start == 1:
-                raise self.blame(suspect, error) if answered else first
-            middle = (suspect.start + suspect.stop) // 2
-            for half in (slice(middle, suspect.stop), slice(suspect.start, middle)):
-                again = self.send(half, self.journal.announce(half))
-                if again:
-                    suspects.append((half, again))
-                else:
-                    answered = True
+        answered: list[Part] = []
+
+        def ask(half: Part) -> OriginalError | None:
+            ticket = self.journal.announce(half)
+            self.journal.ready(ticket)
+            error = self.put(half, ticket)
+            if error is None:
+                answered.append(half)
+            return error
+
+        for row, error in failing_rows(part, first, ask):
+            raise self.blame(row, error) if answered else first
 
     def blame(self, part: Part, error: OriginalError) -> OriginalError:
         rows = self.rows_of(part)
-        row = rows.iloc[0].to_dict() if hasattr(rows, "iloc") else rows[0].tolist()
+        row = rows[0].tolist() if isinstance(rows, np.ndarray) else rows.iloc[0].to_dict()
         hint = "keep such rows out of the space by a bound, a level or a rule, or have the original mended"
         found = f"{error.found}, for the row {row!r} alone"
         return OriginalError(error.where, error.expected, found, hint)

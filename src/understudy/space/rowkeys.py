@@ -1,4 +1,4 @@
-"""Keys of rows: which rows are the same, and in which request each was answered."""
+"""Keys of rows: which rows are the same, which were asked before, and in which request each was answered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def keys_of(rows: np.ndarray) -> np.ndarray:
     """A number for each row that hardly any other row has."""
     # By halves of a number: the low bits of whole numbers are all zero, and a product would keep them so. Of many
     # numbers the upper halves tell rows apart well enough.
-    bits, d = rows.view(np.uint64), rows.shape[1]
+    bits, d = np.ascontiguousarray(rows).view(np.uint64), rows.shape[1]
     odd, keys = np.resize(_ODD, 2 * d), np.empty(len(rows), np.uint64)
     for at in range(0, len(rows), BLOCK):
         part = bits[at : at + BLOCK]
@@ -82,6 +82,30 @@ class Index:
                 self._runs.append(_sorted(new))
         while len(self._runs) > 1 and len(self._runs[-2][0]) < 2 * len(self._runs[-1][0]):
             self._runs[-2:] = [_sorted(self._runs[-2:])]
+
+
+class Seen:
+    """The rows of a space that were asked about: asking again teaches nothing, where a space has few rows.
+
+    >>> seen, rows = Seen(), np.array([[1.0], [2.0], [1.0], [3.0]])
+    >>> seen.add(rows[1:2])
+    >>> seen.new(rows, at_least=1).tolist(), seen.new(rows, at_least=3).tolist()
+    ([0, 3], [0, 3, 1, 2])
+    """
+
+    def __init__(self) -> None:
+        self._index = Index()
+
+    def add(self, rows: np.ndarray) -> None:
+        """Remember these."""
+        self._index.add(keys_of(rows), 0)
+
+    def new(self, rows: np.ndarray, at_least: int) -> np.ndarray:
+        """Positions of those not seen yet, each row once; if they are too few, the others follow."""
+        keys, first = np.unique(keys_of(rows), return_index=True)
+        known, _ = self._index.find(keys)
+        new = np.sort(np.delete(first, known))
+        return new if len(new) >= at_least else np.concatenate([new, np.delete(np.arange(len(rows)), new)])
 
 
 def _sorted(runs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

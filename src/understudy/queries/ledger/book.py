@@ -7,12 +7,13 @@ import time
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from understudy.errors import OriginalError
 from understudy.original import Original
+from understudy.queries.halving import Part
 from understudy.queries.ledger.file import (
     FORMAT,
     REPEAT,
@@ -27,15 +28,16 @@ from understudy.queries.ledger.file import (
 )
 from understudy.queries.ledger.vocabulary import Vocabulary
 from understudy.queries.ledger.writer import Statement, Writer
-from understudy.queries.requests import Part, ask
+from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.space.rowkeys import Index, first_of_each, keys_of
+from understudy.types import Json
 
 
 class Ledger:
     """A run's ledger, open for writing. `settings` are those of the run it belongs to."""
 
-    def __init__(self, path: Path, settings: dict[str, Any], space: Space):
+    def __init__(self, path: Path, settings: Json, space: Space):
         self.path = path
         with errors_of(path):
             self._reader = connect(path)
@@ -119,12 +121,12 @@ class Ledger:
 
     # --- rounds of training -----------------------------------------------------------------------------------------
 
-    def round(self, t: int) -> tuple[np.ndarray, dict[str, Any]] | None:
+    def round(self, t: int) -> tuple[np.ndarray, Json] | None:
         """The parameters after round t and what is known about it, if it was trained before."""
         found = self._reader.execute("SELECT theta, about FROM rounds WHERE t = ?", (t,)).fetchone()
         return None if found is None else (np.frombuffer(found[0], np.float32).copy(), json.loads(found[1]))
 
-    def keep_round(self, t: int, theta: np.ndarray, about: dict[str, Any]) -> None:
+    def keep_round(self, t: int, theta: np.ndarray, about: Json) -> None:
         """Write down a round of training."""
         self._writer.put("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", (t, theta.tobytes(), json.dumps(about)))
 

@@ -7,11 +7,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from understudy.errors import DirectoryError
+from understudy.types import Json, Label
 
 FORMAT = 1
 NAME = "ledger.sqlite"
@@ -69,7 +69,7 @@ def is_begun(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def create(connection: sqlite3.Connection, about: dict[str, Any]) -> None:
+def create(connection: sqlite3.Connection, about: Json) -> None:
     """All tables and what the ledger belongs to, in one transaction: a ledger with tables is whole."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in _SCHEMA.split(";"):
@@ -78,7 +78,7 @@ def create(connection: sqlite3.Connection, about: dict[str, Any]) -> None:
     connection.execute("COMMIT")
 
 
-def meta_of(connection: sqlite3.Connection, path: Path) -> dict[str, Any]:
+def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
     """What the ledger belongs to."""
     found = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
     if found.get("format") != FORMAT or not isinstance(found.get("settings"), dict):
@@ -87,7 +87,7 @@ def meta_of(connection: sqlite3.Connection, path: Path) -> dict[str, Any]:
     return found
 
 
-def labels_of(connection: sqlite3.Connection) -> list[Any]:
+def labels_of(connection: sqlite3.Connection) -> list[Label]:
     """Every label that was ever answered, by code."""
     return [json.loads(value) for (value,) in connection.execute("SELECT value FROM labels ORDER BY code")]
 

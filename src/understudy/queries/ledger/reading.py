@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from understudy.queries.ledger.file import (
     reading,
 )
 from understudy.space import Space
+from understudy.types import Frame, Json, Label
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Summary:
     repeated: int
     """Rows that were asked again on purpose."""
     by_purpose: dict[str, int]
-    labels: dict[Any, int]
+    labels: dict[Label, int]
     failures: dict[str, int]
     """Attempts that came to nothing, by cause."""
 
@@ -48,7 +48,7 @@ class Summary:
         return self.announced
 
 
-def settings_of(path: Path) -> dict[str, Any] | None:
+def settings_of(path: Path) -> Json | None:
     """The settings of the run that a ledger belongs to; none if it was not even begun before the run was killed."""
     with reading(path) as connection:
         return meta_of(connection, path)["settings"] if is_begun(connection) else None
@@ -93,7 +93,7 @@ def answers(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         labels, found = labels_of(connection), defaultdict[str, list[tuple[np.ndarray, np.ndarray]]](list)
         for _, purpose, rows, codes in answered_requests(connection):
             found[purpose].append((rows, codes))
-    table = label_array(labels) if labels else np.empty(0)
+    table = _table(labels)
     parts = {purpose: [np.concatenate(part) for part in zip(*chunks, strict=True)] for purpose, chunks in found.items()}
     return {purpose: (rows, table[codes]) for purpose, (rows, codes) in parts.items()}
 
@@ -107,14 +107,12 @@ def last_round(path: Path) -> tuple[int, np.ndarray]:
     return found[0], np.frombuffer(found[1], np.float32).copy()
 
 
-def entries(path: Path, space: Space) -> Any:
+def entries(path: Path, space: Space) -> Frame:
     """Every query as a data frame in the layout of production, with its purpose, its label and when it was answered."""
     import pandas as pd
 
     with reading(path) as connection:
-        labels = labels_of(connection)
-        table = label_array(labels) if labels else np.empty(0)
-        parts = []
+        table, parts = _table(labels_of(connection)), []
         sql = "SELECT id, purpose, n, rows, codes, at FROM requests LEFT JOIN answers ON request = id ORDER BY id"
         for number, purpose, n, rows, answers, answered in connection.execute(sql):
             frame = pd.DataFrame(space.present(matrix(rows, n)), columns=list(space.names))
@@ -123,3 +121,8 @@ def entries(path: Path, space: Space) -> Any:
             # An input may be called as one of these; then ours gives way.
             parts.append(frame.assign(**{f"{'_' * (key in frame)}{key}": value for key, value in about.items()}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(space.names))
+
+
+def _table(labels: list[Label]) -> np.ndarray:
+    """Labels by code."""
+    return label_array(labels) if labels else np.empty(0)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from understudy.errors import OriginalError
-from understudy.original import label_array
+from understudy.original import Labels, label_array
+from understudy.types import Label
 
 
 class Vocabulary:
     """The labels an original has answered so far, and their codes in the order they came.
+
+    `Labels` finds a label among those that are known, sorted; `_codes` has the code of each in that order.
 
     >>> vocabulary = Vocabulary(["no"])
     >>> vocabulary.codes(np.array(["yes", "no"]))
     (array([1, 0], dtype=int32), [(1, 'yes')])
     """
 
-    def __init__(self, values: list[Any]):
-        self.values: list[Any] = []
+    def __init__(self, values: list[Label]):
+        self.values: list[Label] = []
+        self.table: np.ndarray = np.empty(0)
         self._learn(values)
 
-    def codes(self, labels: np.ndarray) -> tuple[np.ndarray, list[tuple[int, Any]]]:
+    def codes(self, labels: np.ndarray) -> tuple[np.ndarray, list[tuple[int, Label]]]:
         """The codes of labels, and the codes and values of those that are new."""
         known = len(self.values)
         if (codes := self._find(labels)) is not None:
@@ -35,12 +37,12 @@ class Vocabulary:
 
     def _find(self, labels: np.ndarray) -> np.ndarray | None:
         """The codes of labels, if all of them are known."""
-        if not self.values or (labels.dtype.kind == "U") != (self.table.dtype.kind == "U"):
+        if not self.values:
             return None
-        at = self._sorted.searchsorted(labels)
-        return self._order.take(at) if (self._sorted.take(at, mode="clip") == labels).all() else None
+        at = self._known.find(labels)
+        return None if (at < 0).any() else self._codes[at]
 
-    def _learn(self, values: list[Any]) -> None:
+    def _learn(self, values: list[Label]) -> None:
         if not values:
             return
         try:
@@ -48,5 +50,5 @@ class Vocabulary:
         except ValueError as error:
             raise OriginalError("the original's answers", "labels of one type", str(error)) from error
         self.values += values
-        self._order = np.argsort(self.table, kind="stable").astype(np.int32)
-        self._sorted = self.table[self._order]
+        self._known = Labels(self.table)
+        self._codes = np.unique(self.table, return_index=True)[1].astype(np.int32)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, Thread
-from typing import Any
+from typing import TypeAlias
 
 from understudy.queries.ledger.file import connect
 
@@ -16,13 +16,16 @@ from understudy.queries.ledger.file import connect
 # short one makes the original late for little where both share a core.
 GATHER = 0.0001
 
+Value: TypeAlias = int | float | str | bytes | memoryview
+"""What SQLite keeps."""
+
 
 @dataclass(slots=True, eq=False)
 class Statement:
     """What is to be written, and whether it has reached the disk."""
 
     sql: str
-    values: tuple[Any, ...]
+    values: tuple[Value, ...]
     written: bool = False
 
 
@@ -37,7 +40,7 @@ class Writer:
         self._thread = Thread(target=self._run, name="understudy-ledger", daemon=True)
         self._thread.start()
 
-    def put(self, sql: str, values: tuple[Any, ...] = ()) -> Statement:
+    def put(self, sql: str, values: tuple[Value, ...] = ()) -> Statement:
         """Hand over a statement."""
         statement = Statement(sql, values)
         self._queue.put(statement)
