@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from understudy.original import Original
+    from understudy.types import Json
 
 # The name that `open_original` knows an option by: what it is on the command line, and what it means.
 _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -37,19 +38,19 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def original_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def original_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of an ORIGINAL; they reach it as one dictionary, `about`."""
 
     @wraps(command)
-    def with_about(*arguments: Any, **options: Any) -> Any:
-        return command(*arguments, about={name: options.pop(name) for name in _OPTIONS}, **options)
+    def with_about(*arguments: object, **options: object) -> None:
+        command(*arguments, about={name: options.pop(name) for name in _OPTIONS}, **options)
 
     for name, (flag, settings) in reversed(_OPTIONS.items()):
         with_about = click.option(flag, name, **settings)(with_about)
     return with_about
 
 
-def opened(spec: str, about: dict[str, Any]) -> Original:
+def opened(spec: str, about: Json) -> Original:
     """The original that the command line names; a module beside the caller is importable, as with `python -m`."""
     from understudy.original import open_original
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from understudy.serve.messages import Refusal, shown
-from understudy.serve.tensors import Tensor
+from understudy.serve.tensors import Cell, Tensor
 from understudy.space import Space
 from understudy.space.columns import Category, Column, Number
 from understudy.space.wire import of_column
@@ -21,7 +20,7 @@ class Rows:
     """Rows as a matrix, and the values they came with, a list for each column."""
 
     matrix: np.ndarray
-    cells: list[list[Any]]
+    cells: list[list[Cell]]
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -43,7 +42,7 @@ class Reader:
         cells = self._cells(tensors)
         return Rows(self._matrix(cells), cells)
 
-    def _cells(self, tensors: list[Tensor]) -> list[list[Any]]:
+    def _cells(self, tensors: list[Tensor]) -> list[list[Cell]]:
         names, d = self.space.names, self.space.d
         if len(tensors) == 1 and tensors[0].width == d and len(tensors[0].shape) == 2:
             return [tensors[0].values[j::d] for j in range(d)]
@@ -62,7 +61,7 @@ class Reader:
                 raise Refusal(f"input {shown(name)}: shape", "[rows] or [rows, 1]", shape)
         return [by_name[name].values for name in names]
 
-    def _matrix(self, cells: list[list[Any]]) -> np.ndarray:
+    def _matrix(self, cells: list[list[Cell]]) -> np.ndarray:
         if not self.space.frame:
             return self.space.read(np.array(cells, dtype=object).T, WHERE)
         columns = zip(self.space.columns, self._known, cells, strict=True)
@@ -74,16 +73,16 @@ def datatype(column: Column) -> str:
     return of_column(column).v2
 
 
-def _known(column: Column) -> dict[Any, float]:
+def _known(column: Column) -> dict[Cell, float]:
     """The values that need no second look, and what they are as numbers; none for numbers, which are all known."""
     if isinstance(column, Number):
         return {}
     levels = column.levels if isinstance(column, Category) else (False, True)
-    gap = {None: np.nan} if column.missing else {}
+    gap: dict[Cell, float] = {None: np.nan} if column.missing else {}
     return {**{level: float(code) for code, level in enumerate(levels)}, **gap}
 
 
-def _read(column: Column, known: dict[Any, float], values: list[Any]) -> np.ndarray:
+def _read(column: Column, known: dict[Cell, float], values: list[Cell]) -> np.ndarray:
     if isinstance(column, Number):
         if str not in set(map(type, values)):
             found = np.array(values, dtype=np.float64)

@@ -9,9 +9,9 @@ from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from prometheus_client import Gauge
@@ -21,10 +21,13 @@ from understudy.certificate.bounds import lower_bound
 from understudy.errors import OriginalError, OutageError, SettingError, SpaceError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Original
+from understudy.queries.halving import Part, failing_rows, parts
 from understudy.serve.metrics import counter, label, total
 from understudy.serve.reading import Rows
+from understudy.serve.tensors import Cell
 from understudy.space import Space
 from understudy.space.columns import Column
+from understudy.types import Json, Label, Series, Table
 
 LOG = logging.getLogger(__name__)
 # How many pairs of labels are told apart; an original that answers other labels every time must not fill the memory.
@@ -57,7 +60,7 @@ class Shadow:
         self._queue: deque[tuple[Rows, np.ndarray]] = deque()
         self._waiting, self._under_way, self._lock = 0, 0, threading.Condition()
         self._stopping = threading.Event()
-        self._pairs: Tally[tuple[Any, Any]] = Tally()
+        self._pairs: Tally[tuple[Label, Label]] = Tally()
         self.compared = self.disagreed = 0
         self.asked = counter("understudy_shadow_rows_total", "Rows that the original was asked about.")
         self.disagreements = counter(
@@ -82,7 +85,7 @@ class Shadow:
         if full:
             self.dropped.inc(len(rows))
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """What came of it so far: rows compared and disagreements, and the fidelity that they show."""
         with self._lock:
             n, disagreed, waiting = self.compared, self.disagreed, self._waiting
@@ -152,11 +155,10 @@ class Shadow:
 
     def _compare(self, rows: Rows, codes: np.ndarray) -> None:
         """Ask in requests of the size that the original takes."""
-        size, before = self._original.request_rows, self._settled
+        before = self._settled
         try:
-            for at in range(0, len(rows), size):
-                part = slice(at, at + size)
-                self._ask(_part(rows, part), codes[part])
+            for part in parts(len(rows), self._original.request_rows):
+                self._ask(rows, codes, part)
         except OutageError:
             self.failed.inc(len(rows) - (self._settled - before))
             raise
@@ -166,27 +168,28 @@ class Shadow:
         """How many rows were compared, or failed."""
         return self.compared + total(self.failed)
 
-    def _ask(self, rows: Rows, codes: np.ndarray) -> None:
+    def _ask(self, rows: Rows, codes: np.ndarray, part: Part) -> None:
         """One request; one that fails is halved, so that no row is the reason that others have no answer."""
-        self.asked.inc(len(rows))
-        try:
-            answers = self._original.answer(presented(rows, self._copy.space))
-        except OutageError:
-            raise
-        except OriginalError as error:
-            if len(rows) == 1:
+        put = partial(self._put, rows, codes)
+        if failed := put(part):
+            for _, error in failing_rows(part, failed, put):
                 LOG.warning("shadow: %s", error)
                 self.failed.inc()
-                return
-            middle = len(rows) // 2
-            for half in (slice(0, middle), slice(middle, None)):
-                self._ask(_part(rows, half), codes[half])
-            return
+
+    def _put(self, rows: Rows, codes: np.ndarray, part: Part) -> OriginalError | None:
+        """Ask once and compare; gives the original's error, if it failed."""
+        asked = _part(rows, part)
+        self.asked.inc(len(asked))
+        try:
+            answers = self._original.answer(presented(asked, self._copy.space))
+        except OriginalError as error:
+            return error
         except Exception:
-            LOG.exception("shadow: %d rows could not be asked", len(rows))
-            self.failed.inc(len(rows))
-            return
-        self._count(rows, codes, answers)
+            LOG.exception("shadow: %d rows could not be asked", len(asked))
+            self.failed.inc(len(asked))
+            return None
+        self._count(asked, codes[part], answers)
+        return None
 
     def _count(self, rows: Rows, codes: np.ndarray, answers: np.ndarray) -> None:
         wrong = np.flatnonzero(self._labels.find(answers) != codes)
@@ -205,7 +208,7 @@ class Shadow:
             self._log.write([[*row, *pair] for row, pair in zip(rows_of, pairs, strict=True)])
 
 
-def presented(rows: Rows, space: Space) -> Any:
+def presented(rows: Rows, space: Space) -> Table:
     """Rows as the original takes them in production."""
     if not space.frame:
         return rows.matrix.copy()
@@ -215,7 +218,7 @@ def presented(rows: Rows, space: Space) -> Any:
     return pd.DataFrame({c.name: _series(c, rows.matrix[:, j], rows.cells[j]) for j, c in columns})
 
 
-def _series(column: Column, numbers: np.ndarray, cells: list[Any]) -> Any:
+def _series(column: Column, numbers: np.ndarray, cells: list[Cell]) -> Series:
     """A column in its type of production; as it came, if that type cannot say it, as with an unknown level."""
     import pandas as pd
 
@@ -226,12 +229,12 @@ def _series(column: Column, numbers: np.ndarray, cells: list[Any]) -> Any:
     return pd.Series(cells, dtype=object).infer_objects()
 
 
-def _joined(parts: list[Rows]) -> Rows:
-    columns = zip(*(rows.cells for rows in parts), strict=True)
-    return Rows(np.concatenate([rows.matrix for rows in parts]), [list(chain(*cells)) for cells in columns])
+def _joined(several: list[Rows]) -> Rows:
+    columns = zip(*(rows.cells for rows in several), strict=True)
+    return Rows(np.concatenate([rows.matrix for rows in several]), [list(chain(*cells)) for cells in columns])
 
 
-def _part(rows: Rows, which: slice) -> Rows:
+def _part(rows: Rows, which: Part) -> Rows:
     return Rows(rows.matrix[which], [cells[which] for cells in rows.cells])
 
 
@@ -260,7 +263,7 @@ class _Log:
         """Write no more."""
         self._file.close()
 
-    def write(self, lines: list[list[Any]]) -> None:
+    def write(self, lines: list[list[Cell]]) -> None:
         """Append these lines; a disk that is full is no reason to stop comparing."""
         try:
             self._writer.writerows(lines)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from understudy.serve.messages import Refusal, shown
+from understudy.types import Label
 
 REAL = (int, float)
 _WHOLE = {f"{sign}INT{bits}": (int,) for sign in ("", "U") for bits in (8, 16, 32, 64)}
@@ -25,6 +26,9 @@ DATATYPES: dict[str, tuple[type, ...]] = {
 PLAIN_MARKS, DOCUMENTS = ("np", "pd", "str"), "pd_json"
 SCALARS = (bool, int, float, str)
 
+Cell: TypeAlias = Label | None
+"""A value that was read, None where it is missing."""
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -32,7 +36,7 @@ class Tensor:
 
     name: str
     shape: tuple[int, ...]
-    values: list[Any]
+    values: list[Cell]
 
     @property
     def rows(self) -> int:
@@ -45,7 +49,7 @@ class Tensor:
         return self.shape[1] if len(self.shape) == 2 else 1
 
 
-def read_tensor(content: Any, where: str) -> Tensor:
+def read_tensor(content: object, where: str) -> Tensor:
     """The tensor that this JSON describes.
 
     >>> read_tensor({"name": "x", "shape": [2, 1], "datatype": "FP64", "data": [1, None]}, "inputs[0]").values
@@ -69,7 +73,7 @@ def read_tensor(content: Any, where: str) -> Tensor:
     return Tensor(name, shape, values)
 
 
-def _mark(parameters: Any, where: str) -> str | None:
+def _mark(parameters: object, where: str) -> str | None:
     if parameters is None:
         return None
     if not isinstance(parameters, dict):
@@ -80,14 +84,16 @@ def _mark(parameters: Any, where: str) -> str | None:
     return mark
 
 
-def _shape(shape: Any, where: str) -> tuple[int, ...]:
-    whole = isinstance(shape, list) and all(type(size) is int and 0 <= size < 2**63 for size in shape)
-    if not whole or len(shape) not in (1, 2):
-        raise Refusal(f"{where}: shape", "[rows] or [rows, columns]", shown(shape) if not whole else shape[:8])
+def _shape(shape: object, where: str) -> tuple[int, ...]:
+    expected = "[rows] or [rows, columns]"
+    if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 2**63 for size in shape):
+        raise Refusal(f"{where}: shape", expected, shown(shape))
+    if len(shape) not in (1, 2):
+        raise Refusal(f"{where}: shape", expected, shape[:8])
     return tuple(shape)
 
 
-def _flat(data: Any, shape: tuple[int, ...], where: str) -> list[Any]:
+def _flat(data: object, shape: tuple[int, ...], where: str) -> list[Any]:
     """Values that may be nested by rows, as one list."""
     if not isinstance(data, list):
         raise Refusal(f"{where}: data", "a list", shown(data))
@@ -108,7 +114,7 @@ def _loaded(values: list[Any], where: str) -> list[Any]:
         raise Refusal(f"{where}: data", "JSON in every value", "other text") from None
 
 
-def _typed(values: list[Any], allowed: tuple[type, ...], words: str, where: str) -> list[Any]:
+def _typed(values: list[Any], allowed: tuple[type, ...], words: str, where: str) -> list[Cell]:
     """The values, once all of them are of these types; whole numbers where floats are allowed become such."""
     kinds = set(map(type, values)) - {type(None)}
     if not kinds <= set(allowed):
