@@ -31,42 +31,52 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
     import numpy as np
 
     import understudy as us
+    from understudy.algorithm.network import Network
     from understudy.algorithm.samples import Samples
-    from understudy.algorithm.training import Train, Trained
-    from understudy.runs.copying import describe
+    from understudy.algorithm.training import Trained
+    from understudy.original import Labels
+    from understudy.runs.copying import job_of
     from understudy.runs.directory import open_run
+    from understudy.runs.loop import Loop
+    from understudy.runs.plan import Plan
     from understudy.runs.run import Run
     from understudy.runs.settings import Settings
+    from understudy.runs.start import Fresh, Policies
+    from understudy.types import Answered
 
     d = options.inputs
     spent = {"asking": 0.0, "training": 0.0}
 
-    class Timed(Run):
-        def _answered(self, t: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            clock = process_time()
-            found = super()._answered(t, theta)
-            spent["asking"] = process_time() - clock
-            return found
+    class Timed(Fresh):
+        def policies(self, loop: Loop) -> Policies:
+            found = super().policies(loop)
 
-        def _remembered(self, train: Train) -> Train:
             def timed(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
                 clock = process_time()
-                trained = train(theta, S, lam, t)
+                trained = found.train(theta, S, lam, t)
                 spent["training"] = process_time() - clock
                 return trained
 
-            return super()._remembered(timed)
+            return found._replace(train=timed)
 
     original = us.Original(lambda rows: (rows**2).sum(axis=1) < d * 0.7, classes=[False, True])
-    space = us.Space.normal(d)
     asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw)
-    settings = replace(asked, max_kept=options.max_kept).checked()
-    about = describe(original, space, settings)
+    job = job_of(original, us.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept)))
     rows = []
     with TemporaryDirectory() as folder, ExitStack() as stack:
-        ledger = stack.enter_context(open_run(Path(folder) / "run", about, space)) if durable else None
+        ledger = stack.enter_context(open_run(Path(folder) / "run", job.about, job.space)) if durable else None
+        run = Run.begin(replace(job, start=Timed()), ledger)
+        ask = run.inquiry.next
+
+        def timed(t: int, network: Network, labels: Labels) -> Answered:
+            clock = process_time()
+            found = ask(t, network, labels)
+            spent["asking"] = process_time() - clock
+            return found
+
+        run.inquiry.next = timed  # type: ignore[method-assign]
         clock = process_time()
-        for _ in Timed(original, space, settings, about, "iterations", None, ledger).steps():
+        for _ in run.rounds():
             whole = process_time() - clock
             rows.append({**spent, "other": whole - sum(spent.values()), "all": whole})
             clock = process_time()

@@ -49,18 +49,13 @@ def small(rng):
 @pytest.fixture(scope="module")
 def small_lessons():
     """Relays of a few rows, for tests that look at the way and not at how far it leads."""
-    from understudy.models import distillation as relay
-    from understudy.models import families
-    from understudy.runs import choosing as outcome
+    from understudy.models.distillation import Effort
+    from understudy.runs.presets import PRESETS
 
+    little = Effort(relay_steps=300, beside_steps=300, rounds=40, free_rows=1000)
     with pytest.MonkeyPatch.context() as patch:
-        for name, family in families.FITTED.items():
-            patch.setitem(families.FITTED, name, replace(family, relayed=1000))
-        patch.setattr(relay, "RELAYED", 1000)
-        patch.setattr(relay, "AS_FITTED", replace(relay.AS_FITTED, relayed=1000))
-        patch.setattr(families, "ROUNDS", 40)
-        patch.setattr(outcome, "RELAY_STEPS", 300)
-        patch.setattr(outcome, "BESIDE_STEPS", 300)
+        for name, preset in PRESETS.items():
+            patch.setitem(PRESETS, name, replace(preset, effort=little))
         yield
 
 

@@ -41,6 +41,12 @@ class DirectoryError(UnderstudyError):
     """A run's directory that is missing, damaged, or holds something else."""
 
 
+class UnwrittenError(DirectoryError):
+    """What was made of answers could not be written; the answers are kept, and the same command goes on from there."""
+
+    exit_code = 3
+
+
 class ExportError(UnderstudyError):
     """A file that answers otherwise than the copy it was made of; it was not written."""
 

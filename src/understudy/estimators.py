@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,24 +12,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from understudy.algorithm.network import PAPER_LAYERS
 from understudy.original import Original
 from understudy.runs.copying import copy_classifier
+from understudy.runs.settings import Choices
 from understudy.space import Space
+from understudy.types import Rows, Table
 
 
-class _Copy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Fit an original (or take a frozen one), learn the space from X, and copy it.
 
     original : an unfitted classifier (a random forest if none is given), a `FrozenEstimator`, an `Original`, or a
         function rows -> labels.
     space : where to draw queries from; learned from X if not given.
+    random_state : what the seed of the run comes from.
     The other parameters are those of `copy_classifier`.
     """
 
     _method: ClassVar[str]
+    original: Any = field(default=None, kw_only=False)
+    space: Space | None = None
+    random_state: int | np.random.RandomState | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Rows, y: object = None) -> Self:
         """Copy the original on the space that X shows.
 
         An unfitted original is cloned and fitted on X and y. A `FrozenEstimator`, an `understudy.Original` or a
@@ -45,15 +51,14 @@ class _Copy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._as_frame(rows)
         self.original_ = self.original if frozen else self._unfitted(rng).fit(rows, y)
         self.space_ = Space.from_data(rows) if self.space is None else self.space
-        settings = {key: value for key, value in self.get_params(deep=False).items() if key not in _OURS}
-        result = copy_classifier(
-            self.original_, self.space_, method=self._method, seed=int(rng.randint(2**31)), **settings
-        )
+        settings = {part.name: getattr(self, part.name) for part in fields(Choices)}
+        seed = int(rng.randint(2**31))
+        result = copy_classifier(self.original_, self.space_, method=self._method, seed=seed, **settings)
         self.copy_, self.history_, self.certificate_ = result.copy, result.history, result.certificate
         self.classes_ = self.copy_.classes_
         return self
 
-    def _as_frame(self, rows: np.ndarray) -> Any:
+    def _as_frame(self, rows: np.ndarray) -> Table:
         """Rows under the names X had, so that the original sees what it would see without us."""
         if not hasattr(self, "feature_names_in_"):
             return rows
@@ -68,25 +73,22 @@ class _Copy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         return RandomForestClassifier(random_state=rng.randint(2**31))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """The copy's class probabilities."""
         check_is_fitted(self)
         return self.copy_.predict_proba(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """The copy's labels."""
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 
 
-def _is_function(original: Any) -> bool:
+def _is_function(original: object) -> bool:
     return callable(original) and not hasattr(original, "fit")
 
 
-# Parameters that are the estimators' own; every other one goes to `copy_classifier` under its own name.
-_OURS = ("original", "space", "random_state")
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class SequentialCopy(_Copy):
     """The sequential approach (Algorithm 5).
 
@@ -100,111 +102,33 @@ class SequentialCopy(_Copy):
 
     _method = "sequential"
 
-    def __init__(
-        self,
-        original: Any = None,
-        *,
-        space: Space | None = None,
-        batch: int | None = None,
-        iterations: int | None = None,
-        budget: int | None = None,
-        target: float | None = None,
-        until_flat: bool = False,
-        preset: str = "default",
-        delta: float | None = None,
-        max_kept: int | None = None,
-        memory: str | float | None = None,
-        penalty: str | None = None,
-        layers: Sequence[int] = PAPER_LAYERS,
-        schedule: Any = None,
-        decay: float | None = None,
-        to: Any = "mlp",
-        certificate_n: int = 2000,
-        random_state: Any = None,
-    ):
-        self.original = original
-        self.space = space
-        self.batch = batch
-        self.iterations = iterations
-        self.budget = budget
-        self.target = target
-        self.until_flat = until_flat
-        self.preset = preset
-        self.delta = delta
-        self.max_kept = max_kept
-        self.memory = memory
-        self.penalty = penalty
-        self.layers = layers
-        self.schedule = schedule
-        self.decay = decay
-        self.to = to
-        self.certificate_n = certificate_n
-        self.random_state = random_state
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class SinglePassCopy(_Copy):
-    """One-shot single-pass: all queries at once, one round of training."""
+    """One-shot single-pass: all queries at once, one round of training.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> copy = SinglePassCopy(SVC(), budget=500, schedule=100, random_state=0).fit(X, y)
+    >>> copy.score(X, copy.original_.predict(X)) > 0.9
+    True
+    """
 
     _method = "one-shot"
-
-    def __init__(
-        self,
-        original: Any = None,
-        *,
-        space: Space | None = None,
-        budget: int = 3000,
-        preset: str = "default",
-        layers: Sequence[int] = PAPER_LAYERS,
-        schedule: Any = None,
-        decay: float | None = None,
-        to: Any = "mlp",
-        certificate_n: int = 2000,
-        random_state: Any = None,
-    ):
-        self.original = original
-        self.space = space
-        self.budget = budget
-        self.preset = preset
-        self.layers = layers
-        self.schedule = schedule
-        self.decay = decay
-        self.to = to
-        self.certificate_n = certificate_n
-        self.random_state = random_state
+    budget: int | None = 3000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OnlineCopy(_Copy):
-    """Online single-pass: every batch is trained on once and thrown away."""
+    """Online single-pass: every batch is trained on once and thrown away.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> copy = OnlineCopy(SVC(), iterations=5, schedule=100, random_state=0).fit(X, y)
+    >>> copy.predict(X[:2]).tolist()
+    [0, 0]
+    """
 
     _method = "online"
-
-    def __init__(
-        self,
-        original: Any = None,
-        *,
-        space: Space | None = None,
-        batch: int | None = None,
-        iterations: int | None = None,
-        budget: int | None = None,
-        target: float | None = None,
-        preset: str = "default",
-        layers: Sequence[int] = PAPER_LAYERS,
-        schedule: Any = None,
-        decay: float | None = None,
-        to: Any = "mlp",
-        certificate_n: int = 2000,
-        random_state: Any = None,
-    ):
-        self.original = original
-        self.space = space
-        self.batch = batch
-        self.iterations = iterations
-        self.budget = budget
-        self.target = target
-        self.preset = preset
-        self.layers = layers
-        self.schedule = schedule
-        self.decay = decay
-        self.to = to
-        self.certificate_n = certificate_n
-        self.random_state = random_state

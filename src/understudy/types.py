@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -27,3 +27,28 @@ Rows: TypeAlias = "Table | Sequence[Sequence[Label]]"
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object, of any content."""
+
+Answered: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Rows of a space's matrix, or encoded, and the original's answers to them."""
+
+
+class Classifier(Protocol):
+    """An unfitted classifier as scikit-learn has them."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn from rows and their labels."""
+
+    def predict(self, X: Any) -> Any:
+        """Labels for rows."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What it was made with."""
+
+
+def is_classifier(to: object) -> TypeGuard[Classifier]:
+    """Whether this is a classifier itself, rather than the name of a family, or a class.
+
+    >>> is_classifier("tree")
+    False
+    """
+    return all(hasattr(to, name) for name in ("fit", "predict", "get_params")) and not isinstance(to, type)

@@ -6,7 +6,7 @@ import pytest
 
 import understudy as us
 from understudy.algorithm.draws import DRAWS, FIRST, LATEST, SHARE, Scene, Seen, balanced, boundary, committee, margin
-from understudy.algorithm.network import MLP
+from understudy.algorithm.network import MLP, Network
 from understudy.algorithm.samples import Samples
 from understudy.errors import OriginalError, UnderstudyWarning
 from understudy.space.encoding import Encoding
@@ -27,7 +27,7 @@ def scene(network, theta, rows, space=None, paid=None):
     space = space or us.Space.normal(rows.shape[1])
     encode = Encoding(space)
     rng = np.random.default_rng(0)
-    return Scene(network, theta, space, encode, rows, encode(rows), lambda: paid, Seen(), rng)
+    return Scene(Network(network, theta), space, encode, rows, encode(rows), lambda: paid, Seen(), rng)
 
 
 def positions(chosen, rows):

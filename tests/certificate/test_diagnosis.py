@@ -9,6 +9,7 @@ from conftest import disc
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import allowed_error, further_queries, rows_to_show
 from understudy.errors import TargetError, UnderstudyWarning
+from understudy.runs.result import Repeats
 from understudy.toys import TOYS
 
 PLANE = us.Space.normal(2)
@@ -75,7 +76,7 @@ def test_a_target_that_noise_puts_out_of_reach_is_refused_before_the_budget_is_s
 
 
 def test_a_target_that_could_still_be_right_is_not_refused():
-    assert us.result.Repeats(50, 1).allow(0.99, 0.95) is None
+    assert Repeats(50, 1).allow(0.99, 0.95) is None
 
 
 def test_too_few_held_out_rows():

@@ -14,13 +14,13 @@ import pytest
 import understudy as us
 from conftest import disc
 from understudy.algorithm.training import steps
-from understudy.certificate.differences import _HALVES
 from understudy.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
 from understudy.queries import Queries, ledger
 from understudy.queries.ledger import REPEAT
 from understudy.refresh.check import CHECK, check, evidence
 from understudy.refresh.flips import answers_flipped, mistakes, regions
 from understudy.refresh.plan import Refresh
+from understudy.streams import Stream, stream
 
 SMALL = {"budget": 600, "certificate_n": 300, "schedule": steps(60)}
 
@@ -259,7 +259,7 @@ def test_regions_name_where_the_flips_are(rng):
     shown = space.present(rows)
     flipped = ((shown["age"] > 60) & (shown["plan"] == "pro")).to_numpy()
     (found,) = regions(space, rows, flipped, 0.95)
-    found_on = np.random.default_rng([0, _HALVES]).permutation(len(rows)) % 2 == 0
+    found_on = stream(0, Stream.HALVES).permutation(len(rows)) % 2 == 0
     assert found["flipped"] == found["rows"] == flipped[~found_on].sum()
     assert "plan is pro" in found["where"]
     assert "age > 60" in found["where"]
@@ -299,7 +299,7 @@ def test_the_command(finished, tmp_path):
 
 
 def test_a_plan_says_what_it_will_ask(finished):
-    plan = Refresh.of(finished, us.Original(disc), {})
-    assert (plan.check, plan.budget, plan.settings.certificate_n) == (300, 300, 300)
-    assert plan.out == finished.parent / "run-refreshed"
-    assert plan.settings.batch == 50
+    refresh = Refresh.of(finished, us.Original(disc), {})
+    assert (refresh.check, refresh.budget, refresh.plan.asked.certificate_n) == (300, 300, 300)
+    assert refresh.out == finished.parent / "run-refreshed"
+    assert refresh.plan.batch == 50

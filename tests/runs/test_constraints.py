@@ -15,7 +15,7 @@ from understudy.models.base import size_of
 from understudy.models.families import FITTED, Limits, fit
 from understudy.models.fitted import Fitted
 from understudy.models.trees import Trees
-from understudy.runs.settings import MONOTONE
+from understudy.runs.plan import MONOTONE
 from understudy.space.encoding import Encoding
 
 pytestmark = pytest.mark.usefixtures("small_lessons")

@@ -33,6 +33,7 @@ from understudy.errors import (
     UnderstudyWarning,
 )
 from understudy.models.classifier import CopyClassifier
+from understudy.runs.plan import Plan
 
 QUICK = {"budget": 300, "schedule": 40, "certificate_n": 400}
 PLANE = us.Space.normal(2)
@@ -99,7 +100,7 @@ def test_the_fast_preset_spends_the_budget_in_three_parts_and_drops_nothing():
     assert [result.settings["schedule"][key] for key in ("steps", "last", "anneal", "warm")] == [200, 600, 0.5, 80]
     large = us.copy_classifier(disc, PLANE, budget=9000, preset="fast", schedule=1, certificate_n=0)
     assert large.kept == 9000
-    few = us.Settings(budget=3, preset="fast").checked()
+    few = Plan.of(us.Settings(budget=3, preset="fast"))
     assert (few.batch, few.iterations) == (1, 3)
     usual = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)
     assert (len(usual.history), usual.history[-1].queries) == (3, 3000)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.algorithm.network import MLP
+from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
+from understudy.algorithm.uncertainty import margins
 from understudy.space import Space
 from understudy.space.columns import Number
 from understudy.space.rowkeys import Index, keys_of
@@ -59,8 +60,7 @@ def _keys(rows: np.ndarray) -> np.ndarray:
 class Scene:
     """What a policy sees of a run: the copy so far, candidates nobody asked about yet, and the latest answers."""
 
-    network: MLP
-    theta: np.ndarray
+    network: Network
     space: Space
     encode: Callable[[np.ndarray], np.ndarray]
     rows: np.ndarray
@@ -73,7 +73,7 @@ class Scene:
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """What the copy says of encoded rows."""
-        return self.network.probabilities(self.theta, X)
+        return self.network.probabilities(X)
 
 
 Policy = Callable[[Scene, int], np.ndarray]
@@ -86,7 +86,7 @@ def random(scene: Scene, n: int) -> np.ndarray:
 
 def margin(scene: Scene, n: int, share: float = SHARE) -> np.ndarray:
     """A few rows as the space gives them; for the others the copy wavers between two classes."""
-    return scene.rows[_mostly(-_lead(scene.probabilities(scene.X)), n, share)]
+    return scene.rows[_mostly(-margins(scene.probabilities(scene.X)), n, share)]
 
 
 def committee(scene: Scene, n: int) -> np.ndarray:
@@ -96,7 +96,7 @@ def committee(scene: Scene, n: int) -> np.ndarray:
     other, or where neither is sure.
     """
     votes = (scene.probabilities(scene.X) + _trees(scene)) / 2
-    return scene.rows[_mostly(-_lead(votes), n)]
+    return scene.rows[_mostly(-margins(votes), n)]
 
 
 def boundary(scene: Scene, n: int) -> np.ndarray:
@@ -141,14 +141,6 @@ def _mostly(worth: np.ndarray, n: int, share: float = SHARE) -> np.ndarray:
     at_random = n - round(share * n)
     best = np.argsort(-worth[at_random:], kind="stable") + at_random
     return np.concatenate([np.arange(at_random), best[: n - at_random]])
-
-
-def _lead(p: np.ndarray) -> np.ndarray:
-    """By how much the most likely class leads the next one."""
-    if p.shape[1] < 2:
-        return np.ones(len(p))
-    runner_up, best = np.partition(p, (-2, -1), axis=1)[:, -2:].T
-    return best - runner_up
 
 
 def _trees(scene: Scene) -> np.ndarray:

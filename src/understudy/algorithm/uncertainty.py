@@ -43,6 +43,18 @@ def empirical_risk(p: Any, y: Any) -> Any:
     return p.__array_namespace__().sum(rho_squared(p, y)) / max(n, 1)
 
 
+def margins(p: np.ndarray) -> np.ndarray:
+    """By how much the most likely class leads the next one, for every row of class probabilities.
+
+    >>> margins(np.array([[0.5, 0.25, 0.25], [0.25, 0.0, 0.75]])).tolist()
+    [0.25, 0.5]
+    """
+    if p.shape[1] < 2:
+        return np.ones(len(p))
+    runner_up, best = np.partition(p, (-2, -1), axis=1)[:, -2:].T
+    return best - runner_up
+
+
 def squared(scores: Any, y: Any) -> Any:
     """The paper's loss: R_emp of the class probabilities that these scores stand for."""
     return empirical_risk(softmax(scores), y)

@@ -10,6 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from understudy.algorithm.samples import Samples
+from understudy.algorithm.uncertainty import margins
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.values import Certificate
 from understudy.models.base import Model
@@ -149,7 +150,7 @@ def training_error(model: Model, paid: Samples, fresh: np.ndarray) -> float:
     fresh rows among which the model is about as sure.
     """
     chances = model.probabilities(paid.X)
-    wrong, seen, there = chances.argmax(axis=1) != paid.y, _margins(chances), _margins(model.probabilities(fresh))
+    wrong, seen, there = chances.argmax(axis=1) != paid.y, margins(chances), margins(model.probabilities(fresh))
     edges = np.quantile(there, np.arange(1, STRATA) / STRATA)
     own, others = np.searchsorted(edges, seen), np.searchsorted(edges, there)
     known = [k for k in range(STRATA) if (own == k).any()]
@@ -157,8 +158,3 @@ def training_error(model: Model, paid: Samples, fresh: np.ndarray) -> float:
     if not weights.any():
         return float(wrong.mean())
     return float(np.average([wrong[own == k].mean() for k in known], weights=weights))
-
-
-def _margins(chances: np.ndarray) -> np.ndarray:
-    top = np.sort(chances, axis=1)
-    return top[:, -1] - (top[:, -2] if top.shape[1] > 1 else 0.0)

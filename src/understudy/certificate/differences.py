@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.algorithm.uncertainty import margins
 from understudy.certificate.bounds import HeldOut, bound_of, lower_bound
 from understudy.certificate.values import Certificate, Differences, Example, Flip, Rule
 from understudy.logic.conditions import Tree, logic_of
@@ -68,10 +69,7 @@ def chances_of(copy: Any, space: Space, rows: np.ndarray) -> np.ndarray | None:
 def margins_of(copy: Any, space: Space, rows: np.ndarray) -> np.ndarray | None:
     """How much likelier the copy's label is than the next, for rows of a matrix; None if it does not say."""
     chances = chances_of(copy, space, rows)
-    if chances is None:
-        return None
-    top = np.partition(np.asarray(chances, float), -2)[:, -2:]
-    return top[:, 1] - top[:, 0]
+    return None if chances is None else margins(np.asarray(chances, float))
 
 
 def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:

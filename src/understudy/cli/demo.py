@@ -5,8 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from understudy.cli.copy import reported
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from understudy.original import Original
+    from understudy.runs.result import Result
 
 
 @click.command("demo")
@@ -27,50 +36,50 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     The table compares the sequential approach with one-shot and online single-pass copies at the same number of
     queries. Everything is written to the directory given by --out; open its report.html.
     """
-    from sklearn.svm import SVC
-
     from understudy.cli.progress import follow
-    from understudy.original import Original
-    from understudy.report import write_report
-    from understudy.runs.copying import copy_steps, describe
+    from understudy.runs.copying import job_of, job_steps
     from understudy.runs.directory import claim
+    from understudy.runs.plan import Plan
     from understudy.runs.settings import Settings
     from understudy.space import Space
+
+    # The certificate's rows cost nothing here, and more of them give a tighter bound.
+    asked = Settings(budget=budget, seed=seed, certificate_n=5000)
+    plans = {name: Plan.of(replace(asked, method=name)) for name in ("sequential", "one-shot", "online")}
+    original, test, accuracy = _trained(problem)
+    jobs = {name: job_of(original, Space.normal(2), plan, test=test) for name, plan in plans.items()}
+    claim(out, jobs["sequential"].about)  # before the work, not after
+    total = sum(plan.total for plan in plans.values())
+    click.echo(f"{original.name}, accuracy {accuracy:.4f}; three methods will ask it {total} queries in all", err=True)
+    results = {name: follow(name, job_steps(job), plans[name].iterations) for name, job in jobs.items()}
+    results["sequential"].save(out)
+    report = reported(out / "report.html", results, f"A copy of {original.name}", original)
+    _tell(results, out, report, as_json)
+
+
+def _trained(problem: str) -> tuple[Original, tuple[np.ndarray, np.ndarray], float]:
+    """An SVM of a toy problem, rows that it never saw with their true labels, and its accuracy on them."""
+    from sklearn.svm import SVC
+
+    from understudy.original import Original
     from understudy.toys import TOYS
 
     X, y = TOYS[problem]()
     split = len(X) * 8 // 10
-    # The certificate's rows cost nothing here, and more of them give a tighter bound.
-    asked = Settings(budget=budget, seed=seed, certificate_n=5000)
-    methods = {name: replace(asked, method=name) for name in ("sequential", "one-shot", "online")}
-    sizes = {name: settings.checked() for name, settings in methods.items()}
     svm = SVC(C=1000, gamma=1).fit(X[:split], y[:split])
-    test = (X[split:], y[split:])
+    test = X[split:], y[split:]
     original = Original(svm.predict, svm.classes_, d=2, name=f"an RBF-SVM on {problem}")
-    space = Space.normal(2)
-    claim(out, describe(original, space, sizes["sequential"], len(test[1])))  # before the work, not after
-    total = sum(size.total for size in sizes.values())
-    click.echo(
-        f"{original.name}, accuracy {svm.score(*test):.4f}; three methods will ask it {total} queries in all", err=True
-    )
-    results = {
-        name: follow(name, copy_steps(original, space, settings, test=test), sizes[name].iterations or 1)
-        for name, settings in methods.items()
-    }
-    result = results["sequential"]
-    result.save(out)
-    report = write_report(out / "report.html", results, original=original, title=f"A copy of {original.name}")
-    if as_json:
-        document = {
-            **result.summary(),
-            "out": str(out),
-            "report": str(report),
-            "accuracy": result.history[-1].accuracy,
-            "methods": {name: {**r.summary(), "accuracy": r.history[-1].accuracy} for name, r in results.items()},
-        }
-        click.echo(json.dumps(document))
-        return
+    return original, test, float(svm.score(*test))
+
+
+def _tell(results: dict[str, Result], out: Path, report: Path, as_json: bool) -> None:
+    """The outcome, for people or for programs."""
     from understudy.cli.table import comparison
 
-    comparison(results)
-    click.echo(f"\nThe copy is in {out}; open {report} to see both side by side.")
+    if not as_json:
+        comparison(results)
+        click.echo(f"\nThe copy is in {out}; open {report} to see both side by side.")
+        return
+    methods = {name: {**result.summary(), "accuracy": result.history[-1].accuracy} for name, result in results.items()}
+    document = {**methods["sequential"], "out": str(out), "report": str(report), "methods": methods}
+    click.echo(json.dumps(document))

@@ -6,12 +6,16 @@ import json
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from understudy.cli.copy import end, resumable
 from understudy.cli.original import opened, original_options
-from understudy.errors import OriginalError
+from understudy.types import Json
+
+if TYPE_CHECKING:
+    from understudy.runs.result import Result
 
 
 @click.command("refresh")
@@ -51,41 +55,37 @@ def command(
     from understudy.refresh.plan import Refresh
 
     source = opened(original, about)
-    plan = Refresh.of(directory, source, given, out, budget, check, deterministic)
-    settings = plan.settings
+    refresh = Refresh.of(directory, source, given, out, budget, check, deterministic)
+    plan = refresh.plan
     click.echo(
-        f"{source.name} will be asked again about {plan.check} rows; if answers changed, it will be asked at most "
-        f"{plan.budget} queries in all, {settings.certificate_n} for the certificate and {settings.repeats} again",
+        f"{source.name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "
+        f"{refresh.budget} queries in all, {plan.asked.certificate_n} for the certificate and {plan.repeats} again",
         err=True,
     )
-    try:
-        with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-            result = follow("refresh", plan.steps(), 1 + plan.budget // settings.n)
-    except OriginalError as error:
-        if not (plan.out / "ledger.sqlite").is_file():
-            raise
-        resumes = "what was answered is kept, and the same command goes on from there"
-        hint = "; ".join(filter(None, (error.hint, resumes)))
-        raise type(error)(error.where, error.expected, error.found, hint) from error
+    with resumable(refresh.out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+        result = follow("refresh", refresh.steps(), 1 + refresh.budget // plan.batch)
+    changed = _tell(result, refresh.out, as_json)
+    end(plan.asked.target if changed else None, result)
+
+
+def _tell(result: Result, out: Path, as_json: bool) -> bool:
+    """The outcome, for people or for programs; gives whether the original changed."""
+    from understudy.cli.table import comparison
+
     found = result.refreshed or {}
-    changed = found["verdict"] == "changed"
+    changed = bool(found["verdict"] == "changed")
     if as_json:
-        click.echo(
-            json.dumps({**found, **(result.summary() if changed else {}), "out": str(plan.out) if changed else None})
-        )
-    else:
-        _tell(found)
-        if changed:
-            from understudy.cli.table import comparison
-
-            comparison({"refresh": result})
-            click.echo(f"\nThe refreshed copy is in {plan.out}.")
-    if changed and settings.target is not None and result.stopped != "target":
-        click.echo(f"understudy: the target {settings.target} was not reached", err=True)
-        sys.exit(1)
+        more = {**result.summary(), "out": str(out)} if changed else {"out": None}
+        click.echo(json.dumps({**found, **more}))
+        return changed
+    _say(found)
+    if changed:
+        comparison({"refresh": result})
+        click.echo(f"\nThe refreshed copy is in {out}.")
+    return changed
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _say(found: Json) -> None:
     """What was found, in words."""
     check = found["check"]
     click.echo(f"{found['verdict']}: {check['asked']} rows asked again, {check['flipped']} answers differ")

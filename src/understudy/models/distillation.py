@@ -17,7 +17,7 @@ import numpy as np
 from understudy.algorithm.samples import Samples
 from understudy.errors import SettingError
 from understudy.models.base import Model, size_of
-from understudy.models.families import FITTED, NO_LIMITS, Family, Limits, fit
+from understudy.models.families import FITTED, ROUNDS, Family, Limits, fit
 from understudy.models.fitted import Fitted
 from understudy.models.trees import of_boosting
 
@@ -29,10 +29,26 @@ TEACHERS = (MLP, "boosting", "both")
 BESIDE = 3
 # Free rows that a network learns from a teacher.
 RELAYED = 20_000
+# No limit on free rows but what a family can make use of.
+ANY = 2**62
 # One in so many paid points is kept back to choose by, where nothing else was held out.
 HOLD_BACK = 5
 # Boosting that is not turned into arrays.
 AS_FITTED = replace(FITTED["boosting"], model=Fitted)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What goes into copies of families without a warm start."""
+
+    relay_steps: int = 20_000
+    """Steps of a network that learns from a teacher."""
+    beside_steps: int = 12_000
+    """Steps of a network that teaches beside the first."""
+    rounds: int = ROUNDS
+    """Rounds of boosting."""
+    free_rows: int = ANY
+    """The most free rows that any family learns from."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +85,8 @@ class Workshop:
     seed: int
     others: Mapping[str, Family] = field(default_factory=lambda: FITTED)
     """How families beside networks are fitted."""
+    free_rows: int = ANY
+    """The most free rows that any family learns from."""
 
     @property
     def n_c(self) -> int:
@@ -89,13 +107,18 @@ class Workshop:
     @cached_property
     def boosting(self) -> Model:
         """Boosting fitted to the paid points as scikit-learn has it, which is faster than our arrays on many rows."""
-        return fit(AS_FITTED, self.paid.X, self.paid.y, self.n_c, seed=self.seed)
+        return fit(AS_FITTED, self.paid.X, self.paid.y, self.n_c, self._unlimited, self.seed)
+
+    @property
+    def _unlimited(self) -> Limits:
+        """No limits but how long boosting goes on."""
+        return Limits(rounds=self.limits.rounds)
 
     def alone(self, family: str) -> Model:
         """A model of the family, from the paid points and nothing else."""
         if family == MLP:
             return self.network
-        if family == "boosting" and self.limits == NO_LIMITS and isinstance(self.boosting, Fitted):
+        if family == "boosting" and self.limits == self._unlimited and isinstance(self.boosting, Fitted):
             return of_boosting(self.boosting.estimator, self.n_c)
         return self.fitted(family, self.paid)
 
@@ -105,7 +128,7 @@ class Workshop:
 
     def usable(self, family: str) -> int:
         """How many free rows a family can make use of."""
-        return RELAYED if family == MLP else self.others[family].relayed
+        return min(self.free_rows, RELAYED if family == MLP else self.others[family].relayed)
 
     def answers(self, teacher: str, X: np.ndarray) -> np.ndarray:
         """What a teacher says of rows."""

@@ -35,6 +35,8 @@ class Limits:
     """For every input, 1 where the last class may only get more likely as it grows, -1 where only less, else 0."""
     hidden: tuple[int, ...] = ()
     """Inputs that may not be looked at."""
+    rounds: int = ROUNDS
+    """Rounds of boosting, where there is room for as many."""
 
     def check(self, n_c: int) -> None:
         """Refuse a direction where there is no last of two classes."""
@@ -118,7 +120,7 @@ def _boosting(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int)
 
     present = len(np.unique(y))
     each = 1 if present == 2 else present  # trees in a round
-    rounds = max(1, limits.trees(ROUNDS * each, FEW_LEAVES, _node(1)) // each)
+    rounds = max(1, limits.trees(limits.rounds * each, FEW_LEAVES, _node(1)) // each)
     leaves = min(LEAVES, limits.leaves(rounds * each, _node(1)) or LEAVES)
     return HistGradientBoostingClassifier(
         max_iter=rounds,

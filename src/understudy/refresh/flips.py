@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
 from understudy.certificate.differences import rules_of
+from understudy.runs.result import Result
+from understudy.runs.run import Run
 from understudy.space import Space
+from understudy.types import Json
 
 
-def answers_flipped(old: np.ndarray, new: np.ndarray) -> dict[str, Any]:
+def flips(before: Result, after: Result, old: np.ndarray, run: Run) -> Json:
+    """What changed, measured on the refreshed copy's held-out rows; answers on those of them that have an old one."""
+    rows, new = run.held_out
+    old = old[: len(new)]
+    found: Json = {"answers": answers_flipped(old, new[: len(old)])}
+    if len(rows):
+        decided = (result.copy.classes[result.copy.decide(run.X)] for result in (before, after))
+        found["mistakes"] = mistakes(new, *decided)
+    if len(old):
+        differ, confidence = old != new[: len(old)], run.job.plan.asked.confidence
+        found["regions"] = regions(run.job.space, rows[: len(old)], differ, confidence)
+    return found
+
+
+def answers_flipped(old: np.ndarray, new: np.ndarray) -> Json:
     """How many answers to the same rows differ, and which became which, the most frequent first."""
     pairs = Counter((a, b) for a, b in zip(old.tolist(), new.tolist(), strict=True) if a != b)
     became = [{"old": a, "new": b, "n": n} for (a, b), n in pairs.most_common()]
     return {"rows": len(new), "flipped": sum(pairs.values()), "became": became}
 
 
-def mistakes(new: np.ndarray, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+def mistakes(new: np.ndarray, before: np.ndarray, after: np.ndarray) -> Json:
     """How often the copy differs from the original's answers today: the one before, and the one after; and by class."""
 
-    def both(which: np.ndarray) -> dict[str, Any]:
+    def both(which: np.ndarray) -> Json:
         wrong = {"before": int((before != new)[which].sum()), "after": int((after != new)[which].sum())}
         return {"rows": int(which.sum()), **wrong}
 
@@ -29,7 +45,7 @@ def mistakes(new: np.ndarray, before: np.ndarray, after: np.ndarray) -> dict[str
     return {**both(np.ones(len(new), bool)), "by_class": classes}
 
 
-def regions(space: Space, rows: np.ndarray, flipped: np.ndarray, confidence: float) -> list[dict[str, Any]]:
+def regions(space: Space, rows: np.ndarray, flipped: np.ndarray, confidence: float) -> list[Json]:
     """Where flips are more frequent than elsewhere, as conditions over raw columns."""
     rules, _ = rules_of(rows, flipped, space, confidence, 0)
     return [{"where": rule.text, "rows": rule.n, "flipped": round(rule.share * rule.n)} for rule in rules]

@@ -1,15 +1,13 @@
-"""Refresh a copy: see whether its original changed, and if so copy it again from where the last run was."""
+"""A refresh: rows asked again and, if that finds a change, a run from where the last one was."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from understudy import checks
-from understudy.algorithm.draws import POLICIES, margin
 from understudy.algorithm.training import steps
 from understudy.errors import SettingError
 from understudy.files import as_path
@@ -17,20 +15,23 @@ from understudy.original import Original
 from understudy.queries import Queries, check_fit
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
 from understudy.refresh.check import MORE, ROWS, Check, check
-from understudy.refresh.flips import answers_flipped, mistakes, regions
-from understudy.refresh.warm import WarmRun
+from understudy.refresh.flips import flips
+from understudy.refresh.warm import Warm
 from understudy.runs.copying import describe
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.finished import Past
+from understudy.runs.plan import Plan, settings_of_json
+from understudy.runs.presets import BATCH
 from understudy.runs.result import Record, Result, load
-from understudy.runs.settings import BATCH, Settings
+from understudy.runs.run import Job, run_steps
 from understudy.space.encoding import View
 from understudy.streams import Stream, stream
+from understudy.types import Json
 
-# The share of the first run's training queries that a refresh may make, the steps of a round, and the share of a batch
-# that goes to rows on which the copy is least sure. Batches are half as large: with few queries, each has to count.
-SHARE, STEPS, UNSURE = 0.35, 1200, 0.9
+# The share of the first run's training queries that a refresh may make, and the steps of a round. Batches are half as
+# large: with few queries, each has to count.
+SHARE, STEPS = 0.35, 1200
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Refresh:
     directory: Path
     past: Past
     original: Original
-    settings: Settings
+    plan: Plan
     check: int
     budget: int
     """The most queries of the check and of training together."""
@@ -72,17 +73,16 @@ class Refresh:
         if budget < check:
             hint = "raise it, or lower the rows of the check"
             raise SettingError("budget", f"at least the {check} rows of the check", budget, hint)
-        settings = _settings(past, budget, given)
-        truth = None if test is None else Truth.of(test, past.result.space, View(past.result.space, settings.exclude))
+        plan, space = _plan(past, budget, given), past.result.space
+        truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
         place = path.with_name(f"{path.name}-refreshed") if out is None else as_path(out)
-        return cls(path, past, original, settings, check, budget, bool(deterministic), truth, place)
+        return cls(path, past, original, plan, check, budget, bool(deterministic), truth, place)
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Json:
         """What makes this refresh this one and no other, as JSON values."""
-        test = 0 if self.truth is None else len(self.truth.labels)
         asked = {"budget": self.budget, "check": self.check, "deterministic": self.deterministic}
-        described = describe(self.original, self.past.result.space, self.settings, test)
+        described = describe(self.original, self.past.result.space, self.plan, self.truth)
         return {**described, **asked, "refresh_of": self.past.digest}
 
     def steps(self) -> Generator[Record, None, Result]:
@@ -98,10 +98,10 @@ class Refresh:
             if not again.changed:
                 ledger.abandon()  # tomorrow the same command has to ask again
                 return replace(past.result, refreshed={"verdict": "unchanged", **origin})
-            run = self._run(again, ledger)
-            result = yield from run.steps()
+            warm = self._start(again)
+            result, run = yield from run_steps(self._job(warm), ledger)
             queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.flipped}
-            found = {"verdict": "changed", **origin, **_flips(past, run, result)}
+            found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = replace(result, queries=queries, refreshed=found)
             result.save(self.out)
         return result
@@ -109,70 +109,45 @@ class Refresh:
     def _checked(self, ledger: Ledger) -> Check:
         past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget}
         queries = Queries(self.original, past.result.space, limits, ledger)
-        rng = stream(self.settings.seed, past.seed, Stream.CHECK)
+        rng = stream(self.plan.asked.seed, past.seed, Stream.CHECK)
         most = min(MORE * self.check, self.budget)
         return check(queries, past.rows, past.answers, self.check, most, rng, self.deterministic)
 
-    def _run(self, again: Check, ledger: Ledger) -> WarmRun:
-        """The run that follows a check which found a change."""
+    def _start(self, again: Check) -> Warm:
+        """Where the run starts that follows a check which found a change."""
         learned, held_out = self.past.split(again.places)
-        if (
-            self.past.result.settings["target"] is not None or self.past.result.settings["until_flat"]
-        ):  # they decided when it stopped, and so its network
+        before = self.past.result.settings
+        if before["target"] is not None or before["until_flat"]:  # they decided when it stopped, and so its network
             held_out = held_out[0][:0], held_out[1][:0]
-        rounds = 1 + (self.budget - len(again.places)) // self.settings.n
-        return WarmRun(
-            original=self.original,
-            space=self.past.result.space,
-            settings=replace(self.settings, iterations=rounds),
-            about=self.about,
-            limited_by="budget",
-            truth=self.truth,
-            ledger=ledger,
-            random_first=0,
-            choices={**POLICIES, "margin": partial(margin, share=UNSURE)},
-            past=self.past,
-            check=again,
-            held_out=held_out,
-            learned=learned,
-        )
+        return Warm(self.past, again, held_out, learned)
+
+    def _job(self, warm: Warm) -> Job:
+        rounds = 1 + (self.budget - len(warm.check.places)) // self.plan.batch
+        plan = replace(self.plan, iterations=rounds, limited_by="budget")
+        return Job(self.original, self.past.result.space, plan, self.about, self.truth, warm)
 
 
-def _settings(past: Past, budget: int, given: Mapping[str, Any]) -> Settings:
-    """The last run's settings, with what a refresh does otherwise."""
+def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
+    """The last run's plan, with what a refresh does otherwise."""
     before = past.result.settings
     if isinstance(before["to"], dict):
         hint = "copy again, with the same classifier as `to`"
         raise SettingError("refresh", "a copy of a family that has a name here", before["to"]["class"], hint)
-    last = Settings.of_json(before)
+    last = settings_of_json(before)
     single = last.method == "one-shot"
     usual = replace(
         last,
         method="sequential",
         draw=None if single else last.draw,
-        batch=max(1, (BATCH if single else last.n) // 2),
+        batch=max(1, (BATCH if single else before["batch"]) // 2),
         iterations=None,
         target=None,
         schedule=steps(STEPS),
     )
     chosen = replace(usual, **{name: value for name, value in given.items() if value is not None})
-    return replace(chosen, budget=max(budget, chosen.batch or 1)).checked()
+    return Plan.of(replace(chosen, budget=max(budget, chosen.batch or 1)))
 
 
 def _whole(past: Past) -> int:
     """The training queries of the run that all began with."""
     return past.result.refreshed["whole"] if past.result.refreshed else past.result.queries["training"]
-
-
-def _flips(past: Past, run: WarmRun, result: Result) -> dict[str, Any]:
-    """What changed, measured on the certificate's rows; answers on those of them that have an old one."""
-    rows, new = run.measured
-    old = run.held_out[1][: len(new)]
-    found: dict[str, Any] = {"answers": answers_flipped(old, new[: len(old)])}
-    if len(rows):
-        X = run.view(rows)
-        before, after = (copy.classes[copy.decide(X)] for copy in (past.result.copy, result.copy))
-        found["mistakes"] = mistakes(new, before, after)
-    if len(old):
-        found["regions"] = regions(run.space, rows[: len(old)], old != new[: len(old)], run.settings.confidence)
-    return found

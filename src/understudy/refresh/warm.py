@@ -1,93 +1,104 @@
-"""A run that starts from an earlier one: from its network, and from those of its answers that are still right.
-
-Which are, nobody can say without paying for them again. So each round a scout is trained on today's answers alone, from
-the earlier network on, and where it still takes an earlier answer for the likeliest, that answer is learned from too.
-"""
+"""Where a refresh starts: with the answers of a check, and an earlier run's network and answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
+from understudy.algorithm.draws import POLICIES, Policy, margin
 from understudy.algorithm.memory import Fixed
-from understudy.algorithm.network import MLP
+from understudy.algorithm.network import MLP, Network
 from understudy.algorithm.samples import Samples
 from understudy.algorithm.selection import keep_all
 from understudy.algorithm.sequential import Step
 from understudy.algorithm.training import Trained, Trainer
-from understudy.models.distillation import Workshop
 from understudy.original import Labels
 from understudy.refresh.check import Check
-from understudy.runs.finished import Answered, Past
-from understudy.runs.run import Run, together
+from understudy.runs.finished import Past
+from understudy.runs.inquiry import Inquiry, together
+from understudy.runs.loop import Loop
+from understudy.runs.plan import Plan
+from understudy.runs.start import Policies
 from understudy.streams import Stream, stream
+from understudy.types import Answered
 
 # A network that knows most of it already is taught in shorter steps.
 SHORTER = 0.25
+# The share of a batch that goes to rows on which the copy is least sure: with few queries, each has to count.
+UNSURE = 0.9
 
 
-@dataclass(kw_only=True)
-class WarmRun(Run):
-    """A run that begins with the answers of a check, from an earlier run's network and answers."""
+@dataclass(frozen=True)
+class Warm:
+    """A run that starts from what an earlier one left, and from the rows of a check, which are answered already."""
 
     past: Past
     check: Check
-    held_out: Answered
+    held_out_before: Answered
     """Rows of the earlier run's certificate, with its answers, to be asked about again for this one's."""
     learned: Answered
     """Rows that the earlier run learned from, with their answers."""
+    random_first: int = 0
+    choices: Mapping[str, Policy] = field(default_factory=lambda: {**POLICIES, "margin": partial(margin, share=UNSURE)})
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rounds = (self.settings.iterations or 1) - 1
-        self.queries.limits["training"] = len(self.check.places) + rounds * self.settings.n
-        self.old = self.view(self.learned[0])
+    def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
+        """Random numbers of its own: the earlier run has used those of the seed alone."""
+        return stream(seed, purpose, t, self.past.seed)
 
-    def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
-        return stream(self.settings.seed, purpose, t, self.past.seed)
+    def training_queries(self, plan: Plan) -> int:
+        """The rows of the check, and a batch for every round after the first."""
+        return len(self.check.places) + (plan.iterations - 1) * plan.batch
 
-    def _first(self) -> Answered:
-        rows = self.past.rows[self.check.places]
-        return rows, self.queries.ask("training", rows)  # known from the check
-
-    def _measured(self) -> Answered:
-        rows = self.held_out[0][: self.settings.certificate_n]
+    def held_out(self, inquiry: Inquiry) -> Answered:
+        """The earlier run's held-out rows, asked again, then fresh ones."""
+        n = inquiry.plan.asked.certificate_n
+        rows = self.held_out_before[0][:n]
         if not len(rows):
-            return super()._measured()
-        again = rows, self.queries.ask("certificate", rows)
-        more = self.settings.certificate_n - len(rows)
-        return together(iter([again, *self.queries.fresh("certificate", more, self._stream(Stream.MORE_HELD_OUT))]))
+            return inquiry.fresh("certificate", n, Stream.HELD_OUT)
+        again = rows, inquiry.queries.ask("certificate", rows)
+        if len(rows) == n:
+            return again
+        return together([again, inquiry.fresh("certificate", n - len(rows), Stream.MORE_HELD_OUT)])
 
-    def _known_labels(self, answers: np.ndarray) -> Labels:
-        labels = super()._known_labels(answers)
-        return Labels([*labels.classes.tolist(), *self.past.result.copy.classes.tolist()])
+    def first(self, inquiry: Inquiry) -> Answered:
+        """The rows of the check, whose answers are known from it."""
+        rows = self.past.rows[self.check.places]
+        return rows, inquiry.queries.ask("training", rows)
 
-    def _initial(self) -> tuple[MLP, np.ndarray]:
-        places = self.labels.encode(self.past.result.copy.classes)
-        return self.past.network.mlp.widened(self.past.network.theta, places, len(self.labels))
+    def labels(self, found: Labels) -> Labels:
+        """Those that the earlier copy gives, too."""
+        return Labels([*found.classes.tolist(), *self.past.result.copy.classes.tolist()])
 
-    def _policies(self) -> dict[str, Any]:
-        train = self._trainer()
+    def network(self, inquiry: Inquiry, labels: Labels) -> tuple[MLP, np.ndarray]:
+        """The earlier run's network."""
+        places = labels.encode(self.past.result.copy.classes)
+        return self.past.network.mlp.widened(self.past.network.theta, places, len(labels))
+
+    def policies(self, loop: Loop) -> Policies:
+        """Keep every answer, and train on those of the earlier run that are still right as well."""
+        train = self._trainer(loop)
 
         def warm(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
             # Today's answers twice: they are right.
-            return train(theta, self._still_right(S, t) | S | S, lam, t)
+            return train(theta, self._still_right(loop, S, t) | S | S, lam, t)
 
-        return {"select": keep_all, "memory": Fixed(0.0), "train": self._remembered(warm)}
+        return Policies(keep_all, Fixed(0.0), warm)
 
-    def _trainer(self) -> Trainer:
-        room = len(self.old) + 2 * self.queries.limits["training"]
-        usual = self.settings.trainer(self.network)
+    def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
+        """What was paid for, and the earlier answers that are still right."""
+        return paid | self._still_right(loop, last.S, last.t)
+
+    def _trainer(self, loop: Loop) -> Trainer:
+        room = len(self.learned[0]) + 2 * self.training_queries(loop.plan)
+        usual = loop.plan.trainer(loop.network)
         return replace(usual, rate=SHORTER * usual.rate, room=room)
 
-    def _still_right(self, S: Samples, t: int) -> Samples:
+    def _still_right(self, loop: Loop, S: Samples, t: int) -> Samples:
         """The earlier answers that a scout, trained on today's, takes for the likeliest."""
-        scout = self._trainer()(self._initial()[1], S, 0.0, t).theta
-        old = Samples(self.old, self.labels.encode(self.learned[1]))
-        return old.where(self.network.probabilities(scout, old.X).argmax(axis=1) == old.y)
-
-    def _workshop(self, last: Step) -> Workshop:
-        made = super()._workshop(last)
-        return replace(made, paid=made.paid | self._still_right(last.S, last.t))
+        _, theta = self.network(loop.inquiry, loop.labels)
+        scout = Network(loop.network, self._trainer(loop)(theta, S, 0.0, t).theta)
+        old = Samples(loop.inquiry.view(self.learned[0]), loop.labels.encode(self.learned[1]))
+        return old.where(scout.probabilities(old.X).argmax(axis=1) == old.y)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,12 @@ from understudy.models.base import HEADER, Model, size_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Candidate, Workshop, choose, outcomes
 from understudy.models.families import FITTED, Family, Limits, constant, of_estimator
-from understudy.runs.settings import Settings, own
+from understudy.runs.plan import Plan
 from understudy.space import Space
 from understudy.space.encoding import View
 from understudy.streams import Stream, stream
+from understudy.types import Classifier, is_classifier
 
-# Steps of a network that learns from a teacher, and of one that teaches beside the first.
-RELAY_STEPS, BESIDE_STEPS = 20_000, 12_000
 # Single rows that are timed, after a few that are not.
 TIMED, UNTIMED = 40, 5
 
@@ -40,11 +38,9 @@ class Outcome:
     tried: list[Candidate]
 
 
-def hand_out(
-    settings: Settings, workshop: Workshop, held: HeldOut, copy_of: Callable[[Model], CopyClassifier], looks: int
-) -> Outcome:
-    """The copy to hand out, of the families that the settings name; its bound allows for so many looks like this."""
-    among = outcomes(settings.families) * looks
+def hand_out(plan: Plan, workshop: Workshop, held: HeldOut, copy_of: Callable[[Model], CopyClassifier]) -> Outcome:
+    """The copy to hand out, of the families that the plan names; its bound allows for every look like this."""
+    settings, among = plan.asked, outcomes(plan.families) * plan.stops
     corrected = 1 - (1 - settings.confidence) / among
 
     def reaches(fidelity: float) -> bool:
@@ -52,19 +48,20 @@ def hand_out(
         return lower_bound(agreed, len(held.codes), corrected) >= (settings.target or 1.0)
 
     best, tried = choose(
-        settings.families,
+        plan.families,
         workshop,
         Samples(held.X, held.codes),
         reaches if settings.target else None,
-        lambda candidate: over_limit(settings, candidate.size, lambda: copy_of(candidate.model)),
+        lambda candidate: over_limit(plan, candidate.size, lambda: copy_of(candidate.model)),
     )
     copy = copy_of(best.model)
     proof = held.certify(copy.decide(held.X), settings.confidence, among=among) if settings.certificate_n else None
     return Outcome(copy, proof, tried)
 
 
-def over_limit(settings: Settings, size: int, copy: Callable[[], CopyClassifier]) -> str | None:
-    """What a copy of so many bytes has more of than the settings allow."""
+def over_limit(plan: Plan, size: int, copy: Callable[[], CopyClassifier]) -> str | None:
+    """What a copy of so many bytes has more of than the user allows."""
+    settings = plan.asked
     if settings.max_bytes is not None and size > settings.max_bytes:
         return f"{size} bytes"
     if settings.max_latency is not None:
@@ -86,61 +83,66 @@ def latency(copy: CopyClassifier) -> float:
     return 1000 * median(seconds[UNTIMED:])
 
 
-def workshop(settings: Settings, space: Space, view: View, paid: Samples, network: Network, t: int) -> Workshop:
+def workshop(plan: Plan, space: Space, view: View, paid: Samples, network: Network, t: int) -> Workshop:
     """What copies of other families are made of: all that was paid for, and what better copies say of free rows."""
-    trainer = replace(settings.trainer(network.mlp), schedule=steps(RELAY_STEPS))
+    seed, effort = plan.asked.seed, plan.preset.effort
+    trainer = replace(plan.trainer(network.mlp), schedule=steps(effort.relay_steps))
 
     def another(points: Samples, k: int) -> Network:
-        theta = network.mlp.initial(stream(settings.seed, Stream.BESIDE, k))
-        return Network(network.mlp, replace(trainer, schedule=steps(BESIDE_STEPS))(theta, points, 0.0, t + k).theta)
+        theta = network.mlp.initial(stream(seed, Stream.BESIDE, k))
+        beside = replace(trainer, schedule=steps(effort.beside_steps))
+        return Network(network.mlp, beside(theta, points, 0.0, t + k).theta)
 
     return Workshop(
         paid=paid,
         network=network,
-        free=lambda n: view(space.sample(n, stream(settings.seed, Stream.FREE))),
+        free=lambda n: view(space.sample(n, stream(seed, Stream.FREE))),
         train=lambda points: Network(network.mlp, trainer(network.theta, points, 0.0, t).theta),
         another=another,
-        limits=limits_of(settings, view),
-        seed=settings.seed,
-        others=families_of(settings.to),
+        limits=limits_of(plan, view),
+        seed=seed,
+        others=families_of(plan.asked.to),
+        free_rows=effort.free_rows,
     )
 
 
-def families_of(to: Any) -> dict[str, Family]:
+def families_of(to: str | Classifier) -> dict[str, Family]:
     """How every family is fitted, and the classifier of the user's own, if it is one."""
-    return {**FITTED, type(to).__name__: of_estimator(to)} if own(to) else FITTED
+    return {**FITTED, type(to).__name__: of_estimator(to)} if is_classifier(to) else FITTED
 
 
-def limits_of(settings: Settings, view: View) -> Limits:
-    """What the settings allow, in terms of what a copy sees."""
-    space, encoding = view.space, view.encoding
+def limits_of(plan: Plan, view: View) -> Limits:
+    """What the user allows, in terms of what a copy sees."""
+    settings, space, encoding = plan.asked, view.space, view.encoding
     wanted = dict.fromkeys(settings.increasing, 1) | dict.fromkeys(settings.decreasing, -1)
     for name in wanted:
         if name not in space.names or space.names.index(name) not in encoding.numbers:
             expected = "columns with an order: " + ", ".join(space.names[j] for j in encoding.numbers)
             raise SpaceError("increasing, decreasing", expected, repr(name))
-    sources, directions = encoding.sources, np.zeros(encoding.width, int)
+    rounds = plan.preset.effort.rounds
+    limits = Limits(settings.max_depth, settings.max_leaves, settings.max_bytes, rounds=rounds)
     if not wanted:
-        return Limits(settings.max_depth, settings.max_leaves, settings.max_bytes)
+        return limits
+    sources, directions = encoding.sources, np.zeros(encoding.width, int)
     directions[: len(encoding.numbers)] = [wanted.get(space.names[j], 0) for j in encoding.numbers]
     # The inputs for single values of such a column, beside the number itself, could go up and down as they like.
     values = slice(len(encoding.numbers), encoding.width - len(encoding.gaps))
     hidden = [k for k in range(encoding.width)[values] if space.names[sources[k]] in wanted]
-    limits = settings.max_depth, settings.max_leaves, settings.max_bytes
-    return Limits(*limits, tuple(directions.tolist()), tuple(hidden))
+    return replace(limits, directions=tuple(directions.tolist()), hidden=tuple(hidden))
 
 
-def check_kept(settings: Settings, copy: CopyClassifier) -> None:
-    """Refuse a copy that is more than the settings allow."""
-    reason = over_limit(settings, size_of(copy.model), lambda: copy)
+def check_kept(plan: Plan, copy: CopyClassifier) -> None:
+    """Refuse a copy that is more than the user allows."""
+    reason = over_limit(plan, size_of(copy.model), lambda: copy)
     if reason is not None:
         hint = "allow more, or choose another family with `to`"
         raise SettingError("max_bytes, max_latency", "a copy that keeps to them", reason, hint)
 
 
-def check_reachable(settings: Settings, view: View, n_c: int | None) -> None:
+def check_reachable(plan: Plan, view: View, n_c: int | None) -> None:
     """Refuse, before anything is asked, limits that not even the smallest copy would keep."""
-    limits_of(settings, view).check(n_c or 2)
+    settings = plan.asked
+    limits_of(plan, view).check(n_c or 2)
     network_bytes = HEADER + 4 * MLP(view.encoding.width, tuple(settings.layers), 2).size
     if settings.to == "mlp" and settings.max_bytes is not None and network_bytes > settings.max_bytes:
         hint = "allow more, give it smaller layers, or choose another family with `to`"

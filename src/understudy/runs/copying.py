@@ -1,107 +1,95 @@
-"""Copy a classifier: checks what it is given, finds or makes the run, and gives its result."""
+"""Copy a classifier: a request becomes a job, once; the job runs, or goes on, or is found to be finished."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import replace
+import inspect
+from collections.abc import Callable, Generator
+from dataclasses import KW_ONLY, dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import Any, ParamSpec, TypeVar, cast
 
-from understudy.algorithm.network import PAPER_LAYERS
-from understudy.algorithm.training import Schedule
-from understudy.errors import SettingError
+from understudy.files import as_path
 from understudy.original import Original, as_original
 from understudy.queries import check_fit
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
+from understudy.runs.plan import Plan
 from understudy.runs.result import Record, Result, load
-from understudy.runs.run import Run
-from understudy.runs.settings import Settings
+from understudy.runs.run import Job, run_steps
+from understudy.runs.settings import Settings, about
 from understudy.space import Space
 from understudy.space.encoding import View
+from understudy.types import Classes, Json
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Steps = Generator[Record, None, Result]
 
 
-def copy_classifier(
-    original: Any,
-    space: Space,
-    *,
-    method: str = "sequential",
-    to: Any = "mlp",
-    batch: int | None = None,
-    iterations: int | None = None,
-    budget: int | None = None,
-    target: float | None = None,
-    until_flat: bool = False,
-    certificate_n: int = 2000,
-    confidence: float = 0.95,
-    preset: str = "default",
-    delta: float | None = None,
-    max_kept: int | None = None,
-    memory: str | float | None = None,
-    penalty: str | None = None,
-    layers: Sequence[int] = PAPER_LAYERS,
-    schedule: Schedule | int | None = None,
-    seed: int = 0,
-    draw: str | None = None,
-    repeat: float = 0.02,
-    decay: float | None = None,
-    max_depth: int | None = None,
-    max_leaves: int | None = None,
-    exclude: Sequence[str] = (),
-    increasing: Sequence[str] = (),
-    decreasing: Sequence[str] = (),
-    max_bytes: int | None = None,
-    max_latency: float | None = None,
-    classes: Iterable[Any] | None = None,
-    out: str | Path | None = None,
-    test: tuple[Any, ...] | None = None,
-) -> Result:
+@dataclass
+class Request(Settings):
+    """What `copy_classifier` is asked to do: the settings, of what, and where to keep it."""
+
+    original: object
+    space: Space
+    _: KW_ONLY
+    classes: Classes = None
+    out: str | Path | None = None
+    test: tuple[Any, ...] | None = None
+
+    def settings(self) -> Settings:
+        """The settings alone."""
+        return Settings(**{part.name: getattr(self, part.name) for part in fields(Settings)})
+
+
+def _takes(request: Callable[P, Request]) -> Callable[[Callable[[Request], R]], Callable[P, R]]:
+    """Give a function the parameters of a request, with their documentation: they are declared in one place."""
+
+    def decorated(function: Callable[[Request], R]) -> Callable[P, R]:
+        @wraps(function)
+        def taking(*given: P.args, **named: P.kwargs) -> R:
+            return function(request(*given, **named))
+
+        found = inspect.signature(request).replace(return_annotation=function.__annotations__["return"])
+        cast(Any, taking).__signature__ = found
+        taking.__doc__ = (function.__doc__ or "").replace("    SETTINGS", _documented())
+        return taking
+
+    return decorated
+
+
+def _documented() -> str:
+    """A paragraph for every setting, in the way of a docstring."""
+
+    def paragraph(name: str, default: object) -> str:
+        found = about(name)
+        words = f" One of {', '.join(map(repr, found.kind))}." if isinstance(found.kind, tuple) else ""
+        left = f" By default {found.open}." if found.open else ""
+        text = f"{name} : {found.text}{words}{left}"
+        return fill(text, 116, initial_indent="    ", subsequent_indent="        ")
+
+    return "\n".join(paragraph(part.name, part.default) for part in fields(Settings))
+
+
+@_takes(Request)
+def copy_classifier(request: Request) -> Result:
     """Copy a classifier that can only be queried.
 
     Parameters
     ----------
     original : a fitted estimator, a function rows -> labels, or an `Original`.
     space : what inputs look like; queries are drawn from it.
-    method : "sequential" (Algorithm 5), "pure" (Algorithm 1, keeps every point), "one-shot" or "online" single-pass.
-    to : the family of the copy: "mlp", "linear", "tree", "forest", "boosting"; "auto", the most faithful of them on the
-        certificate's rows, or the smallest that reaches the target; or an unfitted classifier of scikit-learn's.
-    batch : queries per iteration (the paper's n): 100, with the preset "fast" a third of the budget.
-    iterations : 30, with the preset "fast" 3, or as many as the budget pays for.
-    budget : the most training queries, in whole batches; batch * iterations if not given.
-    target : stop as soon as the certificate's lower bound reaches this.
-    until_flat : stop as soon as five iterations are on average less than 0.1 points of fidelity better than the five
-        before, on the certificate's rows; its bound allows for that.
-    certificate_n : queries on top of the budget, for rows that training never sees; 0 for no certificate.
-    confidence : the certificate's.
-    preset : "default"; "fast", for a network in a fraction of the time that is a little less faithful; or "paper", for
-        the setting of the paper's experiments: what parameters are where they are not given, and the loss, batches and
-        step size of training.
-    delta : points with uncertainty below this are dropped in every round ("sequential" only); 0, and so none but those
-        that `max_kept` leaves no room for, by default.
-    max_kept : the most points kept in any round ("sequential" only). If not given, 5000 until the last tenth of the
-        rounds, in which the sample set shrinks to 15 % of the training queries, but at least 400 points.
-    memory : the weight of the memory term: "automatic", "none", or a fixed number ("sequential" only).
-    penalty : the memory term: "function" (what the copy answers on rows that cost nothing), "bounded" (tanh of the mean
-        square between parameters) or "norm" (as printed in the paper).
-    layers : the hidden layers of the network.
-    schedule : how long an iteration trains: a number of epochs, or a `training.Schedule` such as `training.steps(200)`.
-    seed : same seed, same machine, same copy.
+    SETTINGS
     classes : the labels the original may answer, where it does not say so itself.
-    draw : "random"; "margin": after the first batches, mostly rows on which the copy is least sure; "committee": on
-        which it and trees fitted to the latest answers are split; "boundary": rows on its boundary, between rows that
-        the space gives; or "balanced": rows that the copy takes for its classes in equal parts.
-    decay : how much weights shrink in a step of training, as a multiple of the step size.
-    max_depth, max_leaves : what a tree may grow to, in the families that have some.
-    exclude : columns that the copy may not see. The original gets them, the copy decides without.
-    increasing, decreasing : columns with which the last of two classes, as sorted, may only get more likely, or only
-        less; every family but networks keeps to it.
-    max_bytes : the most that the copy may take when it is written down.
-    max_latency : the most milliseconds it may take for a row that comes alone, measured on this machine.
-    repeat : the share of queries that are asked again, to see whether the original always answers alike.
     out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
         interrupted, and loads a run that is finished; originals are told apart by their names.
     test : rows and true labels, to record accuracy by iteration; and, as a third part, the original's answers to these
         rows, to record how often the copy agrees with them.
+
+    `to` may also be an unfitted classifier of scikit-learn's, and `schedule` a `training.Schedule` such as
+    `training.steps(200)`.
 
     Examples
     --------
@@ -112,39 +100,31 @@ def copy_classifier(
     >>> result.queries
     {'training': 300, 'certificate': 500, 'repeat': 16}
     """
-    settings = Settings(
-        method,
-        to,
-        batch,
-        iterations,
-        budget,
-        target,
-        until_flat,
-        certificate_n,
-        confidence,
-        preset,
-        delta,
-        max_kept,
-        memory,
-        penalty,
-        layers,
-        schedule,
-        seed,
-        draw,
-        repeat,
-        decay,
-        max_depth,
-        max_leaves,
-        exclude,
-        increasing,
-        decreasing,
-        max_bytes,
-        max_latency,
-    )
-    return finish(copy_steps(original, space, settings, classes=classes, out=out, test=test))
+    plan = Plan.of(request.settings())
+    job = job_of(request.original, request.space, plan, classes=request.classes, test=request.test)
+    return finish(job_steps(job, request.out))
 
 
-def finish(run: Generator[Record, None, Result], show: Callable[[Record], object] = lambda record: None) -> Result:
+def copy_steps(
+    original: object,
+    space: Space,
+    settings: Settings | None = None,
+    *,
+    classes: Classes = None,
+    out: str | Path | None = None,
+    test: tuple[Any, ...] | None = None,
+) -> Steps:
+    """`copy_classifier` as a generator: yields a record per iteration, returns the result.
+
+    >>> run = copy_steps(lambda rows: rows[:, 0] > 0, Space.normal(1), Settings(budget=200, certificate_n=0))
+    >>> [record.queries for record in run]
+    [100, 200]
+    """
+    plan = Plan.of(Settings() if settings is None else settings)
+    return (yield from job_steps(job_of(original, space, plan, classes=classes, test=test), out))
+
+
+def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -> Result:
     """Consume a run for its result, showing each record on the way."""
     while True:
         try:
@@ -154,39 +134,34 @@ def finish(run: Generator[Record, None, Result], show: Callable[[Record], object
         show(record)
 
 
-def copy_steps(
-    original: Any,
-    space: Space,
-    settings: Settings | None = None,
-    *,
-    classes: Iterable[Any] | None = None,
-    out: str | Path | None = None,
-    test: tuple[Any, ...] | None = None,
-) -> Generator[Record, None, Result]:
-    """`copy_classifier` as a generator: yields a record per iteration, returns the result."""
-    asked = Settings() if settings is None else settings
-    if not isinstance(asked, Settings):
-        raise SettingError("settings", "a Settings", type(asked).__name__)
-    original = as_original(original, classes)
-    settings = (asked if original.stored is None else replace(asked, repeat=0.0)).checked()
-    check_fit(original, space)
-    truth = None if test is None else Truth.of(test, space, View(space, settings.exclude))
-    about = describe(original, space, settings, 0 if truth is None else len(truth.labels))
-    limited_by = "iterations" if asked.budget is None or asked.iterations == settings.iterations else "budget"
+def job_of(
+    original: object, space: Space, plan: Plan, *, classes: Classes = None, test: tuple[Any, ...] | None = None
+) -> Job:
+    """What a run is given, once original, space, plan and test data were found to fit."""
+    source = as_original(original, classes)
+    if source.stored is not None:
+        plan = plan.without_repeats()
+    check_fit(source, space)
+    truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
+    return Job(source, space, plan, describe(source, space, plan, truth), truth)
+
+
+def job_steps(job: Job, out: str | Path | None = None) -> Steps:
+    """Run a job: in memory, or in a directory, where it goes on if it was interrupted and is loaded once finished."""
     if out is None:
-        return (yield from Run(original, space, settings, about, limited_by, truth).steps())
-    if finished(claim(out, about)):
+        return (yield from run_steps(job))[0]
+    if finished(claim(as_path(out), job.about)):
         result = load(out)
         yield from result.history
         return result
-    with open_run(out, about, space) as ledger:
-        result = yield from Run(original, space, settings, about, limited_by, truth, ledger).steps()
+    with open_run(out, job.about, job.space) as ledger:
+        result, _ = yield from run_steps(job, ledger)
         result.save(out)
     return result
 
 
-def describe(original: Original, space: Space, settings: Settings, test: int = 0) -> dict[str, Any]:
+def describe(original: Original, space: Space, plan: Plan, truth: Truth | None = None) -> Json:
     """What makes a run this run and no other, as JSON values; a run's directory is recognised by it."""
     classes = None if original.declared is None else original.declared.classes.tolist()
-    about = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
-    return {**settings.as_json(), **about, "space": space.digest, "test": test}
+    source = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
+    return {**plan.as_json(), **source, "space": space.digest, "test": 0 if truth is None else len(truth.labels)}

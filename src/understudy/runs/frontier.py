@@ -19,10 +19,11 @@ from understudy.files import as_path
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Candidate, Relay, Workshop, outcomes
 from understudy.original import Labels
-from understudy.runs.choosing import RELAY_STEPS, latency, workshop
+from understudy.runs.choosing import latency, workshop
 from understudy.runs.finished import Past
+from understudy.runs.plan import Plan
 from understudy.runs.result import Result
-from understudy.runs.settings import FAMILIES, Settings
+from understudy.runs.settings import FAMILIES
 from understudy.space.encoding import View
 from understudy.streams import Stream, stream
 
@@ -51,7 +52,7 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
     result = parts.result
     # Every one was chosen by these rows from several, and all of them are shown.
     n, among = len(parts.held_out), sum(outcomes([one.family]) for _, one in made)
-    corrected = 1 - (1 - parts.settings.confidence) / among
+    corrected = 1 - (1 - parts.plan.asked.confidence) / among
     rows = []
     for size, one in made:
         copy = CopyClassifier(one.model, result.copy.classes, result.copy.space, result.copy.excluded)
@@ -82,23 +83,22 @@ class _Parts:
     """What a finished run left: its result, what copies are made of, and the rows to measure them by."""
 
     result: Result
-    settings: Settings
+    plan: Plan
     workshop: Workshop
     held_out: Samples
 
     @classmethod
     def of(cls, path: Path) -> _Parts:
-
         past = Past.of(path)
-        settings = replace(Settings.of_json(past.result.settings), to="auto", max_bytes=None)
-        view, labels = View(past.result.space, settings.exclude), Labels(past.result.copy.classes)
+        plan = Plan.of_json(past.result.settings, to="auto", max_bytes=None)
+        view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
         points = Samples(view(past.rows), labels.encode(past.answers))
         held = np.arange(len(points)) >= len(points) - past.held_out
         if held.all() or not held.any():
             hint = "copy again with a directory (out= or --out) and a certificate"
             raise DirectoryError(str(path), "a ledger with answers for training and for a certificate", "less", hint)
-        made_of = workshop(settings, past.result.space, view, points.where(~held), past.network, past.t + 1)
-        return cls(past.result, settings, made_of, points.where(held))
+        made_of = workshop(plan, past.result.space, view, points.where(~held), past.network, past.t + 1)
+        return cls(past.result, plan, made_of, points.where(held))
 
     def made(self, families: Sequence[str]) -> Iterator[tuple[str, Candidate]]:
         """Every family in its sizes: what it was held to, and the better of one that was taught and one not."""
@@ -121,13 +121,13 @@ class _Parts:
         elif family == "mlp":
             for layers in LAYERS:
                 yield _layers(layers), self.smaller(layers)
-        yield _layers(self.settings.layers) if family == "mlp" else "", self.workshop
+        yield _layers(self.plan.asked.layers) if family == "mlp" else "", self.workshop
 
     def smaller(self, layers: tuple[int, ...]) -> Workshop:
         """A workshop whose network has other layers, and is trained from nothing."""
         network = MLP(self.workshop.paid.X.shape[1], layers, self.workshop.n_c)
-        trainer = replace(self.settings.trainer(network), schedule=steps(RELAY_STEPS))
-        theta = network.initial(stream(self.settings.seed, Stream.SMALLER))
+        trainer = replace(self.plan.trainer(network), schedule=steps(self.plan.preset.effort.relay_steps))
+        theta = network.initial(stream(self.plan.asked.seed, Stream.SMALLER))
 
         def train(points: Samples) -> Network:
             return Network(network, trainer(theta, points, 0.0, 0).theta)

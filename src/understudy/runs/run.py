@@ -1,321 +1,155 @@
-"""One run: its parts put together, the loop consumed, the answers kept."""
+"""One run: asks, consumes the loop, measures after every round, and ends with a result."""
 
 from __future__ import annotations
 
 import resource
 import sys
-import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator
+from dataclasses import dataclass, field
 from itertools import islice
-from math import ceil
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from understudy.algorithm.draws import FIRST, LATER, LATEST, POLICIES, Policy, Scene, Seen
-from understudy.algorithm.memory import FUNCTION, Automatic, Fixed, Memory, OnceDropped
-from understudy.algorithm.network import MLP, Network
-from understudy.algorithm.samples import Samples
-from understudy.algorithm.selection import drop_compressed, keep_all, keep_fresh
-from understudy.algorithm.sequential import Step, sequential
-from understudy.algorithm.training import Train, Trained
+from understudy.algorithm.network import Network
+from understudy.algorithm.sequential import Step
 from understudy.certificate.bounds import HeldOut
-from understudy.certificate.diagnosis import diagnosed, flattened, training_error
+from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened, training_error
 from understudy.certificate.differences import explained
 from understudy.certificate.values import Certificate
-from understudy.errors import SettingError, UnderstudyWarning
+from understudy.errors import SettingError
 from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Workshop
 from understudy.original import Labels, Original
-from understudy.queries import Queries
-from understudy.queries.ledger import REPEAT, Ledger
+from understudy.queries.ledger import Ledger
 from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, workshop
 from understudy.runs.evaluation import Truth
+from understudy.runs.inquiry import Inquiry
+from understudy.runs.loop import Loop
+from understudy.runs.plan import Plan
 from understudy.runs.result import Record, Repeats, Result
-from understudy.runs.settings import Settings
+from understudy.runs.start import Fresh, Start
 from understudy.space import Space
-from understudy.space.encoding import View
-from understudy.streams import Stream, stream
+from understudy.types import Answered, Json
 
 
-class _NewLabelError(Exception):
-    """A label turned up that no earlier answer had, and that nobody declared."""
-
-
-@dataclass
-class Run:
-    """One run: its parts put together, the loop consumed."""
+@dataclass(frozen=True)
+class Job:
+    """What a run is given: an original, a space, a plan, and what is known besides."""
 
     original: Original
     space: Space
-    settings: Settings
-    about: dict[str, Any]
-    limited_by: str
-    truth: Truth | None
-    ledger: Ledger | None = None
-    random_first: int = FIRST
-    """After so many queries, rows may be asked about because the copy wavers."""
-    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
-    """How rows are chosen, by the name in the settings."""
+    plan: Plan
+    about: Json
+    """What makes this run this run and no other."""
+    truth: Truth | None = None
+    start: Start = field(default_factory=Fresh)
 
-    def __post_init__(self) -> None:
-        settings = self.settings
-        limits = {"training": settings.queries, "certificate": settings.certificate_n, REPEAT: settings.repeats}
-        self.queries = Queries(self.original, self.space, limits, self.ledger, settings.seed)
-        self.view = View(self.space, settings.exclude)
-        check_reachable(settings, self.view, None if self.original.declared is None else len(self.original.declared))
-        self.asked = Seen()
-        self.candidates: tuple[int, np.ndarray, np.ndarray] | None = None
-        self.spared: dict[int, float] = {}
-        self.paid: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def steps(self) -> Generator[Record, None, Result]:
-        """A record per iteration, then the result."""
-        clock, settings = perf_counter(), self.settings
-        # The first answers come before the network, because they may be what tells the classes.
-        self.measured = measured = self._measured()
-        first_rows, first = self._first()
-        self.asked.add(first_rows)
-        self.latest = 0, self.view(first_rows), first
-        self.paid.append(self.latest[1:])
-        answers = np.concatenate([measured[1], first]) if len(measured[1]) else first
-        self.labels = self._known_labels(answers)
-        self._warn_of_absent(answers)
-        repeats = self._repeat(np.concatenate([measured[0], first_rows]), answers)
-        if settings.target and repeats is not None:
-            repeats.allow(settings.target, settings.confidence)
-        held_out = self.view(measured[0])
-        history: list[Record] = []
-        stopped, looks = self.limited_by, settings.looks
-        for step in islice(self._rounds(), settings.iterations):
-            held = HeldOut(held_out, self.labels.encode(measured[1]), self.labels)
-            outcome = self._network(step, held)
-            history.append(self._record(step, outcome.copy, outcome.certificate))
+@dataclass(frozen=True)
+class Ended:
+    """The rounds of a run, and why there were no more."""
+
+    outcome: Outcome
+    history: list[Record]
+    stopped: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run whose first answers are there; what changes from round to round is in its loop and its inquiry."""
+
+    job: Job
+    inquiry: Inquiry
+    loop: Loop
+    held_out: Answered
+    X: np.ndarray
+    """The held-out rows as the copy sees them."""
+    repeats: Repeats | None
+    clock: float
+    """When it began."""
+
+    @classmethod
+    def begin(cls, job: Job, ledger: Ledger | None = None) -> Run:
+        """Ask the first questions: their answers come before the network, because they may tell the classes."""
+        clock, inquiry = perf_counter(), Inquiry(job.original, job.space, job.plan, job.start, ledger)
+        declared = job.original.declared
+        check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
+        held_out, first = inquiry.held_out(), inquiry.first()
+        answers = np.concatenate([held_out[1], first[1]]) if len(held_out[1]) else first[1]
+        labels = job.start.labels(_known_labels(job, answers))
+        inquiry.warn_of_absent(answers)
+        repeats = inquiry.repeat(np.concatenate([held_out[0], first[0]]), answers)
+        if job.plan.asked.target and repeats is not None:
+            repeats.allow(job.plan.asked.target, job.plan.asked.confidence)
+        X, loop = inquiry.view(held_out[0]), Loop(inquiry, labels, first, ledger)
+        return cls(job, inquiry, loop, held_out, X, repeats, clock)
+
+    def rounds(self) -> Generator[Record, None, Ended]:
+        """Consume the loop, with a record of every round, until the plan or the held-out rows say that it is enough."""
+        plan, history = self.job.plan, list[Record]()
+        for step in islice(self.loop, plan.iterations):
+            outcome = self._network(step)
+            history.append(self._record(step, outcome))
             yield history[-1]
-            flat = settings.until_flat and flattened([record.fidelity or 0.0 for record in history])
-            if settings.to != "mlp" and (flat or step.t + 1 in looks):
-                outcome = hand_out(settings, self._workshop(step), held, self._copy, settings.stops)
-            found = outcome.certificate
-            if settings.target and found and step.t + 1 in looks and found.lower >= settings.target:
-                stopped = "target"
-                break
+            flat = plan.asked.until_flat and flattened([record.fidelity or 0.0 for record in history])
+            if not plan.network and (flat or step.t + 1 in plan.looks):
+                outcome = hand_out(plan, self._workshop(step), self._held(), self._copy)
+            if _reached(plan, step, outcome.certificate):
+                return Ended(outcome, history, "target")
             if flat:
-                stopped = "plateau"
-                break
-        if settings.to == "mlp":
-            check_kept(settings, outcome.copy)
-        copy, proof, diagnosis = outcome.copy, outcome.certificate, None
-        if proof is not None and settings.target and stopped != "target":
-            trained = training_error(copy.model, self._all_paid(), held_out)
-            curve = [(record.queries, 1 - (record.fidelity or 0.0)) for record in history]
-            diagnosis = diagnosed(settings.target, proof, curve, trained, repeats.ceiling if repeats else None)
-        if proof is not None:
-            shown = self.original.stored is None  # else they are rows of the user's
-            proof = explained(proof, copy, self.space, held, measured[0], show=shown, seed=settings.seed)
+                return Ended(outcome, history, "plateau")
+        return Ended(outcome, history, plan.limited_by)
+
+    def result(self, ended: Ended) -> Result:
+        """What came of it: the last copy with its certificate, and why a target was missed, if it was."""
+        plan, copy, proof = self.job.plan, ended.outcome.copy, ended.outcome.certificate
+        if plan.network:
+            check_kept(plan, copy)
         return Result(
             copy=copy,
-            certificate=proof,
-            history=history,
-            space=self.space,
-            settings=self.about,
-            queries=self.queries.made,
-            stopped=stopped,
-            seconds=perf_counter() - clock + sum(self.spared.values()),
+            certificate=None if proof is None else self._explained(proof, copy),
+            history=ended.history,
+            space=self.job.space,
+            settings=self.job.about,
+            queries=self.inquiry.queries.made,
+            stopped=ended.stopped,
+            seconds=perf_counter() - self.clock + sum(self.loop.spared.values()),
             peak_mb=peak_mb(),
-            repeats=repeats,
-            diagnosis=diagnosis,
-            tried=[candidate.as_json() for candidate in outcome.tried],
+            repeats=self.repeats,
+            diagnosis=self._diagnosis(ended),
+            tried=[candidate.as_json() for candidate in ended.outcome.tried],
         )
+
+    def _held(self) -> HeldOut:
+        """The held-out rows with the codes that labels have by now."""
+        labels = self.loop.labels
+        return HeldOut(self.X, labels.encode(self.held_out[1]), labels)
 
     def _copy(self, model: Model) -> CopyClassifier:
         """The classifier that a model is the inside of."""
-        excluded = tuple(self.space.names.index(name) for name in self.settings.exclude)
-        return CopyClassifier(model, self.labels.classes, self.view.space, excluded)
+        excluded = tuple(self.job.space.names.index(name) for name in self.job.plan.asked.exclude)
+        return CopyClassifier(model, self.loop.labels.classes, self.inquiry.view.space, excluded)
 
-    def _network(self, step: Step, held: HeldOut) -> Outcome:
-        """The network of an iteration as the copy, which is one of as many as there are looks."""
-        settings, copy = self.settings, self._copy(Network(self.network, step.theta))
-        if not settings.certificate_n:
+    def _network(self, step: Step) -> Outcome:
+        """The network of a round as the copy, which is one of as many as there are looks."""
+        asked, copy = self.job.plan.asked, self._copy(Network(self.loop.network, step.theta))
+        if not asked.certificate_n:
             return Outcome(copy, None, [])
-        return Outcome(copy, held.certify(copy.decide(held.X), settings.confidence, settings.stops), [])
+        return Outcome(copy, self._held().certify(copy.decide(self.X), asked.confidence, self.job.plan.stops), [])
 
     def _workshop(self, last: Step) -> Workshop:
         """What copies of other families are made of."""
-        network = Network(self.network, last.theta)
-        return workshop(self.settings, self.space, self.view, self._all_paid(), network, last.t + 1)
+        points = self.job.start.lessons(self.loop, last, self.inquiry.paid(self.loop.labels))
+        network = Network(self.loop.network, last.theta)
+        return workshop(self.job.plan, self.job.space, self.inquiry.view, points, network, last.t + 1)
 
-    def _all_paid(self) -> Samples:
-        """Every point that was paid for to train with."""
-        X, answers = together(iter(self.paid))
-        return Samples(X, self.labels.encode(answers))
-
-    def _rounds(self) -> Iterator[Step]:
-        """The loop. A label that comes late gives the copy one more output, and the loop goes on from where it was."""
-        self.network, theta = self._initial()
-        latest: Step | None = None
-        while True:
-            try:
-                for step in sequential(self._drawn, theta, after=latest, **self._policies()):
-                    latest = step
-                    yield step
-            except _NewLabelError:
-                assert latest is not None  # the first answers are known before the loop begins
-                latest = self._widened(latest)
-
-    def _initial(self) -> tuple[MLP, np.ndarray]:
-        """The network, and where its training starts."""
-        network = MLP(self.view.encoding.width, tuple(self.settings.layers), len(self.labels))
-        return network, network.initial(self._stream(Stream.INITIAL))
-
-    def _widened(self, step: Step) -> Step:
-        """A step of a copy that knows the latest labels too."""
-        before, self.labels = self.labels, Labels([*self.labels.classes.tolist(), *self.latest[2].tolist()])
-        places = self.labels.encode(before.classes)
-        self.network, theta = self.network.widened(step.theta, places, len(self.labels))
-        return replace(step, S=Samples(step.S.X, places[step.S.y]), trained=step.trained._replace(theta=theta))
-
-    def _policies(self) -> dict[str, Any]:
-        """What the method named in the settings passes to the loop."""
-        network, settings, train = self.network, self.settings, self.settings.trainer(self.network)
-        if settings.method != "sequential":
-            kept = keep_fresh if settings.method == "online" else keep_all
-            return {"select": kept, "memory": Fixed(0.0), "train": self._remembered(train)}
-        weight = settings.memory
-        memory: Memory = Automatic() if weight == "automatic" else Fixed(weight if isinstance(weight, float) else 0.0)
-        train = replace(train, ending=settings.ending)
-        if settings.penalty == FUNCTION and weight not in ("none", 0.0):
-            memory = OnceDropped(memory.initial, settings.n)
-            train = replace(train, rehearse=lambda t: self._candidates(t)[1], room=settings.room + settings.candidates)
-        select = drop_compressed(network, settings.delta or 0.0, settings.most_kept, settings.free)
-        return {"select": select, "memory": memory, "train": self._remembered(train)}
-
-    def _stream(self, purpose: int, t: int = 0) -> np.random.Generator:
-        return stream(self.settings.seed, purpose, t)
-
-    def _measured(self) -> tuple[np.ndarray, np.ndarray]:
-        """The certificate's rows and answers."""
-        n = self.settings.certificate_n
-        if not n:
-            return np.empty((0, self.space.d)), np.empty(0)
-        return together(self.queries.fresh("certificate", n, self._stream(Stream.HELD_OUT)))
-
-    def _first(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and answers that the loop begins with."""
-        return together(self.queries.fresh("training", self.settings.n, self._stream(Stream.DRAW)))
-
-    def _drawn(self, t: int, theta: np.ndarray) -> Samples:
-        """The points of iteration t; asked about once, however often the loop comes by."""
-        if self.latest[0] != t:
-            self.latest = t, *self._answered(t, theta)
-            self.paid.append(self.latest[1:])
-        _, X, found = self.latest
-        if self.original.declared is None and (self.labels.find(found) < 0).any():
-            raise _NewLabelError
-        return Samples(X, self.labels.encode(found))
-
-    def _answered(self, t: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The encoded rows of iteration t with their answers."""
-        n, draw = self.settings.n, self.settings.draw or "random"
-        if draw == "random" or self.original.stored is not None:
-            chunks = self.queries.fresh("training", n, self._stream(Stream.DRAW, t))
-            return together((self.view(rows), found) for rows, found in chunks)
-        rows, X = self._candidates(t)
-        distinct = self.asked.new(rows, at_least=n)
-        policy = self.choices["random" if draw in LATER and t * n < self.random_first else draw]
-        chosen = policy(self._scene(t, theta, rows[distinct], X[distinct]), n)
-        self.asked.add(chosen)
-        return self.view(chosen), self.queries.ask("training", chosen)
-
-    def _scene(self, t: int, theta: np.ndarray, rows: np.ndarray, X: np.ndarray) -> Scene:
-        """What a policy chooses by in iteration t."""
-        rng = self._stream(Stream.CHOICE, t)
-        return Scene(self.network, theta, self.space, self.view, rows, X, self._latest_paid, self.asked, rng)
-
-    def _latest_paid(self) -> Samples:
-        """The latest answers with their encoded rows, as many as a policy looks back on."""
-        X, answers = together(iter(self.paid[-ceil(LATEST / self.settings.n) :]))
-        return Samples(X, self.labels.encode(answers))
-
-    def _candidates(self, t: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that iteration t may ask about, and that cost nothing until it does; and the same encoded.
-
-        Those of an iteration are drawn once: where it asks, and where it remembers what it answered before.
-        """
-        if self.candidates is None or self.candidates[0] != t:
-            rows = self.space.sample(self.settings.candidates, self._stream(Stream.CANDIDATES, t))
-            self.candidates = t, rows, self.view(rows)
-        return self.candidates[1:]
-
-    def _remembered(self, train: Train) -> Train:
-        """A training policy that takes rounds from the ledger where they were trained before, and else keeps them."""
-        ledger = self.ledger
-        if ledger is None:
-            return train
-
-        def remembered(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
-            known = ledger.round(t)
-            if known is not None:
-                found, about = known
-                self.spared[t] = about.pop("seconds")
-                return Trained(theta=found, **about)
-            clock = perf_counter()
-            trained = train(theta, S, lam, t)
-            about = {key: value for key, value in trained._asdict().items() if key != "theta"}
-            ledger.keep_round(t, trained.theta, {**about, "seconds": perf_counter() - clock})
-            return trained
-
-        return remembered
-
-    def _known_labels(self, answers: np.ndarray) -> Labels:
-        """The labels declared; else those of the first answers, until others come."""
-        labels = self.original.declared or Labels(answers)
-        if self.truth is not None and (labels.find(self.truth.labels) < 0).all():
-            raise SettingError("test", f"labels among {labels}", f"labels such as {self.truth.labels[0].item()!r}")
-        return labels
-
-    def _repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
-        """Ask about a share of the first rows again."""
-        n = min(self.settings.repeats, len(rows))
-        if not n:
-            return None
-        repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
-        if repeats.disagreed:
-            warnings.warn(
-                f"the original answered {repeats.disagreed} of {n} rows differently when asked again: no copy can be "
-                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows",
-                UnderstudyWarning,
-                stacklevel=6,
-            )
-        return repeats
-
-    def _warn_of_absent(self, answers: np.ndarray) -> None:
-        seen = Labels(answers)
-        declared: Iterable[Any] = [] if self.original.declared is None else self.original.declared.classes
-        absent = [label for label in declared if seen.find(np.array([label]))[0] < 0]
-        advice = "check that the space covers the inputs it was made for, and its rows as often as they matter"
-        if len(seen) == 1:
-            message = (
-                f"the original answered {answers[0].item()!r} to every one of the first {len(answers)} queries; a copy "
-                f"that always says so is faithful here, but {advice}"
-            )
-        elif absent:
-            named = ", ".join(repr(label.item()) for label in absent[:8])
-            message = (
-                f"none of the first {len(answers)} answers was {named}, which the original may answer; {advice}; "
-                'draw="balanced" or --draw balanced looks for such classes'
-            )
-        else:
-            return
-        warnings.warn(message, UnderstudyWarning, stacklevel=6)
-
-    def _record(self, step: Step, copy: CopyClassifier, proof: Certificate | None) -> Record:
-        tested = {} if self.truth is None else self.truth.measured(copy, self.labels)
+    def _record(self, step: Step, outcome: Outcome) -> Record:
+        truth, proof = self.job.truth, outcome.certificate
         return Record(
             iteration=step.t,
-            queries=self.queries.made["training"],
+            queries=self.inquiry.queries.made["training"],
             kept=len(step.S),
             dropped=step.dropped,
             lam=step.lam,
@@ -324,15 +158,45 @@ class Run:
             fidelity=None if proof is None else proof.estimate,
             moved=step.moved,
             epochs=step.trained.epochs,
-            seconds=step.seconds + self.spared.get(step.t, 0.0),
-            **tested,
+            seconds=step.seconds + self.loop.spared.get(step.t, 0.0),
+            **({} if truth is None else truth.measured(outcome.copy, self.loop.labels)),
         )
 
+    def _explained(self, proof: Certificate, copy: CopyClassifier) -> Certificate:
+        """The certificate with where copy and original differ."""
+        shown = self.job.original.stored is None  # else they are rows of the user's
+        seed = self.job.plan.asked.seed
+        return explained(proof, copy, self.job.space, self._held(), self.held_out[0], show=shown, seed=seed)
 
-def together(chunks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Chunks of rows and answers as one array of each."""
-    rows, answers = zip(*chunks, strict=True)
-    return np.concatenate(rows), np.concatenate(answers)
+    def _diagnosis(self, ended: Ended) -> Diagnosis | None:
+        """Why the target was missed, if it was."""
+        proof, target = ended.outcome.certificate, self.job.plan.asked.target
+        if proof is None or not target or ended.stopped == "target":
+            return None
+        trained = training_error(ended.outcome.copy.model, self.inquiry.paid(self.loop.labels), self.X)
+        curve = [(record.queries, 1 - (record.fidelity or 0.0)) for record in ended.history]
+        return diagnosed(target, proof, curve, trained, self.repeats.ceiling if self.repeats else None)
+
+
+def run_steps(job: Job, ledger: Ledger | None = None) -> Generator[Record, None, tuple[Result, Run]]:
+    """A record per iteration, then the result, and the run that it is of."""
+    run = Run.begin(job, ledger)
+    ended = yield from run.rounds()
+    return run.result(ended), run
+
+
+def _known_labels(job: Job, answers: np.ndarray) -> Labels:
+    """The labels declared; else those of the first answers, until others come."""
+    labels = job.original.declared or Labels(answers)
+    if job.truth is not None and (labels.find(job.truth.labels) < 0).all():
+        raise SettingError("test", f"labels among {labels}", f"labels such as {job.truth.labels[0].item()!r}")
+    return labels
+
+
+def _reached(plan: Plan, step: Step, proof: Certificate | None) -> bool:
+    """Whether the target is shown to be reached, in a round in which it may be looked at."""
+    target = plan.asked.target
+    return bool(target and proof and step.t + 1 in plan.looks and proof.lower >= target)
 
 
 def peak_mb() -> float:

@@ -1,0 +1,112 @@
+"""The settings of a run as options of a command, in groups; what they are and mean is declared in `runs.settings`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import click
+
+from understudy.errors import SettingError
+from understudy.runs.settings import COLUMNS, SIZES, WEIGHT, About, Settings, about
+
+
+class Grouped(click.Command):
+    """A command that lists its options in groups, each under a heading of its own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups in the order that their first options have."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                groups.setdefault(getattr(parameter, "group", "Options"), []).append(record)
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+class GroupedOption(click.Option):
+    """An option that says which group it belongs to."""
+
+    def __init__(self, *arguments: Any, group: str = "Options", **options: Any):
+        super().__init__(*arguments, **options)
+        self.group = group
+
+
+def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command an option for every setting, under the setting's own name."""
+    for part in reversed(_in_groups()):
+        command = _option(part)(command)
+    return command
+
+
+def _in_groups() -> list[Field[Any]]:
+    """Settings in the order of their groups; what a group comes to first, the declaration tells."""
+    order = list(dict.fromkeys(about(part.name).group for part in fields(Settings)))
+    return sorted(fields(Settings), key=lambda part: (order.index(about(part.name).group), part.name != "method"))
+
+
+def _option(part: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    found, flag = about(part.name), f"--{part.name.replace('_', '-')}"
+    shown = f"{found.text}  [default: {found.open}]" if found.open else found.text
+    default = None if part.default is MISSING else part.default
+    return click.option(
+        flag,
+        part.name,
+        cls=GroupedOption,
+        group=found.group,
+        help=shown,
+        default=default,
+        show_default=default is not None and default is not False and default != (),
+        **_reading(found),
+    )
+
+
+def _reading(found: About) -> dict[str, Any]:
+    """How a value is read from the command line."""
+    if found.kind is bool:
+        return {"is_flag": True}
+    if isinstance(found.kind, tuple):
+        return {"type": click.Choice(found.kind)}
+    if found.kind == COLUMNS:
+        return {"multiple": True, "metavar": "COLUMN"}
+    if isinstance(found.kind, str):
+        return {"type": {SIZES: Sizes, WEIGHT: Weight}[found.kind]()}
+    return {"type": found.kind}
+
+
+class Sizes(click.ParamType):
+    """Sizes of layers, such as 64,32,10."""
+
+    name = "sizes"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """The sizes that a text names."""
+        return layers(value) if isinstance(value, str) else value
+
+
+class Weight(click.ParamType):
+    """A number, or a word, which is checked with the other settings."""
+
+    name = "weight"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """The number that a text is, if it is one."""
+        try:
+            return float(value) if isinstance(value, str) else value
+        except ValueError:
+            return value
+
+
+def layers(text: str) -> tuple[int, ...]:
+    """The sizes of layers that the command line names.
+
+    >>> layers("16,8")
+    (16, 8)
+    """
+    try:
+        return tuple(int(size) for size in text.split(","))
+    except ValueError as error:
+        raise SettingError("--layers", "sizes such as 64,32,10", repr(text)) from error

@@ -1,0 +1,90 @@
+"""The loop of a run: Algorithm 5 as the plan has it, with labels that may come late, and rounds kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from understudy.algorithm.network import Network
+from understudy.algorithm.samples import Samples
+from understudy.algorithm.sequential import Step, sequential
+from understudy.algorithm.training import Train, Trained
+from understudy.original import Labels
+from understudy.queries.ledger import Ledger
+from understudy.runs.inquiry import Inquiry
+from understudy.types import Answered
+
+
+class _NewLabelError(Exception):
+    """A label turned up that no earlier answer had, and that nobody declared."""
+
+
+class Loop:
+    """One step per round, for as long as somebody asks; `labels` and `network` are those of the latest.
+
+    `latest` are the round's points: its number, encoded rows and answers.
+    """
+
+    def __init__(self, inquiry: Inquiry, labels: Labels, first: Answered, ledger: Ledger | None = None):
+        self.inquiry, self.plan, self.start, self.labels = inquiry, inquiry.plan, inquiry.start, labels
+        self.ledger = ledger
+        self.spared: dict[int, float] = {}
+        """The seconds that rounds took which were trained before, and taken from the ledger now."""
+        self._latest: tuple[int, Answered] = 0, (inquiry.view(first[0]), first[1])
+        self.network, self._theta = self.start.network(inquiry, labels)
+
+    def __iter__(self) -> Iterator[Step]:
+        """A label that comes late gives the copy one more output, and the loop goes on from where it was."""
+        latest: Step | None = None
+        while True:
+            select, memory, train = self.start.policies(self)
+            train = self._remembered(train)
+            try:
+                for step in sequential(
+                    self._drawn, self._theta, select=select, memory=memory, train=train, after=latest
+                ):
+                    latest = step
+                    yield step
+            except _NewLabelError:
+                assert latest is not None  # the first answers are known before the loop begins
+                latest = self._widened(latest)
+
+    def _drawn(self, t: int, theta: np.ndarray) -> Samples:
+        """The points of round t; asked about once, however often the loop comes by."""
+        if self._latest[0] != t:
+            self._latest = t, self.inquiry.next(t, Network(self.network, theta), self.labels)
+        X, found = self._latest[1]
+        if self.inquiry.original.declared is None and (self.labels.find(found) < 0).any():
+            raise _NewLabelError
+        return Samples(X, self.labels.encode(found))
+
+    def _widened(self, step: Step) -> Step:
+        """A step of a copy that knows the latest labels too."""
+        before, found = self.labels, self._latest[1][1]
+        self.labels = Labels([*before.classes.tolist(), *found.tolist()])
+        places = self.labels.encode(before.classes)
+        self.network, theta = self.network.widened(step.theta, places, len(self.labels))
+        return replace(step, S=Samples(step.S.X, places[step.S.y]), trained=step.trained._replace(theta=theta))
+
+    def _remembered(self, train: Train) -> Train:
+        """A training policy that takes rounds from the ledger where they were trained before, and else keeps them."""
+        ledger = self.ledger
+        if ledger is None:
+            return train
+
+        def remembered(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
+            known = ledger.round(t)
+            if known is not None:
+                found, about = known
+                self.spared[t] = about.pop("seconds")
+                return Trained(theta=found, **about)
+            clock = perf_counter()
+            trained = train(theta, S, lam, t)
+            about = {key: value for key, value in trained._asdict().items() if key != "theta"}
+            ledger.keep_round(t, trained.theta, {**about, "seconds": perf_counter() - clock})
+            return trained
+
+        return remembered

@@ -1,0 +1,317 @@
+"""A plan: settings that were checked, with everything decided that they left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from math import ceil, inf, nextafter
+from typing import Any
+
+from understudy import checks
+from understudy.algorithm.draws import DRAWS
+from understudy.algorithm.memory import FUNCTION, LARGEST, PENALTIES
+from understudy.algorithm.network import MLP
+from understudy.algorithm.training import Schedule, Trainer, annealed
+from understudy.errors import SettingError
+from understudy.runs.presets import FUNCTION_WEIGHT, ITERATIONS, PRESETS, Preset
+from understudy.runs.settings import AUTO, FAMILIES, METHODS, Settings
+from understudy.types import Json, is_classifier
+
+# What can be held to grow or fall with a column.
+MONOTONE = ("linear", "tree", "forest", "boosting")
+SHARE = "a share from 0 to below 1"
+MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
+MILLISECONDS = "a number of milliseconds above 0"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do. `asked` are the settings, each checked; everything that they left open is decided here.
+
+    >>> plan = Plan.of(Settings(budget=1000))
+    >>> plan.batch, plan.iterations, plan.queries, plan.total
+    (100, 10, 1000, 3060)
+    """
+
+    asked: Settings
+    batch: int
+    """Queries of an iteration."""
+    iterations: int
+    draw: str
+    delta: float
+    penalty: str
+    memory: str | float
+    schedule: Schedule
+    limited_by: str
+    """What ends the run if nothing else does: the budget, or the iterations."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Plan:
+        """Check settings and decide what they leave open; the first thing wrong with them is an error."""
+        if not isinstance(settings, Settings):
+            raise SettingError("settings", "a Settings", type(settings).__name__)
+        checks.choice("method", settings.method, METHODS)
+        if not is_classifier(settings.to):
+            checks.choice("to", settings.to, (*FAMILIES, AUTO))
+        preset = PRESETS[checks.choice("preset", settings.preset, tuple(PRESETS))]
+        batch, iterations = _sizes(settings, preset)
+        plan = cls(asked=settings, batch=batch, iterations=iterations, **_filled(settings, preset, iterations))
+        return replace(plan, asked=_checked(settings))
+
+    def without_repeats(self) -> Plan:
+        """The same for an original that cannot be asked again, such as stored answers."""
+        return replace(self, asked=replace(self.asked, repeat=0.0))
+
+    @classmethod
+    def of_json(cls, content: Json, **changes: Any) -> Plan:
+        """The plan that `as_json` described, but for some changes; whatever else a run wrote beside it is left out."""
+        return cls.of(replace(settings_of_json(content), **changes))
+
+    def as_json(self) -> Json:
+        """The settings and what was decided as JSON values: how a run's directory remembers and recognises them."""
+        content: Json = {part.name: getattr(self.asked, part.name) for part in fields(Settings)}
+        content.update({name: list(content[name]) for name in ("layers", "exclude", "increasing", "decreasing")})
+        decided = ("batch", "iterations", "draw", "delta", "penalty", "memory")
+        content.update({name: getattr(self, name) for name in decided})
+        to = self.asked.to
+        if is_classifier(to):
+            parameters = {name: repr(value) for name, value in sorted(to.get_params().items())}
+            content["to"] = {"class": f"{type(to).__module__}.{type(to).__qualname__}", **parameters}
+        return {**content, "budget": self.queries, "schedule": self.schedule._asdict()}
+
+    @property
+    def preset(self) -> Preset:
+        """What settings are where they were not given."""
+        return PRESETS[self.asked.preset]
+
+    # --- what to make -----------------------------------------------------------------------------------------------
+
+    @property
+    def network(self) -> bool:
+        """Whether the copy is the very network that chooses what to ask."""
+        return self.asked.to == "mlp"
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that the copy is chosen from."""
+        to = self.asked.to
+        if not isinstance(to, str):
+            return (type(to).__name__,)
+        if to != AUTO:
+            return (to,)
+        return MONOTONE if self.asked.increasing or self.asked.decreasing else FAMILIES
+
+    # --- what to ask ------------------------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> int:
+        """The most training queries."""
+        return self.batch * self.iterations
+
+    @property
+    def repeats(self) -> int:
+        """How many rows are asked about again: a share of all queries, among the first that are answered."""
+        asked = self.asked
+        most = asked.certificate_n + self.batch
+        return min(ceil(asked.repeat * (self.queries + asked.certificate_n)), most)
+
+    @property
+    def total(self) -> int:
+        """The most queries of all."""
+        return self.queries + self.asked.certificate_n + self.repeats
+
+    @property
+    def candidates(self) -> int:
+        """Among how many rows queries are chosen: many for a small batch, a few for each row of a large one."""
+        return max(4 * self.batch, min(40 * self.batch, self.preset.candidates))
+
+    # --- when to stop -----------------------------------------------------------------------------------------------
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many iterations a target may be seen to be reached.
+
+        A network is there after every one; other families are made, so few times that choosing stays cheap and bounds
+        tight.
+        """
+        n = self.iterations
+        if self.network:
+            return tuple(range(1, n + 1))
+        return tuple(sorted({ceil(n / 4), ceil(n / 2), n})) if self.asked.target else (n,)
+
+    @property
+    def stops(self) -> int:
+        """After how many iterations the run may end because of what the held-out rows show."""
+        if self.asked.until_flat:
+            return self.iterations
+        return len(self.looks) if self.asked.target else 1
+
+    # --- what to keep, and how to train ---------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """The most points ever kept; no more are ever asked about."""
+        return min(self.queries, self.asked.max_kept or self.preset.room)
+
+    @property
+    def free(self) -> int:
+        """How many points are kept whatever their uncertainty."""
+        return min(self.room, self.preset.free)
+
+    @property
+    def ending(self) -> int:
+        """The first iteration in which the sample set shrinks; a limit that was asked for holds from the start."""
+        n = self.iterations
+        shrinks = self.asked.max_kept is None and self._kept_at_the_end < self.room
+        return n - int(self.preset.ending * n) if shrinks else n
+
+    def most_kept(self, t: int) -> int:
+        """The most points kept in iteration t."""
+        if t < self.ending:
+            return self.room
+        before, after = min(self.room, self.batch * self.ending), self._kept_at_the_end
+        return round(before + (after - before) * (t + 1 - self.ending) / (self.iterations - self.ending))
+
+    @property
+    def _kept_at_the_end(self) -> int:
+        return min(self.room, max(self.batch, self.preset.free, round(self.preset.keep * self.queries)))
+
+    def trainer(self, network: MLP) -> Trainer:
+        """How a network is trained."""
+        return Trainer(
+            network,
+            schedule=self.schedule,
+            penalty=PENALTIES.get(self.penalty),
+            decay=self.preset.decay(network.d) if self.asked.decay is None else self.asked.decay,
+            seed=self.asked.seed,
+            last=self.iterations - 1,
+            compiled=self.preset.compiled,
+            **self.preset.training,
+        )
+
+
+def settings_of_json(content: Json) -> Settings:
+    """The settings that `Plan.as_json` described: all that was decided is now said, but the budget that follows."""
+    found = {part.name: content[part.name] for part in fields(Settings) if part.name in content}
+    return Settings(**{**found, "budget": None, "schedule": Schedule(**content["schedule"])})
+
+
+def _sizes(settings: Settings, preset: Preset) -> tuple[int, int]:
+    """Queries of an iteration, and iterations; one-shot is one iteration of everything."""
+    budget = None if settings.budget is None else checks.count("budget", settings.budget, 1)
+    batch = preset.batch_of(budget) if settings.batch is None else checks.count("batch", settings.batch, 1)
+    iterations = None if settings.iterations is None else checks.count("iterations", settings.iterations, 1)
+    if budget is None:
+        iterations = iterations or preset.parts or ITERATIONS
+    elif settings.method == "one-shot":
+        batch, iterations = budget, 1
+    else:
+        affordable = budget // batch
+        if affordable == 0:
+            hint = "raise the budget or lower the batch"
+            raise SettingError("budget", f"at least one batch of {batch} queries", budget, hint)
+        iterations = min(iterations or affordable, affordable)
+    return (batch * iterations, 1) if settings.method == "one-shot" else (batch, iterations)
+
+
+def _filled(settings: Settings, preset: Preset, iterations: int) -> dict[str, Any]:
+    """What was left to the preset, each checked."""
+    single = settings.method == "one-shot"
+    penalty = checks.choice("penalty", settings.penalty or preset.penalty, (*PENALTIES, FUNCTION))
+    usual = preset.draw if settings.method in ("sequential", "pure") else "random"
+    draw = checks.choice("draw", settings.draw or usual, DRAWS)
+    if draw != "random" and single:
+        raise SettingError("draw", "'random' for the method one-shot", repr(draw), "it draws only once")
+    delta = preset.delta if settings.delta is None else settings.delta
+    usual_memory = FUNCTION_WEIGHT if penalty == FUNCTION else "automatic"
+    usual_schedule = preset.schedule_of(iterations, single)
+    return {
+        "draw": draw,
+        "delta": checks.number("delta", delta, "a number from 0 to below 1", 0, 1),
+        "penalty": penalty,
+        "memory": _memory(usual_memory if settings.memory is None else settings.memory),
+        "schedule": _schedule(usual_schedule if settings.schedule is None else settings.schedule),
+        "limited_by": "iterations" if settings.budget is None or settings.iterations == iterations else "budget",
+    }
+
+
+def _checked(settings: Settings) -> Settings:
+    """The settings that are no more to decide about, each checked."""
+    certificate_n = checks.count("certificate_n", settings.certificate_n, 0)
+    for name, asked in (("the target", settings.target is not None), ("until_flat", settings.until_flat)):
+        if asked and certificate_n == 0:
+            hint = f"raise it, or leave out {name}"
+            raise SettingError("certificate_n", f"held-out rows to measure {name} with", 0, hint)
+    return replace(
+        settings,
+        target=None if settings.target is None else checks.fraction("target", settings.target),
+        until_flat=checks.flag("until_flat", settings.until_flat),
+        certificate_n=certificate_n,
+        confidence=checks.fraction("confidence", settings.confidence),
+        layers=_layers(settings.layers),
+        seed=checks.count("seed", settings.seed, 0),
+        decay=None if settings.decay is None else checks.number("decay", settings.decay, SHARE, 0, 1),
+        repeat=checks.number("repeat", settings.repeat, SHARE, 0, 1),
+        **_counts(settings),
+        **_columns(settings),
+        max_latency=None
+        if settings.max_latency is None
+        else checks.number("max_latency", settings.max_latency, MILLISECONDS, nextafter(0, 1), inf),
+    )
+
+
+def _counts(settings: Settings) -> dict[str, Any]:
+    """The limits that are whole numbers, or none."""
+    least = {"max_kept": 1, "max_depth": 1, "max_leaves": 2, "max_bytes": 1}
+    found = {name: getattr(settings, name) for name in least}
+    return {name: None if value is None else checks.count(name, value, least[name]) for name, value in found.items()}
+
+
+def _columns(settings: Settings) -> dict[str, Any]:
+    """The columns that are kept from the copy, or that it may only rise or fall with."""
+    named = {name: _names(name, getattr(settings, name)) for name in ("exclude", "increasing", "decreasing")}
+    together = [column for columns in named.values() for column in columns]
+    twice = sorted({column for column in together if together.count(column) > 1})
+    if twice:
+        raise SettingError("exclude, increasing, decreasing", "every column named once", f"{twice} more than once")
+    if (named["increasing"] or named["decreasing"]) and settings.to not in (*MONOTONE, AUTO):
+        found, hint = f"the family {settings.to!r}", "choose one of them as `to`, or 'auto'"
+        raise SettingError("increasing", f"a family that can be held to it: {', '.join(MONOTONE)}", found, hint)
+    return named
+
+
+def _names(name: str, columns: object) -> tuple[str, ...]:
+    listed = isinstance(columns, Iterable) and not isinstance(columns, str)
+    found = tuple(columns) if isinstance(columns, Iterable) and listed else ()
+    if not listed or not all(isinstance(column, str) for column in found):
+        raise SettingError(name, "a list of columns' names", repr(found if listed else columns))
+    return found
+
+
+def _layers(layers: object) -> tuple[int, ...]:
+    if isinstance(layers, str) or not isinstance(layers, Iterable):
+        raise SettingError("layers", "the sizes of the hidden layers, such as (64, 32, 10)", repr(layers))
+    return tuple(checks.count("layers", size, 1) for size in layers)
+
+
+def _memory(memory: object) -> str | float:
+    if isinstance(memory, str) and memory in ("automatic", "none"):
+        return memory
+    return checks.number("memory", memory, MEMORY, 0, LARGEST)
+
+
+def _schedule(schedule: Schedule | int) -> Schedule:
+    if not isinstance(schedule, Schedule):
+        return annealed(checks.count("schedule", schedule, 1, 2**30))
+    wide = -1e30, 1e30
+    return Schedule(
+        checks.count("schedule.epochs", schedule.epochs, 1, 2**30),
+        checks.number("schedule.epsilon", schedule.epsilon, "a number", *wide),
+        checks.number("schedule.bound", schedule.bound, "a number", *wide),
+        checks.count("schedule.capacity", schedule.capacity, 1, 2**30),
+        checks.count("schedule.look_every", schedule.look_every, 1, 2**30),
+        checks.number("schedule.anneal", schedule.anneal, "a share from 0 to 1", 0.0, nextafter(1, 2)),
+        checks.count("schedule.steps", schedule.steps, 0, 2**30),
+        checks.count("schedule.last", schedule.last, 0, 2**30),
+        checks.count("schedule.warm", schedule.warm, 0, 2**30),
+    )

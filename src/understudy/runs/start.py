@@ -1,0 +1,127 @@
+"""Where a run starts: what it asks first, from which network it trains, and what it has besides its own answers.
+
+A run that copies an original for the first time starts with nothing: `Fresh`. One that refreshes a copy starts with
+what an earlier run left: `understudy.refresh.warm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from understudy.algorithm.draws import FIRST, POLICIES, Policy
+from understudy.algorithm.memory import FUNCTION, Automatic, Fixed, Memory, OnceDropped
+from understudy.algorithm.network import MLP
+from understudy.algorithm.samples import Samples
+from understudy.algorithm.selection import Select, drop_compressed, keep_all, keep_fresh
+from understudy.algorithm.sequential import Step
+from understudy.algorithm.training import Train
+from understudy.original import Labels
+from understudy.streams import Stream, stream
+from understudy.types import Answered
+
+if TYPE_CHECKING:
+    from understudy.runs.inquiry import Inquiry
+    from understudy.runs.loop import Loop
+    from understudy.runs.plan import Plan
+
+
+class Policies(NamedTuple):
+    """What the loop is given: which points to keep, how much memory, and how to train."""
+
+    select: Select
+    memory: Memory
+    train: Train
+
+
+class Start(Protocol):
+    """A policy for where a run starts."""
+
+    @property
+    def choices(self) -> Mapping[str, Policy]:
+        """How rows are chosen, by the name in the settings."""
+
+    @property
+    def random_first(self) -> int:
+        """After so many queries, rows may be asked about because the copy wavers."""
+
+    def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
+        """Random numbers for a purpose in round t."""
+
+    def training_queries(self, plan: Plan) -> int:
+        """The most training queries."""
+
+    def held_out(self, inquiry: Inquiry) -> Answered:
+        """The certificate's rows and answers."""
+
+    def first(self, inquiry: Inquiry) -> Answered:
+        """The rows and answers that the loop begins with."""
+
+    def labels(self, found: Labels) -> Labels:
+        """The labels that the copy may give, of which some were declared or found."""
+
+    def network(self, inquiry: Inquiry, labels: Labels) -> tuple[MLP, np.ndarray]:
+        """The network, and where its training starts."""
+
+    def policies(self, loop: Loop) -> Policies:
+        """What the loop is given."""
+
+    def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
+        """The points that families without a warm start learn from, of which some were paid for in this run."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A run that starts with nothing but an original and a space."""
+
+    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
+    random_first: int = FIRST
+
+    def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
+        """Random numbers for a purpose in round t."""
+        return stream(seed, purpose, t)
+
+    def training_queries(self, plan: Plan) -> int:
+        """All that the plan has."""
+        return plan.queries
+
+    def held_out(self, inquiry: Inquiry) -> Answered:
+        """Fresh rows."""
+        return inquiry.fresh("certificate", inquiry.plan.asked.certificate_n, Stream.HELD_OUT)
+
+    def first(self, inquiry: Inquiry) -> Answered:
+        """A batch of fresh rows."""
+        return inquiry.fresh("training", inquiry.plan.batch, Stream.DRAW)
+
+    def labels(self, found: Labels) -> Labels:
+        """Those that were declared or found."""
+        return found
+
+    def network(self, inquiry: Inquiry, labels: Labels) -> tuple[MLP, np.ndarray]:
+        """A network with random parameters."""
+        network = MLP(inquiry.view.encoding.width, tuple(inquiry.plan.asked.layers), len(labels))
+        return network, network.initial(inquiry.stream(Stream.INITIAL))
+
+    def policies(self, loop: Loop) -> Policies:
+        """What the method in the plan passes to the loop."""
+        plan, train = loop.plan, loop.plan.trainer(loop.network)
+        if plan.asked.method != "sequential":
+            kept = keep_fresh if plan.asked.method == "online" else keep_all
+            return Policies(kept, Fixed(0.0), train)
+        memory: Memory = Automatic() if plan.memory == "automatic" else Fixed(_weight(plan.memory))
+        train = replace(train, ending=plan.ending)
+        if plan.penalty == FUNCTION and plan.memory not in ("none", 0.0):
+            memory = OnceDropped(memory.initial, plan.batch)
+            train = replace(train, rehearse=loop.inquiry.unlabelled, room=plan.room + plan.candidates)
+        return Policies(drop_compressed(loop.network, plan.delta, plan.most_kept, plan.free), memory, train)
+
+    def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
+        """What was paid for."""
+        return paid
+
+
+def _weight(memory: str | float) -> float:
+    return memory if isinstance(memory, float) else 0.0

@@ -1,0 +1,90 @@
+"""One declaration of settings: every face has all of them, under the same names, with the same defaults."""
+
+import inspect
+from dataclasses import fields, replace
+
+import pytest
+from click.testing import CliRunner
+
+import understudy as us
+from understudy.cli.copy import command
+from understudy.errors import SettingError
+from understudy.runs.plan import Plan, settings_of_json
+from understudy.runs.settings import ASK, MAKE, RUN, STOP, Choices, about
+
+SETTINGS = {part.name: part.default for part in fields(us.Settings)}
+ESTIMATORS = (us.SequentialCopy, us.SinglePassCopy, us.OnlineCopy)
+
+
+def test_copy_classifier_takes_every_setting():
+    parameters = inspect.signature(us.copy_classifier).parameters
+    found = {name: parameter.default for name, parameter in parameters.items() if name in SETTINGS}
+    assert found == SETTINGS
+    assert set(parameters) - set(SETTINGS) == {"original", "space", "classes", "out", "test"}
+    assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in SETTINGS)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_estimators_take_every_setting(estimator):
+    """But the method, which is what the estimator is, and the seed, which scikit-learn calls random_state."""
+    found, chosen = estimator().get_params(), {part.name: part.default for part in fields(Choices)}
+    assert set(SETTINGS) - set(chosen) == {"method", "seed"}
+    assert set(found) - set(chosen) == {"original", "space", "random_state"}
+    different = {name for name, default in chosen.items() if found[name] != default}
+    assert different == ({"budget"} if estimator is us.SinglePassCopy else set())
+
+
+def test_the_command_takes_every_setting():
+    options = {parameter.name: parameter for parameter in command.params}
+    assert set(SETTINGS) <= set(options)
+    for name, default in SETTINGS.items():
+        found = options[name]
+        assert found.opts == [f"--{name.replace('_', '-')}"]
+        assert found.default == default or (found.default is None or found.multiple)
+        assert found.group == about(name).group
+
+
+def test_every_setting_is_documented_in_every_face():
+    lines = us.copy_classifier.__doc__
+    for name in SETTINGS:
+        assert f"    {name} : " in lines
+        assert about(name).text.endswith(".")
+
+
+def test_help_has_groups_and_examples():
+    shown = CliRunner().invoke(command, ["--help"]).output
+    places = [shown.index(f"{heading}:") for heading in (ASK, MAKE, STOP, RUN, "  Examples")]
+    assert places == sorted(places)
+    assert shown.count("  understudy copy ") == 2
+
+
+@pytest.mark.parametrize("name", ["iterations", "memory", "confidence", "penalty", "schedule", "decay"])
+def test_the_command_reads_what_only_python_had(name):
+    text = {"memory": "0.25", "penalty": "norm"}.get(name, "0.5" if name in ("confidence", "decay") else "3")
+    context = command.make_context("copy", ["m:c", "--out", "x", f"--{name}", text])
+    value = context.params[name]
+    assert str(value) == text
+    Plan.of(us.Settings(**{name: value}))
+
+
+def test_words_and_numbers_of_the_memory_weight_are_told_apart():
+    given = {text: command.make_context("copy", ["m:c", "--out", "x", "--memory", text]) for text in ("none", "odd")}
+    assert Plan.of(us.Settings(memory=given["none"].params["memory"])).memory == "none"
+    with pytest.raises(SettingError, match="memory: expected 'automatic', 'none' or a number"):
+        Plan.of(us.Settings(memory=given["odd"].params["memory"]))
+
+
+@pytest.mark.parametrize("method", ["sequential", "pure", "one-shot", "online"])
+@pytest.mark.parametrize("preset", ["default", "fast", "paper"])
+def test_a_plan_survives_its_json(method, preset):
+    asked = us.Settings(method=method, preset=preset, budget=700, exclude=["a"], layers=[5, 4])
+    plan = Plan.of(asked)
+    assert Plan.of(settings_of_json(plan.as_json())).as_json() == plan.as_json()
+    assert Plan.of_json(plan.as_json(), seed=7).as_json() == {**plan.as_json(), "seed": 7}
+
+
+def test_a_plan_is_made_once_and_not_from_anything_else():
+    plan = Plan.of(us.Settings())
+    with pytest.raises(SettingError, match="settings: expected a Settings, found Plan"):
+        Plan.of(plan)
+    assert Plan.of(replace(plan.asked)).as_json() == plan.as_json()
