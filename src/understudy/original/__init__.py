@@ -1,6 +1,7 @@
 """Originals: classifiers that may only be queried for hard labels."""
 
-from understudy.original.base import CHUNK, Labels, Original, label_array
+from understudy.original.base import CHUNK, Original
+from understudy.original.labels import Labels, label_array
 from understudy.original.opening import open_original
 from understudy.original.python import as_original
 

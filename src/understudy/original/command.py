@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
-import select
-import selectors
 import shlex
 import shutil
-import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable
-from time import monotonic
-from typing import IO, Any, Unpack, cast
+from typing import TypeAlias, Unpack
 
 import numpy as np
 
@@ -23,15 +17,11 @@ from understudy import checks
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded, decoding, word_reader
-from understudy.original.processes import brief, ending, patience
-from understudy.types import Classes
+from understudy.original.processes import MOST_BYTES, EndlessError, brief, ending, patience, run
+from understudy.types import Classes, Label, Table
 
-# Scores of a thousand classes for a thousand rows are a third of it; a program that goes on printing is stopped there.
-MOST_BYTES = 2**26
-# What is kept of what a program says about itself.
-LAST_WORDS = 4096
-
-Parse = Callable[[str], Any]
+Answer: TypeAlias = Label | list[float]
+Parse: TypeAlias = Callable[[str], Answer]
 """From a line to what it says. ValueError says what it should have been."""
 
 
@@ -87,14 +77,14 @@ class _Program:
         self._name, self._arguments, self._parse, self._seconds = name, arguments, parse, seconds
         self.failures: Counter[str] = Counter()
 
-    def ask(self, rows: Any) -> list[Any]:
+    def ask(self, rows: Table) -> list[Answer]:
         """What the program says about each row."""
         try:
-            out, said, code = _run(self._arguments, _csv(rows), self._seconds)
+            out, said, code = run(self._arguments, _csv(rows), self._seconds)
         except TimeoutError as error:
             hint = "raise the limit with --timeout, or send fewer rows at once with --request-rows"
             raise self._failed("timeout", f"an answer within {self._seconds:g} s", "none", hint) from error
-        except _EndlessError as error:
+        except EndlessError as error:
             raise self._failed("output", "a line for each row", f"more than {MOST_BYTES} bytes") from error
         except OSError as error:
             self.failures["start"] += 1
@@ -116,8 +106,8 @@ class _Program:
             raise self._failed("output", f"{n} lines, one for each row", f"{len(lines)}", hint)
         return lines
 
-    def _answers(self, lines: list[str]) -> list[Any]:
-        answers = []
+    def _answers(self, lines: list[str]) -> list[Answer]:
+        answers: list[Answer] = []
         for number, line in enumerate(lines, 1):
             try:
                 answers.append(self._parse(line))
@@ -136,9 +126,9 @@ class _Program:
 # --- what goes in -----------------------------------------------------------------------------------------------------
 
 
-def _csv(rows: Any) -> bytes:
+def _csv(rows: Table) -> bytes:
     """Rows as CSV with a header; numbers read back as they were."""
-    names = rows.columns if hasattr(rows, "columns") else [f"x{column}" for column in range(rows.shape[1])]
+    names = [f"x{j}" for j in range(rows.shape[1])] if isinstance(rows, np.ndarray) else rows.columns
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
@@ -146,7 +136,7 @@ def _csv(rows: Any) -> bytes:
     return text.getvalue().encode()
 
 
-def _field(value: Any) -> Any:
+def _field(value: object) -> object:
     missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
     return "" if missing else value
 
@@ -159,70 +149,3 @@ def _scores(line: str) -> list[float]:
         return [float(score) for score in line.split(",")]
     except ValueError as error:
         raise ValueError("numbers separated by commas") from error
-
-
-# --- the process ------------------------------------------------------------------------------------------------------
-
-
-class _EndlessError(Exception):
-    """A program printed more than anyone asked for."""
-
-
-def _run(arguments: list[str], given: bytes, seconds: float) -> tuple[bytes, bytes, int]:
-    """What a program prints, what it says about itself, and how it ended. TimeoutError if it takes too long."""
-    pipe = subprocess.PIPE
-    # A session of its own, so that whatever it starts can be ended with it.
-    with subprocess.Popen(
-        arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
-    ) as process:
-        deadline = monotonic() + seconds
-        try:
-            out, said = _exchange(process, given, deadline)
-            code = process.wait(max(0.0, deadline - monotonic()))
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise TimeoutError from error
-            raise
-    return out, said, code
-
-
-def _exchange(process: subprocess.Popen[bytes], given: bytes, deadline: float) -> tuple[bytes, bytes]:
-    """Write and read as the program is ready for it, so that neither waits for the other forever."""
-    out, said, left = bytearray(), bytearray(), memoryview(given)
-    with selectors.DefaultSelector() as ready:
-        ready.register(cast(IO[bytes], process.stdin), selectors.EVENT_WRITE)
-        ready.register(cast(IO[bytes], process.stdout), selectors.EVENT_READ, out)
-        ready.register(cast(IO[bytes], process.stderr), selectors.EVENT_READ, said)
-        while ready.get_map():
-            if (remaining := deadline - monotonic()) <= 0:
-                raise TimeoutError
-            for key, _ in ready.select(remaining):
-                if key.data is None:
-                    left = _write(key.fd, left)
-                    done = not left
-                else:
-                    done = _read(key.fd, key.data)
-                if done:
-                    ready.unregister(key.fileobj)
-                    cast(IO[bytes], key.fileobj).close()
-            if len(out) > MOST_BYTES:
-                raise _EndlessError
-            del said[:-LAST_WORDS]
-    return bytes(out), bytes(said)
-
-
-def _write(pipe: int, left: memoryview) -> memoryview:
-    """What is left to write after writing as much as a pipe that is ready surely takes."""
-    try:
-        return left[os.write(pipe, left[: select.PIPE_BUF]) :]
-    except BrokenPipeError:  # it ended, or needs no more
-        return left[:0]
-
-
-def _read(pipe: int, into: bytearray) -> bool:
-    """Read what there is; whether that was the end."""
-    chunk = os.read(pipe, 65536)
-    into += chunk
-    return not chunk

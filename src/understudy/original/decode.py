@@ -9,7 +9,8 @@ import numpy as np
 
 from understudy import checks
 from understudy.errors import OriginalError, SettingError
-from understudy.original.base import Labels, Original, label_array
+from understudy.original.base import Original
+from understudy.original.labels import Labels, label_array
 from understudy.types import Classes, Label
 
 DECODINGS = ("label", "argmax", "threshold")

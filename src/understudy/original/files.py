@@ -146,7 +146,7 @@ def _load_skops(file: File, accepted: frozenset[str]) -> object:
 
 
 def _refuse_bombs(file: File) -> None:
-    """Refuse what would fill the memory: a part of the archive is unpacked as often as the schema refers to it."""
+    """Refuse zip bombs: a part of the archive is unpacked as often as the schema refers to it."""
     with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
         sizes = {part.filename: part.file_size for part in archive.infolist()}
         _refuse_larger(file, sizes["schema.json"], MOST_SCHEMA_BYTES)

@@ -14,9 +14,12 @@ import struct
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 # More than labels or scores of any sensible request; a model that blows up must not fill the memory of who asks it.
 MOST_BYTES = 2**30
@@ -70,7 +73,7 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def _session(model: bytes) -> Any:
+def _session(model: bytes) -> InferenceSession:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -81,7 +84,7 @@ def _session(model: bytes) -> Any:
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _outputs(session: Any, output: str, feeds: dict[str, np.ndarray], singly: bool) -> np.ndarray:
+def _outputs(session: InferenceSession, output: str, feeds: dict[str, np.ndarray], singly: bool) -> np.ndarray:
     if not singly:
         return session.run([output], feeds)[0]
     rows = range(len(next(iter(feeds.values()))))
@@ -89,7 +92,9 @@ def _outputs(session: Any, output: str, feeds: dict[str, np.ndarray], singly: bo
     return np.concatenate([np.atleast_1d(session.run([output], feed)[0]) for feed in one_by_one])
 
 
-def _answer(session: Any, setting: dict[str, Any], feeds: dict[str, np.ndarray], answers: BinaryIO) -> None:
+def _answer(
+    session: InferenceSession, setting: dict[str, Any], feeds: dict[str, np.ndarray], answers: BinaryIO
+) -> None:
     try:
         outputs = _outputs(session, setting["output"], feeds, setting["singly"])
         if outputs.nbytes > MOST_BYTES:

@@ -7,9 +7,14 @@ out trees because compiled code follows the numbers in them unchecked; those num
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+    from sklearn.neighbors import BallTree, KDTree
+    from sklearn.tree._tree import Tree
 
 TRUSTED = frozenset(
     {
@@ -66,7 +71,7 @@ TRUSTED = frozenset(
 )
 
 
-def check_trees(model: Any) -> None:
+def check_trees(model: object) -> None:
     """Refuse, by ValueError, trees in which compiled code would walk out of bounds or in circles.
 
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -83,7 +88,7 @@ def check_trees(model: Any) -> None:
                 raise ValueError("a decision tree whose nodes lead nowhere")
 
 
-def _parts(root: Any) -> Iterator[Any]:
+def _parts(root: object) -> Iterator[object]:
     """An object and everything it is made of, each once."""
     waiting, seen = [root], {id(root)}
     while waiting:
@@ -95,7 +100,7 @@ def _parts(root: Any) -> Iterator[Any]:
                 waiting.append(inner)
 
 
-def _inside(part: Any) -> list[Any]:
+def _inside(part: object) -> list[object]:
     attributes = [] if isinstance(part, type) else list(getattr(part, "__dict__", {}).values())
     if isinstance(part, dict):
         return [*attributes, *part.values()]
@@ -104,7 +109,7 @@ def _inside(part: Any) -> list[Any]:
     return attributes
 
 
-def _trees(part: Any) -> Iterator[tuple[Any, int]]:
+def _trees(part: object) -> Iterator[tuple[Tree | TreePredictor, int]]:
     """The trees that an estimator hands its own rows to, with the width of those rows."""
     from sklearn.ensemble._forest import BaseForest
     from sklearn.ensemble._gb import BaseGradientBoosting
@@ -118,7 +123,7 @@ def _trees(part: Any) -> Iterator[tuple[Any, int]]:
     yield from ((tree, width) for round_ in own.get("_predictors", ()) for tree in round_)
 
 
-def _sound_tree(tree: Any, width: int) -> bool:
+def _sound_tree(tree: Tree, width: int) -> bool:
     inner = np.flatnonzero(tree.children_left != -1)
     return (
         min(tree.node_count, tree.n_outputs, tree.max_n_classes) > 0
@@ -127,7 +132,7 @@ def _sound_tree(tree: Any, width: int) -> bool:
     )
 
 
-def _sound_predictor(tree: Any, width: int) -> bool:
+def _sound_predictor(tree: TreePredictor, width: int) -> bool:
     nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
     inner = np.flatnonzero(nodes["is_leaf"] == 0)
     categorical = nodes[inner][nodes["is_categorical"][inner] != 0]
@@ -139,7 +144,7 @@ def _sound_predictor(tree: Any, width: int) -> bool:
     )
 
 
-def _sound_search_tree(tree: Any) -> bool:
+def _sound_search_tree(tree: BallTree | KDTree) -> bool:
     data, order, nodes, bounds, _, _, count, *_ = tree.__getstate__()
     inner = np.flatnonzero(nodes["is_leaf"] == 0)
     return (

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from understudy.errors import SettingError
-from understudy.original.base import Labels, Original, label_array
+from understudy.original.base import Original
+from understudy.original.labels import Labels, label_array
 from understudy.types import Classes, Frame, Table
 
 # The column of answers, unless another is named.

@@ -1,4 +1,4 @@
-"""A parallel run: the original is asked what the copy has answered, later and beside, and differences are counted."""
+"""Shadow mode: the original is asked, in the background, what the copy has answered; disagreements are counted."""
 
 from __future__ import annotations
 

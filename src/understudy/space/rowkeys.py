@@ -13,7 +13,7 @@ _ODD = np.random.default_rng(0x1ED6E2).integers(2**63, size=4096, dtype=np.uint6
 
 
 def keys_of(rows: np.ndarray) -> np.ndarray:
-    """A number for each row that hardly any other row has."""
+    """A 64-bit hash of each row."""
     # By halves of a number: the low bits of whole numbers are all zero, and a product would keep them so. Of many
     # numbers the upper halves tell rows apart well enough.
     bits, d = np.ascontiguousarray(rows).view(np.uint64), rows.shape[1]
@@ -52,8 +52,8 @@ def _any_twice(keys: np.ndarray) -> bool:
 class Index:
     """In which request each row was answered, found by the row's key.
 
-    Keys lie in a few sorted runs, each at least twice as long as the next: taking up a request costs about the same
-    however many came before it.
+    Keys lie in a few sorted runs, each at least twice as long as the next, as in a log-structured merge tree: taking up
+    a request costs about the same however many came before it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
 """The ledger: every query and its answer, durable in one SQLite file, so that nothing is paid for twice.
 
-A request is announced before it is sent and answered after, each in a transaction that has reached the disk. One that
-was announced and never answered may have been paid for. Rows are kept as they are drawn, a blob of float64 per request;
-answers as codes of the labels. Rounds of training are kept as well: a run that is resumed takes them from here.
+It is a write-ahead log: a request is announced before it is sent and answered after, each in a transaction that has
+reached the disk. One that was announced and never answered may have been paid for. Rows are kept as they are drawn, a
+blob of float64 per request; answers as codes of the labels. Rounds of training are kept as well: a run that is resumed
+takes them from here.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Statement:
 
 
 class Writer:
-    """Writes in a thread of its own, in one transaction whatever has gathered while the last was on its way to disk."""
+    """Group commit: a thread of its own writes, in one transaction, what gathered while the last one was written."""
 
     def __init__(self, path: Path):
         self._queue: SimpleQueue[Statement | None] = SimpleQueue()
