@@ -24,7 +24,7 @@ class WireType(NamedTuple):
 
 FLAG = WireType("BOOL", "BOOL", np.bool_)
 WHOLE = WireType("INT64", "INT64", np.int64)
-UNSIGNED = WireType("INT64", "UINT64", np.uint64)  # V2 in JSON: clients know INT64 best, and digits are digits
+UNSIGNED = WireType("INT64", "UINT64", np.uint64)  # in the JSON of V2 both are digits
 REAL = WireType("FP64", "DOUBLE", np.float64)
 WORD = WireType("BYTES", "STRING", object)
 
