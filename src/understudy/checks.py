@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
+from numbers import Integral, Real
 
 from understudy.errors import SettingError
 
 
-def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
+def choice(name: str, value: object, known: tuple[str, ...]) -> str:
     """One of some words."""
     if not isinstance(value, str) or value not in known:
         raise SettingError(name, "one of " + ", ".join(map(repr, known)), repr(value))
     return value
 
 
-def count(name: str, value: Any, least: int, most: int = 2**62) -> int:
+def count(name: str, value: object, least: int, most: int = 2**62) -> int:
     """A whole number."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
+    found = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if found is None or not least <= found <= most:
         limit = "" if most == 2**62 else f" and at most {most}"
         raise SettingError(name, f"a whole number of at least {least}{limit}", repr(value))
-    return int(value)
+    return found
 
 
-def number(name: str, value: Any, expected: str, low: float, high: float) -> float:
+def number(name: str, value: object, expected: str, low: float, high: float) -> float:
     """A number from low to below high."""
-    real = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
     try:
-        found = float(value) if real else math.nan
+        found = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except (OverflowError, TypeError):
         found = math.nan
     if not low <= found < high:
@@ -38,13 +35,13 @@ def number(name: str, value: Any, expected: str, low: float, high: float) -> flo
     return found
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """True or False, and nothing that only counts as such."""
     if not isinstance(value, bool):
         raise SettingError(name, "True or False", repr(value))
     return value
 
 
-def fraction(name: str, value: Any) -> float:
+def fraction(name: str, value: object) -> float:
     """A number strictly between 0 and 1."""
     return number(name, value, "a number between 0 and 1", math.nextafter(0, 1), 1)

@@ -53,24 +53,23 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_help_and_version_answer_at_once_and_import_nothing_heavy():
+def test_help_and_version_import_nothing_heavy():
+    """How long they take is measured by benchmarks/start.py: on a busy machine a test could only guess."""
+    heavy = "{'numpy', 'jax', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'pydantic', 'rich'}"
     code = (
-        "import sys, understudy.cli\n"
-        "try: understudy.cli.main(['--help'])\n"
+        "import sys, understudy, understudy.cli\n"
+        "try: understudy.cli.main([sys.argv[1]])\n"
         "except SystemExit as end: assert end.code == 0\n"
-        "heavy = {'jax', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\n"
+        f"heavy = {heavy} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    seconds = []
-    for _ in range(5):
-        clock = time.perf_counter()
-        out = call("--help")
-        seconds.append(time.perf_counter() - clock)
-    assert "Copy a classifier you can only query" in out.stdout
-    assert "entitled to copy" in out.stdout
-    assert min(seconds) < 0.5
-    assert call("--version").stdout == f"understudy, version {us.__version__}\n"
+    shown = {
+        option: subprocess.run([sys.executable, "-c", code, option], check=True, capture_output=True, text=True).stdout
+        for option in ("--help", "--version")
+    }
+    assert "Copy a classifier you can only query" in shown["--help"]
+    assert "entitled to copy" in shown["--help"]
+    assert shown["--version"] == f"understudy, version {us.__version__}\n"
 
 
 class Links(HTMLParser):

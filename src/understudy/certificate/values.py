@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from understudy.types import Label
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -84,7 +86,7 @@ class Certificate:
     lower: float
     confidence: float
     n: int
-    per_class: dict[Any, Bound] = field(default_factory=dict)
+    per_class: dict[Label, Bound] = field(default_factory=dict)
     """By the label that the original gives."""
     level: float | None = None
     """The confidence that each bound was computed at: higher, where the copy was chosen among some by the same rows."""
