@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -29,6 +28,7 @@ import numpy as np
 
 import understudy as us
 from understudy.original.protocols import V2
+from understudy.types import Frame, Json, Label
 
 MIXED = """{"columns": [
  {"name": "age", "kind": "integer", "low": 18, "high": 90},
@@ -45,12 +45,12 @@ WARM_UP = 0.1
 BATCH = 1000
 
 
-def rich(rows: Any) -> np.ndarray:
+def rich(rows: Frame) -> np.ndarray:
     score = rows["income"].fillna(25000) / 20000 + 0.02 * (rows["age"] - 40) + np.where(rows["region"] == "west", -1, 0)
     return np.where(score > 1.5, "grant", np.where(score > 0.5, "ask", "refuse"))
 
 
-def disc(rows: Any) -> np.ndarray:
+def disc(rows: np.ndarray) -> np.ndarray:
     return (rows**2).sum(axis=1) < 1
 
 
@@ -70,7 +70,7 @@ class Tally:
 @dataclass(frozen=True)
 class Question:
     raw: bytes
-    expected: list[Any] | None
+    expected: list[Label] | None
 
 
 def questions(result: us.Result, url: str, rows: int, n: int) -> list[Question]:
@@ -150,7 +150,7 @@ def process(url: str) -> tuple[float, float]:
     return float(values["process_resident_memory_bytes"]) / 2**20, float(values["process_cpu_seconds_total"])
 
 
-def measured(name: str, clients: int, n: int) -> list[dict[str, Any]]:
+def measured(name: str, clients: int, n: int) -> list[Json]:
     original, space = PROBLEMS[name]
     result = us.copy_classifier(original, space, method="one-shot", budget=1000, batch=1000, certificate_n=0)
     with served(result) as url:
@@ -159,7 +159,7 @@ def measured(name: str, clients: int, n: int) -> list[dict[str, Any]]:
         return [{"columns": name, **_case(url, *case)} for case in cases]
 
 
-def _case(url: str, asked: list[Question], rows: int, clients: int, n: int) -> dict[str, Any]:
+def _case(url: str, asked: list[Question], rows: int, clients: int, n: int) -> Json:
     asyncio.run(load(url, asked, clients, max(int(WARM_UP * n), clients)))
     memory, cpu = process(url)
     tally, seconds, health = asyncio.run(

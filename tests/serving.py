@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+
+from understudy.types import Json
 
 
 class Process:
@@ -23,7 +24,7 @@ class Process:
         arguments = [sys.executable, "-m", "understudy", "serve", *map(str, options), "--port", "0", "--json"]
         self._process = subprocess.Popen(arguments, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def wait_until_ready(self) -> dict[str, Any]:
+    def wait_until_ready(self) -> Json:
         """What it says once it can be asked."""
         about = json.loads(self._process.stdout.readline())
         self.port, self.model = about["port"], about["url"]

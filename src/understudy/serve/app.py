@@ -68,7 +68,7 @@ class Service:
         self.metrics.requests.labels(route, str(status)).inc()
 
     def close(self) -> None:
-        """Give up what no client waits for any more, within the seconds of grace."""
+        """Stop its threads; a request that the shadow has under way gets the seconds of grace."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         if self.shadow is not None:
             self.shadow.stop(self.limits.grace)

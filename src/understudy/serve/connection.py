@@ -26,9 +26,10 @@ GONE: Message = {"type": "http.disconnect"}
 
 
 class Connection:
-    """Answers one client, request by request, until either side has enough.
+    """Answers one client, request by request, until either side closes.
 
-    `seconds` is the time for a whole request, however slowly it drips; for reading an answer; and between requests.
+    A client has `seconds` for a whole request, however slowly it drips, as long to read the answer, and as long until
+    the next request.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Connection:
         return None
 
     async def _receive(self) -> Message:
-        """ASGI: a part of the body; once there is none to come, that the client is gone."""
+        """ASGI: a part of the body; that the client is gone, once no more will come or the request is refused."""
         if self._wire.they_are_waiting_for_100_continue:
             go_on = self._wire.send(h11.InformationalResponse(status_code=100, headers=[]))
             self._writer.write(go_on or b"")
