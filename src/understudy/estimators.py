@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -16,7 +16,7 @@ from understudy.original import Original
 from understudy.runs.copying import copy_classifier
 from understudy.runs.settings import Choices
 from understudy.space import Space
-from understudy.types import Rows, Table
+from understudy.types import Estimator, Rows, Table
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -31,7 +31,7 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _method: ClassVar[str]
-    original: Any = field(default=None, kw_only=False)
+    original: Estimator = field(default=None, kw_only=False)
     space: Space | None = None
     random_state: int | np.random.RandomState | None = None
 
@@ -66,7 +66,7 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         return pd.DataFrame(rows, columns=self.feature_names_in_)
 
-    def _unfitted(self, rng: np.random.RandomState) -> Any:
+    def _unfitted(self, rng: np.random.RandomState) -> Estimator:
         if self.original is not None:
             return clone(self.original)
         from sklearn.ensemble import RandomForestClassifier

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from understudy.errors import SettingError
 
 
-def accuracy(y: Any, predicted: Any) -> float:
+def accuracy(y: ArrayLike, predicted: ArrayLike) -> float:
     """A_C: the share of rows on which a model gives the true label.
 
     >>> accuracy([0, 1, 1, 0], [0, 1, 0, 0])
@@ -21,7 +20,7 @@ def accuracy(y: Any, predicted: Any) -> float:
     return float(np.mean(truth == found))
 
 
-def fidelity(original: Any, copy: Any) -> float:
+def fidelity(original: ArrayLike, copy: ArrayLike) -> float:
     """The share of rows on which copy and original give the same label: 1 minus the empirical fidelity error.
 
     >>> fidelity(["a", "b"], ["a", "b"])
@@ -30,7 +29,7 @@ def fidelity(original: Any, copy: Any) -> float:
     return accuracy(original, copy)
 
 
-def convergence(accuracies: Any) -> float:
+def convergence(accuracies: ArrayLike) -> float:
     """conv: the mean of A(t) over the iterations, divided by its maximum. 1 is a copy that was finished at once.
 
     >>> convergence([0.5, 1.0, 1.0, 1.0])
@@ -41,7 +40,7 @@ def convergence(accuracies: Any) -> float:
     return float(curve.mean() / highest) if highest > 0 else 0.0
 
 
-def efficiency(kept: Any, n: int) -> float:
+def efficiency(kept: ArrayLike, n: int) -> float:
     """eff: 1 minus the points used, |S_t| added up, over the points that keeping all would have used, n * t.
 
     >>> efficiency([100, 200, 300], n=100), efficiency([100, 100, 100], n=100)
@@ -51,7 +50,7 @@ def efficiency(kept: Any, n: int) -> float:
     return float(1 - used.sum() / (n * np.arange(1, len(used) + 1)).sum())
 
 
-def _curve(name: str, values: Any) -> np.ndarray:
+def _curve(name: str, values: ArrayLike) -> np.ndarray:
     curve = np.asarray(values, float)
     if curve.ndim != 1 or len(curve) == 0:
         raise SettingError(name, "one number per iteration", f"an array of shape {curve.shape}")

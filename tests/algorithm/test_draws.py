@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 import understudy as us
-from understudy.algorithm.draws import DRAWS, FIRST, LATEST, SHARE, Scene, Seen, balanced, boundary, committee, margin
+from understudy.algorithm.draws import DRAWS, FIRST, LATEST, SHARE, Scene, balanced, boundary, committee, margin
 from understudy.algorithm.network import MLP, Network
 from understudy.algorithm.samples import Samples
 from understudy.errors import OriginalError, UnderstudyWarning
 from understudy.space.encoding import Encoding
+from understudy.space.rowkeys import Seen
 
 # A cell of every kind, and a rule between two of them.
 MIXED = us.Space.from_json("""{"columns": [

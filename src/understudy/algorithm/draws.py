@@ -16,7 +16,7 @@ from understudy.algorithm.samples import Samples
 from understudy.algorithm.uncertainty import margins
 from understudy.space import Space
 from understudy.space.columns import Number
-from understudy.space.rowkeys import Index, keys_of
+from understudy.space.rowkeys import Seen
 
 # After so many random queries, this share of every batch is chosen: where the copy is least sure, or its like.
 FIRST, SHARE = 300, 0.8
@@ -26,34 +26,6 @@ LATEST = 2000
 TREES = 25
 # Halvings of the way between two rows, and how many ways are tried for every row that is asked about.
 HALVINGS, WAYS = 12, 12
-
-
-class Seen:
-    """The rows of a space that were asked about: asking again teaches nothing, where a space has few rows.
-
-    >>> seen, rows = Seen(), np.array([[1.0], [2.0], [1.0], [3.0]])
-    >>> seen.add(rows[1:2])
-    >>> seen.new(rows, at_least=1).tolist(), seen.new(rows, at_least=3).tolist()
-    ([0, 3], [0, 3, 1, 2])
-    """
-
-    def __init__(self) -> None:
-        self._index = Index()
-
-    def add(self, rows: np.ndarray) -> None:
-        """Remember these."""
-        self._index.add(_keys(rows), 0)
-
-    def new(self, rows: np.ndarray, at_least: int) -> np.ndarray:
-        """Positions of those not seen yet, each row once; if they are too few, the others follow."""
-        keys, first = np.unique(_keys(rows), return_index=True)
-        known, _ = self._index.find(keys)
-        new = np.sort(np.delete(first, known))
-        return new if len(new) >= at_least else np.concatenate([new, np.delete(np.arange(len(rows)), new)])
-
-
-def _keys(rows: np.ndarray) -> np.ndarray:
-    return keys_of(np.ascontiguousarray(rows))
 
 
 @dataclass(frozen=True)

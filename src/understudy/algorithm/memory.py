@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-Penalty = Callable[[Any], Any]
+from understudy.types import Array
+
+Penalty = Callable[[Array], Array]
 # Far above any weight that lets a copy learn, and far below what float32 can hold.
 LARGEST = 1e6
 
@@ -75,7 +77,7 @@ class OnceDropped:
         return self.weight if lam or kept < kept_before + self.n else 0.0
 
 
-def norm(difference: Any) -> Any:
+def norm(difference: Array) -> Array:
     """The penalty as printed in the paper: ||theta - theta'||."""
     import jax.numpy as jnp
 
@@ -84,7 +86,7 @@ def norm(difference: Any) -> Any:
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
 
 
-def bounded(difference: Any) -> Any:
+def bounded(difference: Array) -> Array:
     """tanh of the mean square: its pull grows with the distance, then lets go, whatever the number of parameters."""
     import jax.numpy as jnp
 

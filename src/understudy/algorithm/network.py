@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from understudy.algorithm.uncertainty import softmax
+from understudy.types import Array
 
 PAPER_LAYERS = (64, 32, 10)
 # Rows per pass outside of training: bounds the memory of a forward pass over any number of rows.
@@ -56,7 +57,7 @@ class MLP:
             parts += [rng.normal(scale=np.sqrt(2 / a), size=a * b), rng.uniform(-1, 1, b) / np.sqrt(a)]
         return np.concatenate(parts).astype(np.float32)
 
-    def layers(self, theta: Any) -> list[tuple[Any, Any]]:
+    def layers(self, theta: Array) -> list[tuple[Array, Array]]:
         """Weights and biases of every layer, as parts of the flat vector."""
         layers, at = [], 0
         for a, b in self.shapes:
@@ -112,12 +113,12 @@ class Network:
         return cls(mlp, theta)
 
 
-def forward(layers: list[tuple[Any, Any]], x: Any, product: Callable[[Any, Any], Any] = matmul) -> Any:
+def forward(layers: list[tuple[Array, Array]], x: Array, product: Callable[[Array, Array], Array] = matmul) -> Array:
     """Class probabilities of rows x under these layers; `product` multiplies rows by weights."""
     return softmax(scores(layers, x, product))
 
 
-def scores(layers: list[tuple[Any, Any]], x: Any, product: Callable[[Any, Any], Any] = matmul) -> Any:
+def scores(layers: list[tuple[Array, Array]], x: Array, product: Callable[[Array, Array], Array] = matmul) -> Array:
     """What the last layer says of every class, before the softmax."""
     xp = x.__array_namespace__()
     for weights, biases in layers[:-1]:

@@ -7,19 +7,20 @@ from 1 would lose everything below 1e-7 in float32, and the thresholds of the pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from understudy.types import Array
 
-def softmax(logits: Any, axis: int = -1) -> Any:
+
+def softmax(logits: Array, axis: int = -1) -> Array:
     """Class probabilities f_C(z) from the network's last layer, with classes along this axis."""
     xp = logits.__array_namespace__()
     e = xp.exp(logits - _constant(xp.max(logits, axis=axis, keepdims=True)))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
-def rho_squared(p: Any, y: Any) -> Any:
+def rho_squared(p: Array, y: Array) -> Array:
     """rho(z)^2 = ||f_C(z) - f_O(z)||^2 / n_c, with f_C(z) = p and f_O(z) the one-hot form of the code y."""
     xp = p.__array_namespace__()
     n_c = p.shape[-1]
@@ -28,7 +29,7 @@ def rho_squared(p: Any, y: Any) -> Any:
     return (missing**2 + xp.sum(others**2, axis=-1)) / n_c
 
 
-def rho(p: Any, y: Any) -> Any:
+def rho(p: Array, y: Array) -> Array:
     """The uncertainty rho(z) = ||f_C(z) - f_O(z)|| / sqrt(n_c): 0 where a point is compressed, large where it is not.
 
     >>> rho(np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([0, 0])).tolist()
@@ -37,7 +38,7 @@ def rho(p: Any, y: Any) -> Any:
     return p.__array_namespace__().sqrt(rho_squared(p, y))
 
 
-def empirical_risk(p: Any, y: Any) -> Any:
+def empirical_risk(p: Array, y: Array) -> Array:
     """R_emp: the mean of rho^2 over a sample set; 0 over an empty one, where nothing is left to learn."""
     n = p.shape[0]
     return p.__array_namespace__().sum(rho_squared(p, y)) / max(n, 1)
@@ -55,12 +56,12 @@ def margins(p: np.ndarray) -> np.ndarray:
     return best - runner_up
 
 
-def squared(scores: Any, y: Any) -> Any:
+def squared(scores: Array, y: Array) -> Array:
     """The paper's loss: R_emp of the class probabilities that these scores stand for."""
     return empirical_risk(softmax(scores), y)
 
 
-def cross_entropy(scores: Any, y: Any) -> Any:
+def cross_entropy(scores: Array, y: Array) -> Array:
     """The mean of -log f_C(z)_y.
 
     Where a copy is confidently wrong, the gradient of rho^2 vanishes; that of the logarithm is largest there.
@@ -70,7 +71,7 @@ def cross_entropy(scores: Any, y: Any) -> Any:
     return jnp.mean(_log_sum(scores) - jnp.take_along_axis(scores, y[:, None], axis=-1)[:, 0])
 
 
-def _log_sum(scores: Any) -> Any:
+def _log_sum(scores: Array) -> Array:
     """log of the sum of exp(scores) of every row."""
     import jax.numpy as jnp
 
@@ -78,10 +79,10 @@ def _log_sum(scores: Any) -> Any:
     return largest + jnp.log(jnp.sum(jnp.exp(scores - largest[:, None]), axis=-1))
 
 
-LOSSES: dict[str, Callable[[Any, Any], Any]] = {"cross-entropy": cross_entropy, "rho": squared}
+LOSSES: dict[str, Callable[[Array, Array], Array]] = {"cross-entropy": cross_entropy, "rho": squared}
 
 
-def _constant(x: Any) -> Any:
+def _constant(x: Array) -> Array:
     """x, with no gradient through it: the shift inside a softmax cancels, so following it would be work for nothing."""
     if isinstance(x, np.ndarray):
         return x

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,19 +16,21 @@ from understudy.models.classifier import CopyClassifier
 from understudy.original import CHUNK, Labels, Original, as_original
 from understudy.queries import Queries
 from understudy.space import Space
+from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
+from understudy.types import Rows
 
 SPACE, DATA = "certificate", "data"
 
 
 def certify(
-    copy: Any,
-    original: Any,
+    copy: object,
+    original: object,
     space: Space,
     n: int = 2000,
     confidence: float = 0.95,
     seed: int = 0,
-    data: Any = None,
+    data: Rows | None = None,
     *,
     explain: bool = True,
 ) -> Certificate:
@@ -72,7 +73,7 @@ def certify(
     return replace(proof, on_data=replace(on_data, distinct=len(given.different), left_out=given.left_out))
 
 
-def _answers(copy: Any, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
+def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
     """The copy's labels; one of ours takes rows as they are, levels that cannot be presented among them."""
     if isinstance(copy, CopyClassifier) and copy.space == space:
         return copy.classes[copy.decide(copy.encoding(rows))]
@@ -86,11 +87,11 @@ class Given:
     Rows with a level that the space does not know are left out: the original cannot be asked about them in its words.
     """
 
-    def __init__(self, original: Original, space: Space, data: Any):
+    def __init__(self, original: Original, space: Space, data: Rows):
         if original.stored is not None:
             hint = "certify against the original itself, or without data"
             raise SettingError("data", "an original that can be asked about new rows", "stored answers", hint)
-        if not space.frame and set(space.names) <= set(getattr(data, "columns", ())):
+        if not space.frame and is_frame(data) and set(space.names) <= set(data.columns):
             data = data[list(space.names)]  # further columns are ignored here too, if names tell which
         with warnings.catch_warnings(action="ignore"):  # of unknown levels, which are counted here
             rows = space.read(data, "data")

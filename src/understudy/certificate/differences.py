@@ -23,7 +23,9 @@ from understudy.original import CHUNK
 from understudy.space import Space
 from understudy.space.columns import UNKNOWN, Category
 from understudy.space.encoding import Encoding
+from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
+from understudy.types import Label
 
 # Near the boundary is this share of the space, or less where the copy is equally sure of more than the rest.
 NEAR = 0.2
@@ -53,7 +55,7 @@ class Compared:
         return np.array([a != b for a, b in zip(self.answers.tolist(), self.given.tolist(), strict=True)], bool)
 
 
-def chances_of(copy: Any, space: Space, rows: np.ndarray) -> np.ndarray | None:
+def chances_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
     """The copy's chances of its labels, for rows of a matrix; None if it does not say, or knows but one label.
 
     >>> chances_of(lambda rows: rows[:, 0] > 0, Space.normal(1), np.zeros((1, 1)))
@@ -66,7 +68,7 @@ def chances_of(copy: Any, space: Space, rows: np.ndarray) -> np.ndarray | None:
     return np.concatenate(parts)
 
 
-def margins_of(copy: Any, space: Space, rows: np.ndarray) -> np.ndarray | None:
+def margins_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
     """How much likelier the copy's label is than the next, for rows of a matrix; None if it does not say."""
     chances = chances_of(copy, space, rows)
     return None if chances is None else margins(np.asarray(chances, float))
@@ -81,7 +83,7 @@ def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:
     return known
 
 
-def low_margin(copy: Any, space: Space, seed: int) -> float | None:
+def low_margin(copy: object, space: Space, seed: int) -> float | None:
     """Margins below this are low: those of the fifth of the space where the copy is least sure."""
     found = margins_of(copy, space, space.sample(FREE, stream(seed, Stream.MARGINS)))
     return None if found is None else float(np.quantile(found, NEAR))
@@ -116,7 +118,7 @@ def located(
 
 
 def _flips(compared: Compared, differ: np.ndarray) -> tuple[Flip, ...]:
-    pairs: dict[tuple[Any, Any], int] = defaultdict(int)
+    pairs: dict[tuple[Label, Label], int] = defaultdict(int)
     for pair in zip(compared.answers[differ].tolist(), compared.given[differ].tolist(), strict=True):
         pairs[pair] += 1
     return tuple(Flip(*pair, n) for pair, n in sorted(pairs.items(), key=lambda entry: -entry[1]))
@@ -163,7 +165,7 @@ def _tree(rows: np.ndarray, differ: np.ndarray, space: Space) -> Tree:
 def _examples(compared: Compared, differ: np.ndarray, space: Space) -> list[Example]:
     """Rows on which they differ, one of every kind in turn, of each kind those first that the copy is surest of."""
     sure = np.zeros(len(differ)) if compared.margins is None else compared.margins
-    kinds: dict[tuple[Any, Any], list[int]] = defaultdict(list)
+    kinds: dict[tuple[Label, Label], list[int]] = defaultdict(list)
     shown = differ & known_levels(space, compared.rows)
     for row in np.flatnonzero(shown)[np.argsort(-sure[shown], kind="stable")].tolist():
         kinds[compared.answers[row].item(), compared.given[row].item()].append(row)
@@ -176,12 +178,12 @@ def _examples(compared: Compared, differ: np.ndarray, space: Space) -> list[Exam
 
 def _records(space: Space, rows: np.ndarray) -> list[dict[str, Any]]:
     """Rows as production has them, as plain values by the names of their columns."""
-    presented: Any = space.present(rows)
-    values = presented.astype(object).to_numpy() if space.frame else presented
+    presented = space.present(rows)
+    values = presented.astype(object).to_numpy() if is_frame(presented) else np.asarray(presented)
     return [dict(zip(space.names, map(_plain, row), strict=True)) for row in values.tolist()]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     value = value.item() if isinstance(value, np.generic) else value
     gap = type(value).__name__ == "NAType" or value != value
     return None if gap else value

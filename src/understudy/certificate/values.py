@@ -22,8 +22,8 @@ class Bound:
 class Flip:
     """A cell of the flip matrix: on so many rows the original gives one label, and the copy another."""
 
-    original: Any
-    copy: Any
+    original: Label
+    copy: Label
     n: int
 
 
@@ -46,8 +46,8 @@ class Example:
     """A row on which they differ, by the names of its columns (None is a gap), and both labels."""
 
     row: dict[str, Any]
-    original: Any
-    copy: Any
+    original: Label
+    copy: Label
 
 
 @dataclass(frozen=True)

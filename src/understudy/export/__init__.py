@@ -74,7 +74,7 @@ def format_of(path: str | Path, format: str | None) -> str:
     return SUFFIXES[ending]
 
 
-def _path(path: Any) -> Path:
+def _path(path: object) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise SettingError("path", "the name of a file", repr(path))
     return Path(path)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from understudy.errors import ExportError
 from understudy.models.classifier import CopyClassifier
 from understudy.models.fitted import Fitted
 from understudy.models.trees import Trees
+from understudy.space.tables import is_frame
+from understudy.types import Label, Table
 
 # Rows in so many that may be answered otherwise: float32 sums come out differently in another order, SQL has no
 # float32 to round to, and rules have rounded numbers. Trees compare and add exactly.
@@ -51,7 +53,7 @@ def disagreements(copy: CopyClassifier, kind: str, path: Path, rows: int, seed: 
     return int((np.asarray(_answers(copy, kind, path, fresh)) != copy.predict(fresh)).sum())
 
 
-def _answers(copy: CopyClassifier, kind: str, path: Path, rows: Any) -> Any:
+def _answers(copy: CopyClassifier, kind: str, path: Path, rows: Table) -> np.ndarray | list[Label]:
     if kind == "onnx":
         return onnx_answers(copy, path, rows)
     if kind == "skops":
@@ -61,7 +63,7 @@ def _answers(copy: CopyClassifier, kind: str, path: Path, rows: Any) -> Any:
     return sql_answers(copy, _expression(copy, kind, path), rows)
 
 
-def onnx_answers(copy: CopyClassifier, path: Path, rows: Any) -> np.ndarray:
+def onnx_answers(copy: CopyClassifier, path: Path, rows: Table) -> np.ndarray:
     """What an ONNX file answers to rows as they come in production."""
     import onnxruntime
 
@@ -71,7 +73,7 @@ def onnx_answers(copy: CopyClassifier, path: Path, rows: Any) -> np.ndarray:
     return session.run(None, feeds(copy.space, rows))[0]
 
 
-def sql_answers(copy: CopyClassifier, expression: str, rows: Any) -> list[Any]:
+def sql_answers(copy: CopyClassifier, expression: str, rows: Table) -> list[Label]:
     """What an SQL expression answers to rows as they come in production."""
     import sqlite3
     from contextlib import closing
@@ -99,9 +101,9 @@ def _expression(copy: CopyClassifier, kind: str, path: Path) -> str:
     return expression(logic_of(copy, DIGITS), copy.classes)
 
 
-def _records(copy: CopyClassifier, rows: Any) -> list[Any]:
+def _records(copy: CopyClassifier, rows: Table) -> list[Sequence[object]]:
     """Rows as values that a database takes, None for a gap."""
-    if not copy.space.frame:
+    if not is_frame(rows):
         return [[None if value != value else value for value in row] for row in np.asarray(rows).tolist()]
     columns = [rows[name].astype(object) for name in copy.space.names]
     return list(zip(*(column.where(column.notna(), None).tolist() for column in columns), strict=True))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_DEFLATED
 
 import numpy as np
@@ -17,6 +16,7 @@ from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.fitted import Fitted
 from understudy.space import Space
+from understudy.types import Table
 
 TYPES = (
     "understudy.algorithm.network.MLP",
@@ -59,7 +59,7 @@ def skops_bytes(copy: CopyClassifier) -> bytes:
     return skops.io.dumps(CopyClassifier(model, copy.classes, space, copy.excluded), compression=ZIP_DEFLATED)
 
 
-def skops_answers(copy: CopyClassifier, path: Path, rows: Any) -> np.ndarray:
+def skops_answers(copy: CopyClassifier, path: Path, rows: Table) -> np.ndarray:
     """What a skops file of a copy answers to rows as they come in production."""
     import skops.io
 
@@ -69,5 +69,5 @@ def skops_answers(copy: CopyClassifier, path: Path, rows: Any) -> np.ndarray:
     return skops.io.load(path, trusted=[*TRUSTED, *own]).predict(rows)
 
 
-def _name(thing: Any) -> str:
+def _name(thing: object) -> str:
     return f"{type(thing).__module__}.{type(thing).__qualname__}"

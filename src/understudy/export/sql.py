@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from understudy.logic.cells import Cells, intervals
@@ -27,7 +25,7 @@ def expression(logic: Tree | Sums, classes: np.ndarray) -> str:
     return _of_tree(logic, labels) if isinstance(logic, Tree) else _of_sums(logic, labels)
 
 
-def literal(value: Any) -> str:
+def literal(value: object) -> str:
     """A value as SQL writes it.
 
     >>> literal("it's"), literal(True), literal(0.5), literal(3.0)

@@ -7,13 +7,18 @@ takes longer than making a copy does, and who loads a network to predict with ha
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from understudy.models.base import Model
 from understudy.space import Space
 from understudy.space.encoding import Encoding
+from understudy.types import Rows
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class CopyClassifier:
@@ -31,13 +36,14 @@ class CopyClassifier:
         self.space = space
         self.excluded = excluded
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Do nothing: a copy comes fitted, and meta-estimators may call this."""
         return self
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """How often the copy says the same as y."""
-        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What it was made of."""
@@ -49,7 +55,7 @@ class CopyClassifier:
     def __sklearn_clone__(self) -> Self:
         return self  # nothing that a fit would change
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         from sklearn.base import BaseEstimator, ClassifierMixin
 
         return type("Copy", (ClassifierMixin, BaseEstimator), {})().__sklearn_tags__()
@@ -74,11 +80,11 @@ class CopyClassifier:
         """From rows as a matrix to the model's inputs."""
         return Encoding(self.space)
 
-    def encode(self, rows: Any) -> np.ndarray:
+    def encode(self, rows: Rows) -> np.ndarray:
         """Rows as they come in production as the model sees them."""
         return self.encoding(self.space.read(self._seen(rows), "copy.predict"))
 
-    def _seen(self, rows: Any) -> Any:
+    def _seen(self, rows: Rows) -> Rows:
         """Rows without what is kept from the copy; of a data frame, columns are taken by name anyway."""
         if not self.excluded or hasattr(rows, "columns"):
             return rows
@@ -86,11 +92,11 @@ class CopyClassifier:
         whole = rows.ndim == 2 and rows.shape[1] == self.space.d + len(self.excluded)
         return np.delete(rows, self.excluded, axis=1) if whole else rows
 
-    def predict_proba(self, rows: Any) -> np.ndarray:
+    def predict_proba(self, rows: Rows) -> np.ndarray:
         """The copy's class probabilities, in the order of `classes_`."""
         return self.model.probabilities(self.encode(rows))
 
-    def predict(self, rows: Any) -> np.ndarray:
+    def predict(self, rows: Rows) -> np.ndarray:
         """The copy's labels."""
         return self.classes[self.predict_proba(rows).argmax(axis=1)]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from understudy.models.base import HEADER, Model
 from understudy.models.fitted import Fitted
 from understudy.models.linear import of_logistic
 from understudy.models.trees import LEAF, Tree, of_boosting, of_forest, together
+from understudy.types import Classifier, Estimator
 
 # Leaves of a tree in a forest or in boosting, below which fewer trees are grown rather than smaller ones.
 FEW_LEAVES = 16
@@ -78,13 +78,13 @@ NO_LIMITS = Limits()
 class Family:
     """How a family is fitted, what becomes of it, and how many free rows it can make use of."""
 
-    fitted: Callable[[np.ndarray, np.ndarray, Limits, int, int], Any]
+    fitted: Callable[[np.ndarray, np.ndarray, Limits, int, int], Estimator]
     """From encoded rows, codes, limits, a seed and the number of classes."""
-    model: Callable[[Any, int], Model]
+    model: Callable[[Estimator, int], Model]
     relayed: int
 
 
-def _linear(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Any:
+def _linear(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
     from sklearn.linear_model import LogisticRegression
 
     directions = 0 if limits.monotone is None else limits.monotone
@@ -96,7 +96,7 @@ def _linear(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -
         X = np.where(wrong, 0, X)
 
 
-def _tree(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Any:
+def _tree(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
     from sklearn.tree import DecisionTreeClassifier
 
     leaves = limits.leaves(1, _node(n_c))
@@ -105,7 +105,7 @@ def _tree(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> 
     ).fit(X, y)
 
 
-def _forest(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Any:
+def _forest(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
     from sklearn.ensemble import ExtraTreesClassifier
 
     trees = limits.trees(FOREST, FEW_LEAVES, _node(n_c))
@@ -115,7 +115,7 @@ def _forest(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -
     ).fit(X, y)
 
 
-def _boosting(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Any:
+def _boosting(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     present = len(np.unique(y))
@@ -149,10 +149,10 @@ FITTED = {
 RELAYED = 5000
 
 
-def of_estimator(estimator: Any) -> Family:
+def of_estimator(estimator: Classifier) -> Family:
     """The family of a classifier of scikit-learn's, which is not fitted itself."""
 
-    def fitted(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Any:
+    def fitted(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
         from sklearn.base import clone
 
         try:
@@ -166,7 +166,7 @@ def of_estimator(estimator: Any) -> Family:
     return Family(fitted, _kept, RELAYED)
 
 
-def _kept(fitted: Any, n_c: int) -> Model:
+def _kept(fitted: Estimator, n_c: int) -> Model:
     """A fitted classifier as arrays, if it is of a kind that we know to the last bit; else as it is."""
     known = type(fitted).__module__.startswith("sklearn.")
     name = type(fitted).__name__

@@ -8,12 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from understudy.types import Estimator
+
 
 @dataclass(frozen=True)
 class Fitted:
     """A fitted classifier whose classes are codes. Where it gives no probabilities, its choice has all of it."""
 
-    estimator: Any
+    estimator: Estimator
     n_c: int
     kind = "estimator"
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from understudy.algorithm.uncertainty import softmax
+from understudy.types import Estimator
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Linear:
         return cls(weights, biases)
 
 
-def of_logistic(fitted: Any, n_c: int) -> Linear:
+def of_logistic(fitted: Estimator, n_c: int) -> Linear:
     """A logistic regression of scikit-learn's; of two classes it has scores for the second only."""
     weights, biases = np.zeros((fitted.n_features_in_, n_c)), np.zeros(n_c)
     places = fitted.classes_[1:] if len(fitted.classes_) == 2 else fitted.classes_

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from understudy.algorithm.uncertainty import softmax
+from understudy.types import Estimator
 
 LEAF = -1
 # Rows times trees that are followed down at a time: so many stay in a processor's cache.
@@ -163,7 +164,7 @@ def round_down(numbers: np.ndarray) -> np.ndarray:
     return np.where(near.astype(float) > numbers, np.nextafter(near, np.float32(-np.inf)), near)
 
 
-def of_forest(fitted: Any, n_c: int) -> Trees:
+def of_forest(fitted: Estimator, n_c: int) -> Trees:
     """A decision tree of scikit-learn's, or a forest of them."""
     trees = []
     members = getattr(fitted, "estimators_", [fitted])
@@ -178,7 +179,7 @@ def of_forest(fitted: Any, n_c: int) -> Trees:
     return together(trees, np.zeros(n_c), "shares")
 
 
-def of_boosting(fitted: Any, n_c: int) -> Trees:
+def of_boosting(fitted: Estimator, n_c: int) -> Trees:
     """A histogram gradient boosting classifier of scikit-learn's; of two classes it has scores for the second only."""
     known = fitted.classes_.astype(int)
     places = known[1:] if len(known) == 2 else known

@@ -117,7 +117,7 @@ def _curves(history: Sequence[Round], n: int, single: bool) -> Record:
     return {
         "accuracy": accuracies[-1],
         "fidelity": history[-1].agreement,
-        "conv": None if single else convergence(accuracies),
+        "conv": None if single else convergence([value for value in accuracies if value is not None]),
         "eff": None if single else efficiency(kept, n),
         "accuracies": [_short(value) for value in accuracies],
         "fidelities": [_short(record.agreement) for record in history],

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from understudy.certificate.values import Certificate
 from understudy.files import write_text
+from understudy.original import Original
 from understudy.report import figures
 from understudy.runs.result import Result
+from understudy.types import Label
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 # More labels than this make no matrix that can be read; then the pairs are listed. More columns make no table.
 LABELS, COLUMNS = 12, 30
 
 
-def write_report(path: str | Path, results: Mapping[str, Result], *, original: Any = None, title: str) -> Path:
+def write_report(
+    path: str | Path, results: Mapping[str, Result], *, original: Original | None = None, title: str
+) -> Path:
     """Write the page about the first of the results, with the others beside it.
 
     In two dimensions the copy's decisions are drawn, and the original's beside them if it is given; that asks it for
@@ -35,7 +42,7 @@ def write_report(path: str | Path, results: Mapping[str, Result], *, original: A
     return write_text(path, page)
 
 
-def flip_matrix(proof: Certificate) -> list[tuple[Any, list[int]]] | None:
+def flip_matrix(proof: Certificate) -> list[tuple[Label, list[int]]] | None:
     """By label of the original, how many rows the copy gives each of the same labels; None if there are too many."""
     if proof.differences is None:
         return None
@@ -50,7 +57,7 @@ def flip_matrix(proof: Certificate) -> list[tuple[Any, list[int]]] | None:
     ]
 
 
-def _template() -> Any:
+def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

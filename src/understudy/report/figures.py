@@ -5,12 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy.original import Labels, as_original
+from understudy.original import Labels, Original, as_original
 from understudy.runs.result import Record, Result
+from understudy.types import Frame
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # The same colour for the same method in every figure; chosen to stay apart for colour-blind readers.
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")
@@ -62,7 +66,7 @@ def curves(results: Mapping[str, Result]) -> str:
     return _svg(figure)
 
 
-def boundaries(result: Result, original: Any) -> str:
+def boundaries(result: Result, original: Original | None) -> str:
     """What the copy decides over the plane, beside the original if it may be asked; empty unless two floats span it."""
     space, copy = result.space, result.copy
     if space.d != 2 or any(column.kind != "float" or column.missing for column in space.columns):
@@ -108,7 +112,7 @@ def boundaries(result: Result, original: Any) -> str:
     return _svg(figure)
 
 
-def frontier(points: Any) -> str:
+def frontier(points: Frame) -> str:
     """Certified fidelity against bytes and against milliseconds; a line joins those that nothing smaller beats."""
     figure = _figure(11, 4.2)
     families = list(dict.fromkeys(points["family"]))
@@ -131,7 +135,7 @@ def frontier(points: Any) -> str:
     return _svg(figure)
 
 
-def _figure(width: float, height: float) -> Any:
+def _figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -145,7 +149,7 @@ def _literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _svg(figure: Any) -> str:
+def _svg(figure: Figure) -> str:
     import matplotlib
 
     text = StringIO()

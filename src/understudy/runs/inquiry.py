@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from understudy.algorithm.draws import LATER, LATEST, Scene, Seen
+from understudy.algorithm.draws import LATER, LATEST, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
 from understudy.errors import UnderstudyWarning
@@ -20,6 +20,7 @@ from understudy.runs.result import Repeats
 from understudy.runs.start import Start
 from understudy.space import Space
 from understudy.space.encoding import View
+from understudy.space.rowkeys import Seen
 from understudy.streams import Stream
 from understudy.types import Answered
 

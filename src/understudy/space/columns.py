@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, StrictStr, model_validator
 
 from understudy.errors import SpaceError, UnderstudyWarning
+from understudy.types import Series
 
 # A level that no row of a space has, as a code: it may still turn up in rows that a copy is asked about.
 UNKNOWN = -1
@@ -38,20 +39,21 @@ class _Column(Part):
     dtype: str | None = None
     """The pandas type in production, where it is not the usual one of the kind."""
 
-    def present(self, values: np.ndarray) -> Any:
+    def present(self, values: np.ndarray) -> Series:
         """Values as they stand in a data frame in production."""
         import pandas as pd
+        from pandas.api.types import pandas_dtype
 
-        column: Any = pd.Series(self.raw(values))
+        column = pd.Series(self.raw(values))
         if self.dtype is None:
             return column.infer_objects()
         try:
-            return column.astype(self.dtype)
+            return column.astype(pandas_dtype(self.dtype))
         except (TypeError, ValueError) as error:
             where = f"column {self.name}: dtype"
             raise SpaceError(where, "a type of pandas that its values hold", f"{self.dtype!r}: {error}") from error
 
-    def read(self, values: Any, where: str) -> np.ndarray:
+    def read(self, values: Series, where: str) -> np.ndarray:
         """A column of a data frame as numbers, the inverse of `present`."""
         absent = np.asarray(values.isna())
         if absent.any() and not self.missing:
@@ -62,11 +64,11 @@ class _Column(Part):
         numbers[~absent] = self.numbers(values[~absent], where)
         return numbers
 
-    def numbers(self, values: Any, where: str) -> np.ndarray:
+    def numbers(self, values: Series, where: str) -> np.ndarray:
         """Values of a data frame, none of them missing, as numbers."""
         raise NotImplementedError
 
-    def raw(self, values: np.ndarray) -> Any:
+    def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as production has them, missing ones as NaN."""
         raise NotImplementedError
 
@@ -163,7 +165,7 @@ class Number(_Column):
         bounds = "" if self.low is None and self.high is None else f"{self.low} to {self.high}"
         return bounds if self.mean is None else f"{self.mean:g} +- {self.std:g} {bounds}".rstrip()
 
-    def numbers(self, values: Any, where: str) -> np.ndarray:
+    def numbers(self, values: Series, where: str) -> np.ndarray:
         """Values of a data frame, none of them missing, as numbers."""
         if getattr(values.dtype, "kind", "O") not in "biuf":
             try:
@@ -175,7 +177,7 @@ class Number(_Column):
             raise self._error(where, "finite numbers", f"{found[~np.isfinite(found)][0]}")
         return found
 
-    def raw(self, values: np.ndarray) -> Any:
+    def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as production has them; whole numbers with gaps are floats, as where pandas reads them."""
         return values.astype(np.int64) if self.kind == "integer" and not self.missing else values.copy()
 
@@ -228,7 +230,7 @@ class Boolean(_Column):
         """How often it is true."""
         return f"true in {self.share:.1%}"
 
-    def numbers(self, values: Any, where: str) -> np.ndarray:
+    def numbers(self, values: Series, where: str) -> np.ndarray:
         """Values of a data frame, none of them missing, as 0 and 1."""
         if values.dtype.kind in "biuf":
             found = values.to_numpy(dtype=np.float64)
@@ -239,7 +241,7 @@ class Boolean(_Column):
             raise self._error(where, "true or false", repr(values.iloc[int(np.argmax(wrong))]))
         return found
 
-    def raw(self, values: np.ndarray) -> Any:
+    def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as production has them."""
         return _with_gaps(np.array([False, True]), values) if self.missing else values.astype(bool)
 
@@ -280,7 +282,7 @@ class Category(_Column):
         joined = (" < " if self.kind == "ordered" else ", ").join(str(level) for level in self.levels[:8])
         return joined + (", ..." if len(self.levels) > 8 else "")
 
-    def numbers(self, values: Any, where: str) -> np.ndarray:
+    def numbers(self, values: Series, where: str) -> np.ndarray:
         """Values of a data frame, none of them missing, as positions of levels; UNKNOWN for other levels."""
         found = self.codes(values)
         unknown = np.flatnonzero(found < 0)
@@ -293,18 +295,18 @@ class Category(_Column):
             )
         return found.astype(np.float64)
 
-    def codes(self, values: Any) -> np.ndarray:
+    def codes(self, values: Series) -> np.ndarray:
         """Positions of levels, UNKNOWN for others; where levels are words, a number counts as the word for it."""
-        found = self._index.get_indexer(values.astype(object))
+        found = self._positions(values)
         if (found < 0).any() and all(isinstance(level, str) for level in self.levels):
-            found = np.where(found < 0, self._index.get_indexer(values.astype(str).astype(object)), found)
+            found = np.where(found < 0, self._positions(values.astype(str)), found)
         return found
 
-    def raw(self, values: np.ndarray) -> Any:
+    def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as production has them."""
         return _with_gaps(np.array(self.levels, dtype=object), values)
 
-    def present(self, values: np.ndarray) -> Any:
+    def present(self, values: np.ndarray) -> Series:
         """Values as they stand in a data frame in production."""
         import pandas as pd
 
@@ -314,22 +316,22 @@ class Category(_Column):
             return pd.Series(pd.Categorical.from_codes(codes, levels, ordered=self.kind == "ordered"))
         return super().present(values)
 
-    @property
-    def _index(self) -> Any:
+    def _positions(self, values: Series) -> np.ndarray:
+        """Positions of levels, -1 for others."""
         import pandas as pd
 
-        return pd.Index(list(self.levels), dtype=object)
+        return pd.Index(list(self.levels), dtype=object).get_indexer(pd.Index(values.astype(object), dtype=object))
 
 
 Column = Annotated[Number | Boolean | Category, Field(discriminator="kind")]
 
 
-def _check_shares(values: Sequence[Any] | None, shares: Sequence[float] | None) -> None:
+def _check_shares(values: Sequence[object] | None, shares: Sequence[float] | None) -> None:
     if values is not None and shares is not None and (len(values) != len(shares) or abs(sum(shares) - 1) > 1e-6):
         raise ValueError(f"one share for each of {len(values)} values is needed, and shares that sum to 1")
 
 
-def _weights(values: Sequence[Any], shares: Sequence[float] | None) -> np.ndarray:
+def _weights(values: Sequence[object], shares: Sequence[float] | None) -> np.ndarray:
     return np.full(len(values), 1 / len(values)) if shares is None else np.asarray(shares)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from understudy.errors import SpaceError
 from understudy.space.columns import Boolean, Category, Number
+from understudy.types import Frame, Label, Series
 
 # Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
 QUANTILES = 257
@@ -34,7 +35,7 @@ def describe_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> tupl
 
 
 def describe_frame(
-    frame: Any, where: str, floor: int, categories: Sequence[str], ordered: Mapping[str, Sequence[Any]]
+    frame: Frame, where: str, floor: int, categories: Sequence[str], ordered: Mapping[str, Sequence[Label]]
 ) -> tuple[list[AnyColumn], Correlation]:
     """The columns and the dependence that a data frame shows, in the layout it has."""
     columns = [
@@ -80,7 +81,9 @@ def _nearest(correlation: np.ndarray) -> np.ndarray:
     return np.clip((positive + positive.T) / 2, -1, 1)
 
 
-def _column(name: str, values: Any, where: str, floor: int, category: bool, order: Sequence[Any] | None) -> AnyColumn:
+def _column(
+    name: str, values: Series, where: str, floor: int, category: bool, order: Sequence[Label] | None
+) -> AnyColumn:
     absent = np.asarray(values.isna())
     there, missing = values[~absent], float(absent.mean())
     if not len(there):
@@ -102,7 +105,7 @@ def _column(name: str, values: Any, where: str, floor: int, category: bool, orde
     return found if usual.dtype == values.dtype else found.model_copy(update={"dtype": str(values.dtype)})
 
 
-def _is(values: Any, kind: str) -> bool:
+def _is(values: Series, kind: str) -> bool:
     from pandas.api import types
 
     if kind == "bool":
@@ -112,7 +115,9 @@ def _is(values: Any, kind: str) -> bool:
     return bool(types.infer_dtype(values, skipna=False) == "string")
 
 
-def _category(name: str, values: Any, missing: float, where: str, floor: int, order: Sequence[Any] | None) -> Category:
+def _category(
+    name: str, values: Series, missing: float, where: str, floor: int, order: Sequence[Label] | None
+) -> Category:
     counts = values.value_counts(sort=False)
     ordered = order is not None or bool(getattr(getattr(values, "cat", None), "ordered", False))
     counts = (
@@ -140,7 +145,7 @@ def _category(name: str, values: Any, missing: float, where: str, floor: int, or
     )
 
 
-def _level(value: Any) -> Any:
+def _level(value: object) -> object:
     """A level as a word or a whole number; a column of whole numbers with gaps has them as floats."""
     plain = value.item() if isinstance(value, np.generic) else value
     return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
@@ -166,7 +171,7 @@ def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> 
     return Number(name=name, kind=kind, missing=missing, **described)
 
 
-def _codes(column: AnyColumn, values: Any) -> np.ndarray:
+def _codes(column: AnyColumn, values: Series) -> np.ndarray:
     """A column's values as numbers; a level that was left out counts as missing."""
     there = ~np.asarray(values.isna())
     found = np.full(len(there), np.nan)

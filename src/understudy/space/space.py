@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
@@ -19,6 +19,8 @@ from understudy.files import write_text
 from understudy.space.columns import Category, Column, Number, Part
 from understudy.space.learned import FLOOR, describe_frame, describe_matrix
 from understudy.space.rules import Rule, read_rule
+from understudy.space.tables import as_matrix, chosen, is_frame, refuse_choice, refuse_repeated
+from understudy.types import Json, Label, Rows, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,11 +105,11 @@ class Space(Part):
     @classmethod
     def from_data(
         cls,
-        rows: Any,
+        rows: Rows,
         columns: Sequence[str] | None = None,
         *,
         categories: Sequence[str] = (),
-        ordered: Mapping[str, Sequence[Any]] | None = None,
+        ordered: Mapping[str, Sequence[Label]] | None = None,
         rules: Sequence[str] = (),
         floor: int = FLOOR,
     ) -> Self:
@@ -123,13 +125,13 @@ class Space(Part):
         ['integer', 'category']
         """
         where, floor = "Space.from_data", checks.count("floor", floor, 1)
-        named = _is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
+        named = is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
         if columns is not None:
-            rows = _chosen(rows, columns, where) if named else _refuse_choice(rows, columns, where)
+            rows = chosen(rows, columns, where) if is_frame(rows) and named else refuse_choice(rows, columns, where)
         if len(rows) < 2:
             raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
-        if named and len(rows.columns):
-            _refuse_repeated(rows, where)
+        if is_frame(rows) and named and len(rows.columns):
+            refuse_repeated(rows, where)
             described, correlation = describe_frame(rows, where, floor, categories, ordered or {})
         else:
             table = as_matrix(rows, where)
@@ -228,7 +230,7 @@ class Space(Part):
         if not kept:
             raise SpaceError("exclude", "a column that is left to decide by", "none", "exclude fewer")
         columns = [self.columns[j] for j in kept]
-        content: dict[str, Any] = {"columns": columns, "rules": [], "frame": self.frame}
+        content: Json = {"columns": columns, "rules": [], "frame": self.frame}
         if self.correlation is not None:
             gaps = [self.d + k for k, j in enumerate(self._gaps) if j in kept and len(self.correlation) > self.d]
             content["correlation"] = np.asarray(self.correlation)[np.ix_(kept + gaps, kept + gaps)].tolist()
@@ -238,7 +240,7 @@ class Space(Part):
                 content["rules"].append(text)
         return _checked(Space, content)
 
-    def present(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
+    def present(self, rows: np.ndarray) -> Table:
         """Rows in the layout the original gets in production: a data frame if it was described by one.
 
         Always a copy: an original that changes its rows in place must not change those we train and measure on.
@@ -251,15 +253,15 @@ class Space(Part):
             return pd.DataFrame(rows.copy(), columns=list(self.names))
         return pd.DataFrame({c.name: c.present(rows[:, j]) for j, c in enumerate(self.columns)})
 
-    def read(self, rows: Any, where: str) -> np.ndarray:
+    def read(self, rows: Rows, where: str) -> np.ndarray:
         """Rows in the layout of production as a matrix, the inverse of `present`. Further columns are ignored."""
         if not self.frame:
             return self._of_width(as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns)), where)
-        if not _is_frame(rows):
+        if not is_frame(rows):
             rows = self._named(rows, where)
         elif not all(isinstance(name, str) for name in rows.columns):
             raise SpaceError(where, f"the columns {list(self.names)}", f"columns called {list(rows.columns)[:8]}")
-        rows = _chosen(rows, self.names, where).reset_index(drop=True)
+        rows = chosen(rows, self.names, where).reset_index(drop=True)
         return np.column_stack([column.read(rows[column.name], where) for column in self.columns])
 
     @cached_property
@@ -304,7 +306,7 @@ class Space(Part):
             raise SpaceError(where, f"rows of {self.d} columns", f"{table.shape[1]}")
         return table
 
-    def _named(self, rows: Any, where: str) -> pd.DataFrame:
+    def _named(self, rows: Rows, where: str) -> pd.DataFrame:
         """Rows without names under those of the columns, in their order."""
         import pandas as pd
 
@@ -334,57 +336,6 @@ class Space(Part):
         return vectors * np.sqrt(np.clip(values, 0, None))
 
 
-def as_matrix(rows: Any, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
-    """Rows of numbers as a float64 matrix, finite except in columns where `gaps` allows missing values."""
-    if _is_frame(rows):
-        text = [str(n) for n, kind in zip(rows.columns, rows.dtypes, strict=True) if kind.kind not in "biuf"]
-        if text:
-            raise SpaceError(where, "numeric columns", f"{text} with other contents", "encode or leave them out")
-        table = rows.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        try:
-            table = np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise SpaceError(where, "a table of numbers", str(error)) from error
-        if table.ndim != 2:
-            raise SpaceError(where, "a table of rows and columns", f"an array of shape {table.shape}")
-    if table.shape[1] == 0:
-        raise SpaceError(where, "at least one column", "none")
-    wrong = ~np.isfinite(table)
-    if len(gaps) == table.shape[1]:
-        wrong &= ~(np.isnan(table) & np.asarray(gaps))
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        found = f"{table[row, column]} in row {row}, column {column} ({int(wrong.sum())} such cells)"
-        raise SpaceError(where, "finite numbers", found, "remove or fill those rows")
-    return table
-
-
-def _is_frame(rows: Any) -> bool:
-    return hasattr(rows, "iloc") and hasattr(rows, "columns")
-
-
-def _chosen(frame: Any, columns: Sequence[str], where: str) -> Any:
-    unknown = [name for name in columns if name not in frame.columns]
-    if unknown:
-        raise SpaceError(where, f"columns among {list(frame.columns)}", unknown, "check their spelling")
-    chosen = frame[list(columns)]
-    _refuse_repeated(chosen, where)
-    return chosen
-
-
-def _refuse_choice(rows: Any, columns: Sequence[str], where: str) -> Any:
-    if _is_frame(rows):
-        raise SpaceError(where, f"the columns {list(columns)}", f"columns called {list(rows.columns)[:8]}")
-    raise SpaceError(where, "a data frame, to choose columns by name", "an array")
-
-
-def _refuse_repeated(frame: Any, where: str) -> None:
-    if not frame.columns.is_unique:
-        repeated = sorted(set(frame.columns[frame.columns.duplicated()]))
-        raise SpaceError(where, "columns with names of their own", f"{repeated} more than once", "rename them")
-
-
 def _width(d: int) -> int:
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
         raise SpaceError("d", "a whole number of columns above zero", repr(d))
@@ -396,7 +347,7 @@ def _plain(cls: type[S], distributions: Sequence[dict[str, float]]) -> S:
     return _checked(cls, {"columns": columns, "frame": False})
 
 
-def _checked(cls: type[S], content: dict[str, Any]) -> S:
+def _checked(cls: type[S], content: Json) -> S:
     try:
         space = cls.model_validate(content)
     except ValidationError as error:
@@ -410,7 +361,7 @@ def _checked(cls: type[S], content: dict[str, Any]) -> S:
     return space
 
 
-def _lines(value: Any) -> str:
+def _lines(value: object) -> str:
     """A JSON value, a list of lists or objects with one of them a line: for people who read it, or compare two."""
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, dict)):
         return "[\n  " + ",\n  ".join(json.dumps(part) for part in value) + "\n ]"

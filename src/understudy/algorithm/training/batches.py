@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from understudy.types import Array
 
 # Steps per draw of random numbers: one draw for many steps costs next to nothing beside the steps.
 BLOCK = 64
@@ -13,9 +15,9 @@ BLOCK = 64
 class Groups(NamedTuple):
     """Where each group of rows starts, and how many rows it has: the first n of these are drawn equally often."""
 
-    starts: Any
-    counts: Any
-    n: Any
+    starts: Array
+    counts: Array
+    n: Array
 
     @classmethod
     def of(cls, counts: np.ndarray, size: int) -> Groups:
@@ -43,7 +45,7 @@ class Groups(NamedTuple):
         )
 
 
-def draw_rows(bits: Any, groups: Groups) -> Any:
+def draw_rows(bits: Array, groups: Groups) -> Array:
     """Row numbers for batches: a group, each equally likely, then a row of that group, each equally likely.
 
     `bits` are random numbers below 2**32: an array for the groups, and one for the rows.

@@ -15,6 +15,7 @@ from understudy.algorithm.network import MLP, forward, scores
 from understudy.algorithm.training.batches import BLOCK, Groups, draw_rows
 from understudy.algorithm.training.schedule import FIRST_MOMENT, SECOND_MOMENT, Schedule, step_sizes
 from understudy.algorithm.uncertainty import rho_squared
+from understudy.types import Array
 
 # Sample sets are padded to this size times a power of two, so that a growing set compiles a handful of programs.
 SMALLEST_BUCKET = 512
@@ -37,12 +38,12 @@ class Kind(NamedTuple):
     """What a training round is compiled for, beside the sizes of what it is given."""
 
     network: MLP
-    loss: Callable[[Any, Any], Any]
+    loss: Callable[[Array, Array], Array]
     penalty: Penalty | None
     batch: int
 
 
-def gradient(kind: Kind, theta: Any, previous: Any, lam: Any, x: Any, y: Any) -> Any:
+def gradient(kind: Kind, theta: Array, previous: Array, lam: Array, x: Array, y: Array) -> Array:
     """The gradient of the loss over a batch plus lam * penalty(theta - previous)."""
     import jax
     import jax.numpy as jnp
@@ -53,13 +54,13 @@ def gradient(kind: Kind, theta: Any, previous: Any, lam: Any, x: Any, y: Any) ->
     return flat if kind.penalty is None else flat + lam * jax.grad(kind.penalty)(theta - previous)
 
 
-def _product(x: Any, weights: Any) -> Any:
+def _product(x: Array, weights: Array) -> Array:
     """x @ weights; spelled out for a layer of few weights, where calling a matrix kernel costs more than its work."""
     small = weights.size <= SMALL_PRODUCT
     return (x[:, :, None] * weights).sum(axis=1) if small else x @ weights
 
 
-def evaluate(network: MLP, theta: Any, X: Any, y: Any, n: Any) -> tuple[Any, Any]:
+def evaluate(network: MLP, theta: Array, X: Array, y: Array, n: Array) -> tuple[Array, Array]:
     """R_emp and the mean of rho over the first n rows, a chunk at a time."""
     import jax.numpy as jnp
     from jax import lax
@@ -67,7 +68,7 @@ def evaluate(network: MLP, theta: Any, X: Any, y: Any, n: Any) -> tuple[Any, Any
     layers = network.layers(theta)
     chunk = min(EVALUATION_CHUNK, len(X))
 
-    def add(at: Any, sums: Any) -> Any:
+    def add(at: Array, sums: Array) -> Array:
         rows = at * chunk + jnp.arange(chunk)
         squared = jnp.where(rows < n, rho_squared(forward(layers, X[rows]), y[rows]), 0.0)
         return sums[0] + jnp.sum(squared), sums[1] + jnp.sum(jnp.sqrt(squared))
@@ -86,21 +87,21 @@ def numbers(schedule: Schedule) -> Schedule:
 class _Stage(NamedTuple):
     """Where a round stands between two looks at the risk."""
 
-    theta: Any
-    m: Any  # Adam's moments, afresh in every stage
-    v: Any
-    k: Any
-    bound: Any
-    capacity: Any
-    used: Any  # epochs in this stage
-    epochs: Any  # epochs in all
-    looks: Any
-    risk: Any
-    mean_rho: Any
+    theta: Array
+    m: Array  # Adam's moments, afresh in every stage
+    v: Array
+    k: Array
+    bound: Array
+    capacity: Array
+    used: Array  # epochs in this stage
+    epochs: Array  # epochs in all
+    looks: Array
+    risk: Array
+    mean_rho: Array
 
 
 @cache
-def program() -> Any:
+def program() -> Array:
     """The training round as a JAX program; JAX is imported and configured on first use."""
     import jax
 
@@ -124,8 +125,8 @@ def _use_compilation_cache() -> None:
 
 def _round(
     kind: Kind,
-    theta: Any, X: Any, y: Any, n: Any, groups: Groups, lam: Any, key_data: Any, adam: tuple[Any, ...],
-    schedule: Schedule, compressed: tuple[Any, Any],
+    theta: Array, X: Array, y: Array, n: Array, groups: Groups, lam: Array, key_data: Array, adam: tuple[Array, ...],
+    schedule: Schedule, compressed: tuple[Array, Array],
 ) -> _Stage:  # fmt: skip
     """One round of training: looks at the risk, between them blocks of steps, until the schedule says stop.
 
@@ -141,13 +142,13 @@ def _round(
     key = jax.random.wrap_key_data(key_data, impl="threefry2x32")  # whatever the user's default is
     steps_per_epoch = jnp.where(schedule.steps > 0, schedule.steps, (n + batch - 1) // batch)
 
-    def sizes_after(in_stage: Any, in_round: Any) -> Any:
+    def sizes_after(in_stage: Array, in_round: Array) -> Array:
         """The step sizes of a block, after so many steps in the stage and in the round."""
         i = jnp.arange(BLOCK)
         k = (in_stage + i + 1).astype(jnp.float32)
         return step_sizes(rate, k, (in_round + i) / (schedule.epochs * steps_per_epoch), schedule)
 
-    def step(rows: Any, sizes: Any, i: Any, state: Any) -> Any:
+    def step(rows: Array, sizes: Array, i: Array, state: Array) -> Array:
         """One step of Adam."""
         theta, m, v = state
         g = gradient(kind, theta, previous, lam, X[rows[i]], y[rows[i]])
@@ -162,7 +163,7 @@ def _round(
         steps = epochs * steps_per_epoch
         look_key = jax.random.fold_in(key, stage.looks)
 
-        def run_block(b: Any, state: Any) -> Any:
+        def run_block(b: Array, state: Array) -> Array:
             bits = jax.random.bits(jax.random.fold_in(look_key, b), (2, BLOCK, batch), jnp.uint32)
             rows = draw_rows(bits, groups)
             sizes = sizes_after(*(done * steps_per_epoch + b * BLOCK for done in (stage.used, stage.epochs)))
@@ -187,7 +188,7 @@ def _round(
             mean_rho=mean_rho,
         )
 
-    def unfinished(stage: _Stage) -> Any:
+    def unfinished(stage: _Stage) -> Array:
         return (stage.risk >= schedule.epsilon) & (stage.epochs < schedule.epochs)
 
     none, zero = jnp.zeros_like(theta), jnp.int32(0)

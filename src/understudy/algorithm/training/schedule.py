@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from understudy.types import Array
 
 # How much of its moments Adam keeps from one step to the next.
 FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.999
@@ -74,7 +76,7 @@ def staged(
 PLAIN = plain()
 
 
-def step_sizes(rate: Any, k: Any, progress: Any, schedule: Schedule) -> Any:
+def step_sizes(rate: Array, k: Array, progress: Array, schedule: Schedule) -> Array:
     """Adam's corrected sizes of the k-th steps of a stage, after these shares of the round; NumPy or JAX arrays."""
     xp = k.__array_namespace__()
     warm, anneal = schedule.warm, schedule.anneal
