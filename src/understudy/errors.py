@@ -1,4 +1,12 @@
-"""Everything that can go wrong, said the same way: where, what was expected, what was found, what to do."""
+"""Everything that can go wrong, said the same way: where, what was expected, what was found, what to do.
+
+>>> from understudy import Settings, Space, copy_classifier
+>>> try:
+...     copy_classifier(len, Space.normal(2), budget=-1)
+... except UnderstudyError as error:
+...     print(error)
+budget: expected a whole number of at least 1, found -1
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The paper's metrics: accuracy, fidelity, conv and eff."""
+"""The paper's metrics: accuracy, fidelity, conv and eff.
+
+>>> fidelity(["a", "b"], ["a", "a"])
+0.5
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The paper's toy problems in the plane, standardised like all of its data."""
+"""The paper's toy problems in the plane, standardised like all of its data.
+
+>>> sorted(TOYS)
+['moons', 'spirals', 'yin-yang']
+"""
 
 from __future__ import annotations
 

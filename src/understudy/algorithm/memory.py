@@ -3,6 +3,9 @@
 A weight policy has the `initial` lambda and maps (lambda, |S_t|, |S_{t-1}|) to the next one. A penalty maps the
 difference to the previous parameters to a number that is 0 at 0. There is one more, `FUNCTION`, which does not compare
 parameters but what they answer on rows that cost nothing: see `training.Trainer`.
+
+>>> Automatic()(0.5, kept=200, kept_before=100)
+0.25
 """
 
 from __future__ import annotations

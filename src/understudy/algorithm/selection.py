@@ -1,6 +1,10 @@
 """Step 1 of the paper: which labelled points to train on next.
 
 A selection policy takes the previous parameters, the sample set S_{t-1}, the fresh points and t, and gives S_t.
+
+>>> S = Samples(np.zeros((2, 1), np.float32), np.array([0, 1]))
+>>> len(keep_all(np.zeros(0), S, S, t=1)), len(keep_fresh(np.zeros(0), S, S, t=1))
+(4, 2)
 """
 
 from __future__ import annotations

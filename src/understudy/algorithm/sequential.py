@@ -29,7 +29,14 @@ from understudy.algorithm.training import Train, Trained
 
 @dataclass(frozen=True)
 class Step:
-    """The state after round t, and how it came about."""
+    """The state after round t, and how it came about.
+
+    >>> from understudy.algorithm.training import Trained
+    >>> S = Samples(np.zeros((3, 1), np.float32), np.zeros(3, np.int32))
+    >>> step = Step(0, S, 0.0, Trained(np.ones(2), 0.1, 0.2, 5, 0), dropped=0, moved=1.0, seconds=0.01)
+    >>> len(step.S), step.theta.tolist()
+    (3, [1.0, 1.0])
+    """
 
     t: int
     S: Samples
@@ -59,6 +66,20 @@ def sequential(
 
     `draw(t, theta)` gives the n freshly drawn and labelled points of iteration t, which may depend on the copy so far;
     theta is where training starts. `after` an earlier step, the loop goes on from there.
+
+    Algorithm 1, on labels that any rows of one column have:
+
+    >>> from itertools import islice
+    >>> from understudy import memory, selection, training
+    >>> from understudy.algorithm.network import MLP
+    >>> network, rng = MLP(1, (4,), 2), np.random.default_rng(0)
+    >>> def draw(t, theta):
+    ...     X = rng.normal(size=(20, 1)).astype(np.float32)
+    ...     return Samples(X, (X[:, 0] > 0).astype(np.int32))
+    >>> train = training.Trainer(network, training.plain(5))
+    >>> policies = {"select": selection.keep_all, "memory": memory.Fixed(0.0), "train": train}
+    >>> [(step.t, len(step.S)) for step in islice(sequential(draw, network.initial(rng), **policies), 3)]
+    [(0, 20), (1, 40), (2, 60)]
     """
     if after is None:
         clock = perf_counter()

@@ -80,6 +80,11 @@ class Certificate:
     """Fidelity on fresh rows of the space: estimate, exact lower bound, and the same for parts of the rows.
 
     With confidence `confidence`, the true fidelity is at least `lower`. Bounds of parts hold one at a time.
+
+    >>> from understudy import Space, certify
+    >>> proof = certify(lambda rows: rows[:, 0] > 0.1, lambda rows: rows[:, 0] > 0, Space.normal(1), n=1000)
+    >>> proof.estimate > proof.lower > 0.9, sorted(proof.per_class)
+    (True, [False, True])
     """
 
     estimate: float

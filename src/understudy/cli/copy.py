@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from understudy.cli.groups import Grouped
 from understudy.cli.original import opened, original_options
-from understudy.cli.settings import Grouped, settings_options
+from understudy.cli.settings import settings_options
 from understudy.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
 
 if TYPE_CHECKING:

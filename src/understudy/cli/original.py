@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from understudy.cli.groups import GroupedOption
+
 if TYPE_CHECKING:
     from understudy.original import Original
     from understudy.types import Json
 
+GROUP = "How to open the original"
 # The name that `open_original` knows an option by: what it is on the command line, and what it means.
 _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "classes": ("--classes", {"help": "The labels it may answer, with commas, where it does not say so itself."}),
@@ -46,7 +49,7 @@ def original_options(command: Callable[..., None]) -> Callable[..., None]:
         command(*arguments, about={name: options.pop(name) for name in _OPTIONS}, **options)
 
     for name, (flag, settings) in reversed(_OPTIONS.items()):
-        with_about = click.option(flag, name, **settings)(with_about)
+        with_about = click.option(flag, name, cls=GroupedOption, group=GROUP, **settings)(with_about)
     return with_about
 
 

@@ -45,6 +45,15 @@ def export(
 
     The file is read back and asked about fresh rows of the copy's space. If it answers more of them otherwise than the
     format allows, nothing is written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from understudy import Space, copy_classifier
+    >>> settings = {"budget": 300, "preset": "fast", "to": "linear"}
+    >>> result = copy_classifier(lambda rows: rows[:, 0] > 0, Space.normal(1), **settings)
+    >>> with TemporaryDirectory() as folder:
+    ...     found = export(result.copy, f"{folder}/copy.sql")
+    >>> found.format, found.rows, found.disagreements
+    ('sql', 10000, 0)
     """
     from understudy.export import checking
     from understudy.models.classifier import CopyClassifier

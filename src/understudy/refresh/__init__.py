@@ -43,6 +43,15 @@ def refresh(
 
     `refreshed` of the result is a dictionary with the `verdict`, "changed" or "unchanged"; the `check`; and, after a
     change, the flips: of the original's `answers`, of the copy's `mistakes` before and after, and by `regions`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from understudy import Original, Space, copy_classifier
+    >>> original = Original(lambda rows: rows[:, 0] > 0, name="mine")
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = copy_classifier(original, Space.normal(1), budget=300, preset="fast", out=f"{folder}/run")
+    ...     again = refresh(f"{folder}/run", original, check=100)
+    >>> again.refreshed["verdict"], again.refreshed["check"]["asked"]
+    ('unchanged', 100)
     """
     from understudy.original import as_original
     from understudy.refresh.plan import Refresh

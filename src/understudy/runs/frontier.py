@@ -42,6 +42,15 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
     A row each: its family, what it was held to, who taught it, bytes, milliseconds for a single row, fidelity on the
     certificate's rows and the bound below it, which holds for all rows of the table at once. `best_by_bytes` and
     `best_by_ms` mark those that nothing smaller, or nothing faster, beats.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from understudy import Space, copy_classifier
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = {"budget": 300, "preset": "fast", "out": f"{folder}/run"}
+    ...     _ = copy_classifier(lambda rows: rows[:, 0] > 0, Space.normal(1), **settings)
+    ...     table = frontier(f"{folder}/run", ["linear"])
+    >>> table["family"].tolist(), bool(table["fidelity"][0] > 0.9)
+    (['linear'], True)
     """
     import pandas as pd
 

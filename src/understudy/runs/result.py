@@ -32,7 +32,13 @@ PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versi
 
 @dataclass(frozen=True)
 class Record:
-    """One iteration of a run, as it stands in `history` and in history.jsonl."""
+    """One iteration of a run, as it stands in `history` and in history.jsonl.
+
+    >>> from understudy import Space, copy_classifier
+    >>> result = copy_classifier(lambda rows: rows[:, 0] > 0, Space.normal(1), budget=300, preset="fast")
+    >>> [(record.iteration, record.queries, record.kept) for record in result.history]
+    [(0, 100, 100), (1, 200, 200), (2, 300, 300)]
+    """
 
     iteration: int
     queries: int
@@ -96,7 +102,13 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run produced: the copy, its certificate, its history, and what it cost."""
+    """What a run produced: the copy, its certificate, its history, and what it cost.
+
+    >>> from understudy import Space, copy_classifier
+    >>> result = copy_classifier(lambda rows: rows[:, 0] > 0, Space.normal(1), budget=300, preset="fast")
+    >>> result.copy.predict([[-1.0], [1.0]]).tolist(), result.family, result.stopped
+    ([False, True], 'mlp', 'budget')
+    """
 
     copy: CopyClassifier
     certificate: Certificate | None
@@ -176,7 +188,16 @@ class Result:
 
 
 def load(path: str | Path, types: Sequence[str] = ()) -> Result:
-    """Read a directory that `save` wrote; `types` are those of a classifier that you trust beyond scikit-learn's."""
+    """Read a directory that `save` wrote; `types` are those of a classifier that you trust beyond scikit-learn's.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from understudy import Space, copy_classifier
+    >>> result = copy_classifier(lambda rows: rows[:, 0] > 0, Space.normal(1), budget=300, preset="fast")
+    >>> with TemporaryDirectory() as folder:
+    ...     again = load(result.save(f"{folder}/my-copy"))
+    >>> again.certificate == result.certificate
+    True
+    """
     path = as_path(path)
     run, about = read_json(path / "run.json"), read_json(path / "copy.json")
     for name, content in (("run.json", run), ("copy.json", about)):

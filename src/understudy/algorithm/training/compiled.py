@@ -100,6 +100,24 @@ class _Stage(NamedTuple):
     mean_rho: Array
 
 
+def _looked(stage: _Stage, epochs: Array, schedule: Schedule) -> _Stage:
+    """A stage after so many more epochs, or the beginning of the next one if it is done."""
+    import jax.numpy as jnp
+
+    used = stage.used + epochs
+    done = (stage.risk < stage.bound) | (used >= stage.capacity)
+    return stage._replace(
+        m=jnp.where(done, 0.0, stage.m),
+        v=jnp.where(done, 0.0, stage.v),
+        k=stage.k + done,
+        bound=jnp.where(done, jnp.maximum(stage.bound / 2, schedule.epsilon), stage.bound),
+        capacity=jnp.where(done, 2 * jnp.minimum(stage.capacity, 2**29), stage.capacity),
+        used=jnp.where(done, 0, used),
+        epochs=stage.epochs + epochs,
+        looks=stage.looks + 1,
+    )
+
+
 @cache
 def program() -> Array:
     """The training round as a JAX program; JAX is imported and configured on first use."""
@@ -172,21 +190,8 @@ def _round(
         blocks = (steps + BLOCK - 1) // BLOCK
         theta, m, v = lax.fori_loop(0, blocks, run_block, (stage.theta, stage.m, stage.v))
         risk, mean_rho = evaluate(kind.network, theta, X, y, n)
-        used = stage.used + epochs
-        done = (risk < stage.bound) | (used >= stage.capacity)
-        return _Stage(
-            theta=theta,
-            m=jnp.where(done, 0.0, m),
-            v=jnp.where(done, 0.0, v),
-            k=stage.k + done,
-            bound=jnp.where(done, jnp.maximum(stage.bound / 2, schedule.epsilon), stage.bound),
-            capacity=jnp.where(done, 2 * jnp.minimum(stage.capacity, 2**29), stage.capacity),
-            used=jnp.where(done, 0, used),
-            epochs=stage.epochs + epochs,
-            looks=stage.looks + 1,
-            risk=risk,
-            mean_rho=mean_rho,
-        )
+        trained = stage._replace(theta=theta, m=m, v=v, risk=risk, mean_rho=mean_rho)
+        return _looked(trained, epochs, schedule)
 
     def unfinished(stage: _Stage) -> Array:
         return (stage.risk >= schedule.epsilon) & (stage.epochs < schedule.epochs)
