@@ -123,12 +123,10 @@ class SinglePassCopy(_Copy):
 class OnlineCopy(_Copy):
     """Online single-pass: every batch is trained on once and thrown away.
 
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.svm import SVC
-    >>> X, y = load_iris(return_X_y=True)
-    >>> copy = OnlineCopy(SVC(), iterations=5, schedule=100, random_state=0).fit(X, y)
-    >>> copy.predict(X[:2]).tolist()
-    [0, 0]
+    >>> sign = lambda rows: rows[:, 0] > 0
+    >>> copy = OnlineCopy(sign, preset="fast", random_state=0).fit(np.linspace(-1, 1, 50)[:, None])
+    >>> copy.predict([[-0.5], [0.5]]).tolist()
+    [False, True]
     """
 
     _method = "online"
