@@ -28,6 +28,11 @@ ODD = {
 }
 
 
+def disc(rows):
+    """An original anyone can check by hand: inside or outside the unit circle."""
+    return (np.asarray(rows) ** 2).sum(axis=1) < 1
+
+
 def loans(n, seed):
     """Applications with an integer, floats, a flag, ordered and unordered categories, gaps in two of them."""
     rng = np.random.default_rng(seed)

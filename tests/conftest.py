@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import os
-import pty
-import subprocess
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 # Before SciPy is imported: without it one of scikit-learn's estimator checks is skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+# Before libraries with threads are imported, here or in a process that a test starts: on a busy machine threads that
+# wait for each other burn several times what one needs.
+for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 import numpy as np
 import pytest
 
 from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples
-
-
-def disc(rows):
-    """An original anyone can check by hand: inside or outside the unit circle."""
-    return (np.asarray(rows) ** 2).sum(axis=1) < 1
-
-
-def child_processes():
-    """The processes that this one has started and not waited for yet."""
-    found = set()
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
-            found.update(map(int, (task / "children").read_text().split()))
-    return found
 
 
 @pytest.fixture
@@ -66,21 +52,3 @@ def pytest_addoption(parser):
 @pytest.fixture(scope="session")
 def kills(request):
     return request.config.getoption("--kills")
-
-
-def shown_on_a_terminal(command, **options):
-    """What a command that ends well shows on a terminal: its standard error."""
-    master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment, **options)
-    os.close(slave)
-    shown = b""
-    try:
-        while part := os.read(master, 4096):
-            shown += part
-    except OSError:  # the other side closed
-        pass
-    os.close(master)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-    return shown

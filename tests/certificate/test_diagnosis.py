@@ -5,7 +5,7 @@ import pytest
 from sklearn.svm import SVC
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import allowed_error, further_queries, rows_to_show
 from understudy.errors import TargetError, UnderstudyWarning

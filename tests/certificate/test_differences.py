@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.certificate.bounds import bound_of
 from understudy.certificate.certify import certify
 from understudy.certificate.values import Certificate

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
-from conftest import shown_on_a_terminal
+from processes import shown_on_a_terminal
 from understudy.cli.progress import follow
 from understudy.runs.result import Record
 

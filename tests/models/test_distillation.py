@@ -6,7 +6,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import SVC
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.algorithm.network import MLP, Network
 from understudy.algorithm.samples import Samples
 from understudy.certificate.bounds import lower_bound

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import child_processes
+from processes import child_processes
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original import open_original
 

@@ -23,7 +23,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
-from conftest import child_processes
+from processes import child_processes
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original import open_original
 

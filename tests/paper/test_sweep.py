@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import shown_on_a_terminal
+from processes import shown_on_a_terminal
 from understudy.errors import EngineError, SettingError, SpaceError
 from understudy.paper import FAMILY_OF
 from understudy.paper.engines import Dask, Local

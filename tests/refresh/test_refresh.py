@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.algorithm.training import steps
 from understudy.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
 from understudy.queries import Queries, ledger

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.certificate.diagnosis import Diagnosis
 from understudy.certificate.values import Bound
 from understudy.report import flip_matrix, write_report

@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.algorithm.memory import Automatic, bounded
 from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples

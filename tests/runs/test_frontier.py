@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.cli import understudy
 from understudy.errors import DirectoryError, SettingError
 from understudy.runs.settings import FAMILIES

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import understudy as us
-from conftest import disc
+from cases import disc
 from understudy.errors import DirectoryError, UnderstudyError
 from understudy.runs.directory import FILES
 

@@ -1,0 +1,34 @@
+"""Processes that tests start, and what they show."""
+
+import os
+import pty
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+
+def child_processes():
+    """The processes that this one has started and not waited for yet."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
+
+
+def shown_on_a_terminal(command, **options):
+    """What a command that ends well shows on a terminal: its standard error."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment, **options)
+    os.close(slave)
+    shown = b""
+    try:
+        while part := os.read(master, 4096):
+            shown += part
+    except OSError:  # the other side closed
+        pass
+    os.close(master)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    return shown
