@@ -120,11 +120,15 @@ def _beside(shadow: str | None, log: Path | None, rows: int, about: Json) -> Bes
 
 def _served(service: Service, address: Address, limits: Limits, out: IO[str] | None) -> Signals:
     """Serve until a signal, which is returned."""
+    from threadpoolctl import threadpool_limits
+
     from understudy.serve.metrics import total
     from understudy.serve.server import serve
 
     announce = partial(_announce, name=service.model.name, out=out)
-    with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+    # One thread for products of matrices: those of a request are small, and threads that wait for each other spin.
+    # What an original prints is no part of ours.
+    with threadpool_limits(1, user_api="blas"), redirect_stdout(sys.stderr):
         stopped_by = asyncio.run(serve(service, address, limits, announce))
     click.echo(f"understudy: stopped after {total(service.metrics.requests):.0f} requests", err=True)
     return stopped_by
