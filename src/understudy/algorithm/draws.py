@@ -1,7 +1,7 @@
-"""Which rows of a space to ask about next, where that is to depend on the copy so far.
+"""Active learning: which rows of a space to ask about next, given the copy so far.
 
-A policy is given candidates, which cost nothing, and the latest answers; it gives the rows to ask about. They are rows
-that the space may give, and keep its rules: candidates, or such as lie between two of them.
+A policy takes a pool of unlabelled candidates, which cost no query, and the latest answers; it gives the rows to ask
+about. These are candidates, or rows between two of them that keep the rules of the space.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from understudy.space import Space
 from understudy.space.columns import Number
 from understudy.space.rowkeys import Seen
 
-# After so many random queries, this share of every batch is chosen: where the copy is least sure, or its like.
+# After so many random queries, this share of every batch is chosen by the policy; the rest stays random.
 FIRST, SHARE = 300, 0.8
-# The answers that policies look back on: a bound, so that a batch costs the same late in a run as early.
+# How many of the latest answers a policy sees: bounded, so that a batch costs the same late in a run as early.
 LATEST = 2000
-# Trees of a committee beside the copy.
+# Trees in the committee, beside the copy.
 TREES = 25
-# Halvings of the way between two rows, and how many ways are tried for every row that is asked about.
+# Steps of the bisection between two rows, and how many pairs are tried for every row that is asked about.
 HALVINGS, WAYS = 12, 12
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What a policy sees of a run: the copy so far, candidates nobody asked about yet, and the latest answers."""
+    """What a policy sees of a run: the copy so far, candidates that were not asked yet, and the latest answers."""
 
     network: Network
     space: Space
     encode: Callable[[np.ndarray], np.ndarray]
     rows: np.ndarray
     X: np.ndarray
-    """The candidates, as the copy sees them."""
+    """The candidates, encoded."""
     paid: Callable[[], Samples]
-    """The latest answers, with their rows as the copy sees them."""
+    """The latest answers, with their encoded rows."""
     seen: Seen
     rng: np.random.Generator
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """What the copy says of encoded rows."""
+        """The copy's class probabilities for encoded rows."""
         return self.network.probabilities(X)
 
 
@@ -52,30 +52,30 @@ Policy = Callable[[Scene, int], np.ndarray]
 
 
 def random(scene: Scene, n: int) -> np.ndarray:
-    """Rows as the space gives them."""
+    """Random rows of the space."""
     return scene.rows[:n]
 
 
 def margin(scene: Scene, n: int, share: float = SHARE) -> np.ndarray:
-    """A few rows as the space gives them; for the others the copy wavers between two classes."""
+    """Margin sampling, a kind of uncertainty sampling: a few random rows, then those with the smallest margins."""
     return scene.rows[_mostly(-margins(scene.probabilities(scene.X)), n, share)]
 
 
 def committee(scene: Scene, n: int) -> np.ndarray:
-    """A few rows as the space gives them; on the others the copy and trees fitted to the latest answers are split.
+    """Query by committee: a few random rows, then those on which the copy and trees fitted to the latest answers split.
 
-    The copy has half of the votes: the classes that lead lie close together where it and the trees contradict each
-    other, or where neither is sure.
+    The copy has half of the votes. The margin of the vote is small where copy and trees contradict each other, or where
+    neither is sure.
     """
     votes = (scene.probabilities(scene.X) + _trees(scene)) / 2
     return scene.rows[_mostly(-margins(votes), n)]
 
 
 def boundary(scene: Scene, n: int) -> np.ndarray:
-    """A few rows as the space gives them; the others lie on the copy's boundary, next to candidates.
+    """A few random rows; the others lie on the copy's boundary, found by bisection.
 
-    The way from a candidate to the nearest that the copy takes for another class is halved until hardly anything lies
-    between a row of one class and a row of the other. Of the rows found, those nearest to their candidates are taken.
+    Each bisection runs from a candidate to the nearest one of another predicted class. Of the rows found, those nearest
+    to their candidates are taken.
     """
     wanted = round(SHARE * n)
     found, far = _between(scene, WAYS * wanted)
@@ -86,10 +86,10 @@ def boundary(scene: Scene, n: int) -> np.ndarray:
 
 
 def balanced(scene: Scene, n: int) -> np.ndarray:
-    """Rows that the copy takes for its classes in equal parts.
+    """Rows of all predicted classes in equal parts (stratified sampling).
 
-    A class that the copy takes no candidate for, such as one it has never been shown, gets those that it finds least
-    unlike it. What a class has too few candidates for, the others share.
+    A class that is predicted for no candidate, such as one never answered yet, gets the candidates to which the copy
+    gives it the highest probability. Places that a class cannot fill go to any other candidates.
     """
     p, n_c = scene.probabilities(scene.X), scene.network.n_c
     taken_for, free = p.argmax(axis=1), np.ones(len(p), bool)
@@ -109,14 +109,14 @@ def balanced(scene: Scene, n: int) -> np.ndarray:
 
 
 def _mostly(worth: np.ndarray, n: int, share: float = SHARE) -> np.ndarray:
-    """Positions of n candidates: a few as they come, then those that are worth most."""
+    """Positions of n candidates: a few at random, then those that are worth most."""
     at_random = n - round(share * n)
     best = np.argsort(-worth[at_random:], kind="stable") + at_random
     return np.concatenate([np.arange(at_random), best[: n - at_random]])
 
 
 def _trees(scene: Scene) -> np.ndarray:
-    """What shares of trees take every candidate for each class."""
+    """The trees' mean class probabilities, for every candidate."""
     from sklearn.ensemble import ExtraTreesClassifier
 
     paid, seed = scene.paid(), int(scene.rng.integers(2**31))
@@ -127,18 +127,18 @@ def _trees(scene: Scene) -> np.ndarray:
 
 
 def _between(scene: Scene, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows on the copy's boundary that n candidates are nearest to, and how far they are from them."""
+    """Rows on the copy's boundary, by bisection from n candidates, and their distances from these."""
     decided = scene.probabilities(scene.X).argmax(axis=1)
     start = np.arange(min(n, len(scene.X)))
     end = _nearest_other(scene.X, decided, start)
     start, end = start[end >= 0], end[end >= 0]
     a, b = scene.rows[start], scene.rows[end]
     smooth = np.array([isinstance(c, Number) and c.kind == "float" and c.values is None for c in scene.space.columns])
-    # What cannot lie between two values changes at once, each column at its own place on the way.
+    # Columns that cannot be interpolated switch from a to b, each at a random place on the way.
     turns = scene.rng.uniform(size=a.shape)
 
     def on_the_way(s: np.ndarray) -> np.ndarray:
-        mixed = np.clip(a + s[:, None] * (b - a), np.minimum(a, b), np.maximum(a, b))  # rounding may lead outside
+        mixed = np.clip(a + s[:, None] * (b - a), np.minimum(a, b), np.maximum(a, b))  # rounding may overshoot
         return np.where(smooth & ~np.isnan(mixed), mixed, np.where(s[:, None] < turns, a, b))
 
     low, high = np.zeros(len(a)), np.ones(len(a))
@@ -153,7 +153,7 @@ def _between(scene: Scene, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nearest_other(X: np.ndarray, decided: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """For some candidates the nearest that the copy takes for another class, or -1."""
+    """For some candidates the nearest one of another predicted class, or -1."""
     squares = (X * X).sum(axis=1)
     distances = squares - 2 * (X[start] @ X.T)
     distances[decided[start][:, None] == decided] = np.inf
@@ -169,5 +169,5 @@ POLICIES: dict[str, Policy] = {
     "boundary": boundary,
 }
 DRAWS = tuple(POLICIES)
-# These look for rows that the copy gets wrong: what it says has to mean something first.
+# These rely on the copy's probabilities, so they wait until it has learned something.
 LATER = ("margin", "committee", "boundary")

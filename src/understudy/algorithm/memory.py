@@ -1,8 +1,8 @@
-"""The memory term lambda * penalty, which keeps what was dropped from being forgotten.
+"""The memory term lambda * penalty, against catastrophic forgetting of points that were dropped.
 
 A weight policy has the `initial` lambda and maps (lambda, |S_t|, |S_{t-1}|) to the next one. A penalty maps the
-difference to the previous parameters to a number that is 0 at 0. There is one more, `FUNCTION`, which does not compare
-parameters but what they answer on rows that cost nothing: see `training.Trainer`.
+difference to the previous parameters to a number that is 0 at 0. One more, `FUNCTION`, works in function space: it
+rehearses the previous copy's answers to unlabelled rows. See `training.Trainer`.
 
 >>> Automatic()(0.5, kept=200, kept_before=100)
 0.25
@@ -37,7 +37,7 @@ class Automatic:
     """The paper's rule: halve lambda while the sample set does not shrink, else raise it by half.
 
     An empty sample set counts as shrinking: everything is compressed, and worth keeping. Lambda stops growing at
-    `LARGEST`, where nothing moves any more.
+    `LARGEST`, where parameters no longer move.
 
     >>> Automatic()(0.5, kept=200, kept_before=100), Automatic()(0.5, kept=90, kept_before=100)
     (0.25, 0.75)
@@ -64,7 +64,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class OnceDropped:
-    """The same lambda in every round from the first that drops a point; before, there is nothing to remember.
+    """0 until a round drops a point, since nothing can be forgotten before that; then the same lambda in every round.
 
     >>> OnceDropped(3.0, n=100)(0.0, kept=200, kept_before=100), OnceDropped(3.0, n=100)(0.0, kept=199, kept_before=100)
     (0.0, 3.0)
@@ -72,7 +72,7 @@ class OnceDropped:
 
     weight: float
     n: int
-    """How many points are new in a round."""
+    """New points per round."""
     initial: float = 0.0
 
     def __call__(self, lam: float, kept: int, kept_before: int) -> float:
@@ -85,12 +85,12 @@ def norm(difference: Array) -> Array:
     import jax.numpy as jnp
 
     squares = jnp.sum(difference**2)
-    # The gradient of a norm is undefined at 0, where the penalty should not pull at all.
+    # The gradient of a norm is undefined at 0, where that of the penalty should be 0.
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
 
 
 def bounded(difference: Array) -> Array:
-    """tanh of the mean square: its pull grows with the distance, then lets go, whatever the number of parameters."""
+    """tanh of the mean square: it saturates, so its gradient vanishes far away, whatever the number of parameters."""
     import jax.numpy as jnp
 
     return jnp.tanh(jnp.mean(difference**2))

@@ -47,7 +47,7 @@ class MLP:
         return sum(a * b + b for a, b in self.shapes)
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
-        """Random parameters: normal weights scaled for ReLU, small random biases.
+        """Random parameters: He initialisation of the weights, small random biases.
 
         Biases are not zero: with few inputs, units whose hinges all pass through the centre leave the copy with regions
         that it gets confidently wrong, where the gradient of rho^2 vanishes.
@@ -58,7 +58,7 @@ class MLP:
         return np.concatenate(parts).astype(np.float32)
 
     def layers(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Weights and biases of every layer, as parts of the flat vector."""
+        """Weights and biases of every layer, sliced from the flat vector."""
         layers, at = [], 0
         for a, b in self.shapes:
             layers.append((theta[at : at + a * b].reshape(a, b), theta[at + a * b : at + a * b + b]))
@@ -66,7 +66,7 @@ class MLP:
         return layers
 
     def widened(self, theta: np.ndarray, places: np.ndarray, n_c: int) -> tuple[MLP, np.ndarray]:
-        """The same with n_c outputs, of which `places` are those it had; the others start at nothing."""
+        """The same network with n_c outputs: the old ones at `places`, the others with weights and biases of 0."""
         *hidden, (weights, biases) = self.layers(theta)
         wider = np.zeros((len(weights), n_c), np.float32), np.zeros(n_c, np.float32)
         wider[0][:, places], wider[1][places] = weights, biases
@@ -76,7 +76,7 @@ class MLP:
     def probabilities(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
         """f_C(z, theta) for every row, in NumPy, a chunk of rows at a time."""
         layers = self.layers(theta)
-        # Classes along the first axis: they are few, and what is done to all rows of one is done at once.
+        # Classes along the first axis: they are few, and operations on one of them run over contiguous rows.
         found = np.empty((self.n_c, len(X)), np.float32)
         for at in range(0, len(X), CHUNK):
             found[:, at : at + CHUNK] = scores(layers, X[at : at + CHUNK]).T
@@ -93,7 +93,7 @@ class Network:
 
     @property
     def n_c(self) -> int:
-        """How many classes it tells apart."""
+        """The number of classes."""
         return self.mlp.n_c
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
@@ -101,12 +101,12 @@ class Network:
         return self.mlp.probabilities(self.theta, X)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All of it, as JSON values and arrays."""
+        """The whole model as JSON values and arrays."""
         return {"hidden": list(self.mlp.hidden)}, {"theta": self.theta}
 
     @classmethod
     def of_state(cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int) -> Self:
-        """The model that `state` was taken of."""
+        """Rebuild the model that `state` describes."""
         mlp, theta = MLP(inputs, tuple(about["hidden"]), n_c), arrays["theta"]
         if theta.shape != (mlp.size,):
             raise ValueError(f"{theta.shape} parameters for a network of {mlp.size}")
@@ -119,7 +119,7 @@ def forward(layers: list[tuple[Array, Array]], x: Array, product: Callable[[Arra
 
 
 def scores(layers: list[tuple[Array, Array]], x: Array, product: Callable[[Array, Array], Array] = matmul) -> Array:
-    """What the last layer says of every class, before the softmax."""
+    """The logits: the outputs of the last layer, before the softmax."""
     xp = x.__array_namespace__()
     for weights, biases in layers[:-1]:
         x = xp.maximum(product(x, weights) + biases, 0.0)

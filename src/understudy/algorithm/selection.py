@@ -39,10 +39,9 @@ def unlimited(t: int) -> int:
 def drop_compressed(network: MLP, delta: float, most: Callable[[int], int] = unlimited, free: int = 0) -> Select:
     """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta.
 
-    Up to `free` points, all are kept: what a copy made from so few takes for certain may well be wrong. If more than
-    `most(t)` are left, half of the places go to the most uncertain, and the other half to points spread
-    evenly over the rest of the ranking: the most uncertain alone are mistakes and oddities, from which no copy learns
-    what is usual.
+    Up to `free` points, all are kept: a copy made from so few may be confidently wrong. If more than `most(t)` are
+    left, half of the places go to the most uncertain, and the other half to points spread evenly over the rest of the
+    ranking: the most uncertain alone are mistakes and outliers, from which a copy does not learn the usual case.
     """
 
     def select(theta: np.ndarray, S: Samples, fresh: Samples, t: int) -> Samples:

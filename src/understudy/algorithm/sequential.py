@@ -65,9 +65,9 @@ def sequential(
     """Yield one step per iteration, for as long as the consumer asks.
 
     `draw(t, theta)` gives the n freshly drawn and labelled points of iteration t, which may depend on the copy so far;
-    theta is where training starts. `after` an earlier step, the loop goes on from there.
+    theta are the initial parameters. With `after`, an earlier step, the loop resumes from there.
 
-    Algorithm 1, on labels that any rows of one column have:
+    Algorithm 1, for an original that is the sign of its only column:
 
     >>> from itertools import islice
     >>> from understudy import memory, selection, training

@@ -45,7 +45,7 @@ def empirical_risk(p: Array, y: Array) -> Array:
 
 
 def margins(p: np.ndarray) -> np.ndarray:
-    """By how much the most likely class leads the next one, for every row of class probabilities.
+    """The margin of every row: the probability of the likeliest class minus that of the next.
 
     >>> margins(np.array([[0.5, 0.25, 0.25], [0.25, 0.0, 0.75]])).tolist()
     [0.25, 0.5]
@@ -57,7 +57,7 @@ def margins(p: np.ndarray) -> np.ndarray:
 
 
 def squared(scores: Array, y: Array) -> Array:
-    """The paper's loss: R_emp of the class probabilities that these scores stand for."""
+    """The paper's loss: R_emp of the softmax of these scores, which is the Brier score divided by n_c."""
     return empirical_risk(softmax(scores), y)
 
 
@@ -72,7 +72,7 @@ def cross_entropy(scores: Array, y: Array) -> Array:
 
 
 def _log_sum(scores: Array) -> Array:
-    """log of the sum of exp(scores) of every row."""
+    """log-sum-exp of every row."""
     import jax.numpy as jnp
 
     largest = _constant(jnp.max(scores, axis=-1))
@@ -83,7 +83,7 @@ LOSSES: dict[str, Callable[[Array, Array], Array]] = {"cross-entropy": cross_ent
 
 
 def _constant(x: Array) -> Array:
-    """x, with no gradient through it: the shift inside a softmax cancels, so following it would be work for nothing."""
+    """x, with no gradient through it: the shift inside a softmax cancels, so its gradient would be wasted work."""
     if isinstance(x, np.ndarray):
         return x
     from jax.lax import stop_gradient

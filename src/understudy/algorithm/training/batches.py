@@ -1,4 +1,4 @@
-"""Which rows a step of training looks at."""
+"""Which rows go into a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLOCK = 64
 
 
 class Groups(NamedTuple):
-    """Where each group of rows starts, and how many rows it has: the first n of these are drawn equally often."""
+    """Where each group of rows starts, and how many rows it has; the first n groups are drawn equally often."""
 
     starts: Array
     counts: Array
@@ -21,7 +21,7 @@ class Groups(NamedTuple):
 
     @classmethod
     def of(cls, counts: np.ndarray, size: int) -> Groups:
-        """The classes that have points, in a sample set that is sorted by class, padded to `size`."""
+        """A group for every class that has points, in a sample set sorted by class; padded to `size`."""
         present = counts > 0
         pad = (0, size - int(present.sum()))
         return cls(
@@ -31,9 +31,9 @@ class Groups(NamedTuple):
         )
 
     def before(self, start: int, count: int, weight: float) -> Groups:
-        """These, and one more from `start` on, which is drawn `weight` times as often as all of them together.
+        """These and one more, of rows from `start` on, which is drawn `weight` times as often as all of them together.
 
-        Each takes as many of the places as its weight says, in whole numbers.
+        The slots are divided in proportion to the weights, in whole numbers.
         """
         size = len(self.starts)
         old = np.arange(max(int(self.n), round(size / (1 + weight)))) % int(self.n)
@@ -46,7 +46,7 @@ class Groups(NamedTuple):
 
 
 def draw_rows(bits: Array, groups: Groups) -> Array:
-    """Row numbers for batches: a group, each equally likely, then a row of that group, each equally likely.
+    """Row numbers for batches: a uniformly drawn group, then a uniformly drawn row of it.
 
     `bits` are random numbers below 2**32: an array for the groups, and one for the rows.
     """
@@ -56,7 +56,7 @@ def draw_rows(bits: Array, groups: Groups) -> Array:
 
 
 class Shuffled:
-    """Row numbers as `draw_rows` gives them, without chance where it can be done without.
+    """Row numbers like those of `draw_rows`, but sampled without replacement.
 
     All rows of a group come in random order before any of them comes again, and so do the groups.
     """
@@ -64,7 +64,7 @@ class Shuffled:
     def __init__(self, rng: np.random.Generator, groups: Groups) -> None:
         n = int(groups.n)
         starts, first, places = np.unique(groups.starts[:n], return_index=True, return_inverse=True)
-        self._groups = _Deck(rng, np.tile(places, -(-16 * BLOCK // n)))  # a few cards would be shuffled all the time
+        self._groups = _Deck(rng, np.tile(places, -(-16 * BLOCK // n)))  # a small deck would be shuffled all the time
         self._rows = [
             _Deck(rng, np.arange(start, start + count))
             for start, count in zip(starts, groups.counts[first].tolist(), strict=True)
@@ -82,7 +82,7 @@ class Shuffled:
 
 
 class _Deck:
-    """Cards that are shuffled whenever all of them were drawn."""
+    """Cards drawn without replacement, and shuffled again when all were drawn."""
 
     def __init__(self, rng: np.random.Generator, cards: np.ndarray) -> None:
         self._rng, self._cards, self._rest = rng, cards, cards[:0]

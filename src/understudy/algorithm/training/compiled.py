@@ -1,4 +1,4 @@
-"""A whole round of training as one program, compiled by JAX: any loss, any penalty, in stages."""
+"""A whole training round as one program, compiled by JAX: any loss, any penalty, in stages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bucket(n: int) -> int:
 
 
 class Kind(NamedTuple):
-    """What a training round is compiled for, beside the sizes of what it is given."""
+    """The static arguments of a compiled training round; it is also compiled anew for other array shapes."""
 
     network: MLP
     loss: Callable[[Array, Array], Array]
@@ -79,16 +79,16 @@ def evaluate(network: MLP, theta: Array, X: Array, y: Array, n: Array) -> tuple[
 
 
 def numbers(schedule: Schedule) -> Schedule:
-    """The schedule as numbers that the compiled program takes, so that changing it compiles nothing."""
+    """The schedule as traced scalars: changing it does not recompile the program."""
     kinds: Any = (np.int32, np.float32, np.float32, np.int32, np.int32, np.float32, np.int32, np.int32, np.int32)
     return Schedule(*(kind(value) for kind, value in zip(kinds, schedule, strict=True)))
 
 
 class _Stage(NamedTuple):
-    """Where a round stands between two looks at the risk."""
+    """The state of a round between two evaluations of the risk."""
 
     theta: Array
-    m: Array  # Adam's moments, afresh in every stage
+    m: Array  # Adam's moments, reset in every stage
     v: Array
     k: Array
     bound: Array
@@ -101,7 +101,7 @@ class _Stage(NamedTuple):
 
 
 def _looked(stage: _Stage, epochs: Array, schedule: Schedule) -> _Stage:
-    """A stage after so many more epochs, or the beginning of the next one if it is done."""
+    """The state after so many more epochs; if the stage is done, the start of the next one."""
     import jax.numpy as jnp
 
     used = stage.used + epochs
@@ -134,7 +134,7 @@ def _use_compilation_cache() -> None:
     if jax.config.jax_compilation_cache_dir is None and not os.environ.get("UNDERSTUDY_NO_CACHE"):
         try:
             base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        except RuntimeError:  # a user without a home
+        except RuntimeError:  # no home directory
             return
         jax.config.update("jax_compilation_cache_dir", str(Path(base) / "understudy" / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
@@ -146,10 +146,10 @@ def _round(
     theta: Array, X: Array, y: Array, n: Array, groups: Groups, lam: Array, key_data: Array, adam: tuple[Array, ...],
     schedule: Schedule, compressed: tuple[Array, Array],
 ) -> _Stage:  # fmt: skip
-    """One round of training: looks at the risk, between them blocks of steps, until the schedule says stop.
+    """One training round: blocks of steps between evaluations of the risk, until the schedule says stop.
 
-    The first n rows are the sample set, and its risk is what counts. `compressed` is the risk before the round, and the
-    mean of rho.
+    The first n rows are the sample set; the risk is measured on them alone. `compressed` is the risk before the round,
+    and the mean of rho.
     """
     import jax
     import jax.numpy as jnp
@@ -157,7 +157,7 @@ def _round(
 
     previous, batch = theta, kind.batch
     rate, adam_epsilon, decay = adam
-    key = jax.random.wrap_key_data(key_data, impl="threefry2x32")  # whatever the user's default is
+    key = jax.random.wrap_key_data(key_data, impl="threefry2x32")  # not the user's default generator
     steps_per_epoch = jnp.where(schedule.steps > 0, schedule.steps, (n + batch - 1) // batch)
 
     def sizes_after(in_stage: Array, in_round: Array) -> Array:
@@ -175,7 +175,7 @@ def _round(
         return theta - sizes[i] * (m / (jnp.sqrt(v) + adam_epsilon) + decay * theta), m, v
 
     def look(stage: _Stage) -> _Stage:
-        """Train for a few epochs, see what the risk is, and move on to the next stage if this one is done."""
+        """Train for a few epochs, evaluate the risk, and start the next stage if this one is done."""
         left = jnp.minimum(schedule.epochs - stage.epochs, stage.capacity - stage.used)
         epochs = jnp.minimum(schedule.look_every, left)
         steps = epochs * steps_per_epoch

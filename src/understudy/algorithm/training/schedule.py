@@ -1,4 +1,4 @@
-"""How long a round of training takes, and how far its steps go."""
+"""How long a training round takes, and the size of its steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from understudy.types import Array
 
-# How much of its moments Adam keeps from one step to the next.
+# Adam's beta_1 and beta_2: how much of its moments is kept from step to step.
 FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.999
 
 
@@ -15,10 +15,10 @@ class Schedule(NamedTuple):
 
     Stage k trains until the risk falls below its bound eps_k, or its capacity Omega_k (in epochs) is used up. Then the
     bound halves towards `epsilon`, the capacity doubles, and a new stage starts from where the last one ended. A round
-    ends when the risk is below `epsilon`, or after `epochs` in all. The step size falls to zero, by a cosine, over
-    the share of those epochs that `anneal` is, the last ones; before, it is constant, but for the first `warm` steps of
-    a stage, over which it rises. An epoch is a pass over the sample set, unless `steps` says how many steps it has, and
-    `last` how many in the last round of a run.
+    ends when the risk is below `epsilon`, or after `epochs` in all. The step size has a linear warm-up over the first
+    `warm` steps of a stage, is then constant, and falls to zero by cosine annealing over the last share `anneal` of the
+    epochs. An epoch is a pass over the sample set, unless `steps` says how many steps it has, and `last` how many in
+    the last round of a run.
     """
 
     epochs: int
@@ -33,11 +33,11 @@ class Schedule(NamedTuple):
 
     @property
     def stops(self) -> bool:
-        """Whether the risk has a say in when stages and rounds end."""
+        """Whether there is early stopping: stages or rounds may end by their risk."""
         return (self.epsilon, self.bound, self.capacity, self.look_every) != PLAIN[1:5]
 
     def of_round(self, last: bool) -> Schedule:
-        """That of a round, which may be the last."""
+        """The schedule of a round, which may be the last."""
         return self._replace(steps=self.last) if last and self.last else self
 
     def in_all(self, n: int, batch: int) -> int:
@@ -53,7 +53,7 @@ def plain(epochs: int = 1000) -> Schedule:
 def annealed(epochs: int = 1000) -> Schedule:
     """A fixed number of epochs, with a step size that falls to zero over them.
 
-    A constant step leaves each round wherever its last noisy step landed; docs/choices.md has what that costs.
+    A constant step leaves each round wherever its last noisy step landed; docs/choices.md has the cost.
     """
     return Schedule(epochs, anneal=1.0)
 
@@ -61,7 +61,7 @@ def annealed(epochs: int = 1000) -> Schedule:
 def steps(n: int, last: int = 0, anneal: float = 1.0, warm: int = 0) -> Schedule:
     """A fixed number of steps, whatever the number of points: a round costs the same early and late in a run.
 
-    The last round of a run may have a number of its own: those before only have to know where to ask.
+    `last` is the number for the last round of a run: earlier rounds only have to find out where to ask.
     """
     return Schedule(1, anneal=anneal, steps=n, last=last, warm=warm)
 
@@ -77,10 +77,10 @@ PLAIN = plain()
 
 
 def step_sizes(rate: Array, k: Array, progress: Array, schedule: Schedule) -> Array:
-    """Adam's corrected sizes of the k-th steps of a stage, after these shares of the round; NumPy or JAX arrays."""
+    """Adam's bias-corrected sizes of the k-th steps of a stage, at these shares of the round; NumPy or JAX arrays."""
     xp = k.__array_namespace__()
     warm, anneal = schedule.warm, schedule.anneal
     rising = xp.minimum(k / xp.maximum(warm, 1), 1.0)
-    falling = xp.maximum(progress - (1 - anneal), 0.0) / xp.maximum(anneal, 1e-9)  # none of it without annealing
+    falling = xp.maximum(progress - (1 - anneal), 0.0) / xp.maximum(anneal, 1e-9)  # 0 without annealing
     annealed = 1 - (0.5 - 0.5 * xp.cos(xp.pi * falling))
     return rising * annealed * rate * xp.sqrt(1 - SECOND_MOMENT**k) / (1 - FIRST_MOMENT**k)

@@ -18,9 +18,9 @@ from understudy.algorithm.uncertainty import LOSSES, rho
 from understudy.errors import SettingError
 from understudy.streams import Stream, stream
 
-# Places by which groups of rows are drawn, for every class.
+# Slots per class in the table from which groups of rows are drawn.
 SLOTS = 32
-# How much shorter steps are in the last rounds.
+# The step size is divided by this in the last rounds.
 GENTLE = 40
 
 
@@ -46,10 +46,12 @@ class Trainer:
     """Algorithm 4: minimise R_emp(theta) + lam * penalty(theta - theta_{t-1}) by Adam on balanced batches.
 
     With lam = 0 this is Algorithm 3. In a balanced batch every class present in S is equally likely, whatever its
-    share. Adam starts afresh in every stage. With `decay`, every step also shrinks theta by that share of its size.
+    share. Adam's moments are reset in every stage. `decay` is decoupled weight decay (AdamW): a multiple of the step
+    size by which every step also shrinks theta.
 
-    With `rehearse`, which gives rows for round t that cost nothing, the memory term is no distance between parameters,
-    but lam times the loss on those rows, with the labels that the copy gives them before the round.
+    With `rehearse`, which gives unlabelled rows for round t, the memory term is not a distance between parameters but
+    rehearsal: lam times the loss on those rows, with the labels that the previous copy gives them. This is knowledge
+    distillation from the previous model.
     """
 
     network: MLP
@@ -64,14 +66,14 @@ class Trainer:
     decay: float = 0.0
     seed: int = 0
     room: int = 0
-    """How many points the sample set may grow to, where that is known: what is compiled for it serves all rounds."""
+    """The size that the sample set may grow to, where known: one program of that size serves all rounds."""
     ending: int = 2**31
-    """From this round on the sample set shrinks, and steps are short: what is known should stay known."""
+    """From this round on the sample set shrinks, and steps are short, so that nothing is forgotten."""
 
     last: int = 2**31
-    """The round that is the last of a run, where that is known: it may take longer."""
+    """The last round of a run, where known: it may train longer."""
     compiled: bool = True
-    """Whether rounds are compiled even where NumPy could train them: it takes longer, but needs no program first."""
+    """Whether to compile even where NumPy could train: NumPy takes longer, but does not compile first."""
 
     def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
         """Fit the copy to S, from theta."""
@@ -90,14 +92,14 @@ class Trainer:
         return trained
 
     def _compiled(self, theta: np.ndarray, S: Samples, lam: float, t: int, schedule: Schedule) -> Trained:
-        """A round as one program."""
+        """A round as one compiled program."""
         points, groups = self._with_rehearsed(theta, S, lam, t)
         size = compiled.bucket(max(len(points), self.room))
         X, y = np.zeros((size, S.X.shape[1]), np.float32), np.zeros(size, np.int32)
         X[: len(points)], y[: len(points)] = points.X, points.y
         key = np.array([self.seed & 0xFFFFFFFF, t], np.uint32)
         adam = (np.float32(self._rate(t)), np.float32(self.adam_epsilon), np.float32(self.decay))
-        before = self._risk(theta, S) if schedule.epsilon > 0 else (np.inf, np.inf)  # where it may be what ends it
+        before = self._risk(theta, S) if schedule.epsilon > 0 else (np.inf, np.inf)  # it may end the round
         end = compiled.program()(
             compiled.Kind(self.network, LOSSES[self.loss], None if self.rehearse else self.penalty, self.batch),
             theta, X, y, np.int32(len(S)), groups, np.float32(lam), key, adam, compiled.numbers(schedule),
@@ -119,7 +121,7 @@ class Trainer:
         return self.rate if t < self.ending else self.rate / GENTLE
 
     def _with_rehearsed(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> tuple[Samples, Groups]:
-        """S, sorted by class, then what is rehearsed; and how often each part is drawn."""
+        """S, sorted by class, then the rehearsed rows; and how often each part is drawn."""
         order = np.argsort(S.y, kind="stable")
         points = Samples(S.X[order], S.y[order])
         counts = np.bincount(S.y) if self.balanced else np.array([len(S)])

@@ -1,9 +1,8 @@
-"""A round of training in NumPy: for runs so short that compiling a program would take longer than they do.
+"""A training round in NumPy, for runs so short that JAX would compile longer than it trains.
 
-The steps are those of the compiled round: Adam on batches, here with the gradient of the cross-entropy written out. A
-step is some forty small array operations, so what counts is how little each does beside its work: all of them write to
-arrays that were there before, none has to convert a type or repeat a value, and the weights and biases of a layer are
-one matrix, as they lie in the flat vector.
+The steps are those of the compiled round: Adam on batches, with the backpropagation of the cross-entropy written out. A
+step is some forty small array operations, so overhead per call dominates: all of them write to preallocated arrays,
+none converts a type, and the weights and biases of a layer are one matrix, a view of the flat vector.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ def train(
     network: MLP, theta: np.ndarray, points: Samples, groups: Groups,
     *, steps: int, schedule: Schedule, batch: int, rate: float, epsilon: float, decay: float, rng: np.random.Generator,
 ) -> np.ndarray:  # fmt: skip
-    """Where so many steps of this schedule lead from theta."""
+    """The parameters after so many steps of this schedule from theta."""
     theta, rows = theta.copy(), Shuffled(rng, groups)
-    # Both moments side by side, for one addition. They lack the factors of their definitions: the step size has them,
-    # and the mean over the batch.
+    # Both moments in one array, for one addition. The factors 1 - beta and 1 / batch are left out of them: they are in
+    # `scale` and `least`.
     moments, news = np.zeros((2, len(theta)), np.float32), np.empty((2, len(theta)), np.float32)
     (first, second), (g, squares), step = moments, news, np.empty_like(theta)
     gradient = Gradient(network, theta, g, batch)
     scale, least = (1 - FIRST_MOMENT) / np.sqrt(1 - SECOND_MOMENT), epsilon * batch / np.sqrt(1 - SECOND_MOMENT)
-    # Arrays, not numbers, which every operation would have to make arrays of.
+    # Arrays, not Python numbers, which every operation would convert.
     keep_first, keep_second, least = (np.array(value, np.float32) for value in (FIRST_MOMENT, SECOND_MOMENT, least))
     X = with_ones(points.X)
-    with np.errstate(all="ignore"):  # steps that are too long end in a risk that is no number, which the caller sees
+    with np.errstate(all="ignore"):  # training that diverges ends in a risk that is not finite; the caller checks
         for done in range(0, steps, BLOCK):
             i = np.arange(done, min(done + BLOCK, steps))
             sizes = step_sizes(rate, i[:, None] + 1.0, i[:, None] / steps, schedule)
@@ -54,12 +53,12 @@ def train(
 
 
 def with_ones(X: np.ndarray) -> np.ndarray:
-    """Rows with a 1 behind their values, whose weights are the biases."""
+    """Rows with a constant 1 appended: its weights are the biases."""
     return np.concatenate([X, np.ones((len(X), 1), np.float32)], axis=1)
 
 
 def one_hot(codes: np.ndarray, n_c: int) -> np.ndarray:
-    """Codes with a further dimension, that is 1 at the code and 0 elsewhere."""
+    """Codes, one-hot along a new last dimension."""
     found = np.zeros((codes.size, n_c), np.float32)
     found[np.arange(codes.size), codes.ravel()] = 1.0
     return found.reshape(*codes.shape, n_c)
@@ -68,13 +67,13 @@ def one_hot(codes: np.ndarray, n_c: int) -> np.ndarray:
 class Gradient:
     """Writes to `g` the gradient of the cross-entropy, summed over a batch, with respect to a theta that may change.
 
-    In between, a column is a row of the batch, so that whatever is done to the values of a layer is done to memory
-    without gaps.
+    Activations are stored transposed, a column for each row of the batch, so that operations on a layer run over
+    contiguous memory.
     """
 
     def __init__(self, network: MLP, theta: np.ndarray, g: np.ndarray, batch: int) -> None:
         weights, slopes = _matrices(network, theta), _matrices(network, g)
-        # One row more than the layer before has outputs, which stays 1.
+        # One row more than the layer before has outputs: it stays 1, for the biases.
         inputs = [np.ones((len(w), batch), np.float32) for w in weights[1:]]
         outputs = [np.empty((w.shape[1], batch), np.float32) for w in weights]
         self._first = weights[0].T, outputs[0], outputs[0].T, slopes[0]
@@ -82,8 +81,8 @@ class Gradient:
             (z, np.zeros_like(z), x[:-1], x, w.T, above)
             for z, x, w, above in zip(outputs[:-1], inputs, weights[1:], outputs[1:], strict=True)
         ]
-        # Of a positive number the bits, as an integer, are at least 1: what the layer below let through is bits times
-        # one, and what it did not is bits times zero.
+        # The derivative of the ReLU as an integer mask: the bits of a positive float are an integer of at least 1, the
+        # bits of 0 are 0. Multiplying the bits of a gradient by 1 or 0 keeps it or clears it.
         self._down = [
             (x, z.T, slope, w[:-1], z, below, _bits(x[:-1]), *np.ones((2, *below.shape), np.int32), _bits(below))
             for x, z, slope, w, below in zip(inputs, outputs[1:], slopes[1:], weights[1:], outputs[:-1], strict=True)
@@ -112,11 +111,11 @@ class Gradient:
 
 
 def _bits(numbers: np.ndarray) -> np.ndarray:
-    """The same memory as integers."""
+    """The same memory, viewed as integers."""
     return numbers.view(np.int32)
 
 
 def _matrices(network: MLP, flat: np.ndarray) -> list[np.ndarray]:
-    """The weights of every layer with its biases as the last row, as parts of the flat vector."""
+    """The weights of every layer with its biases as the last row, as views of the flat vector."""
     ends = np.cumsum([(a + 1) * b for a, b in network.shapes])
     return [flat[end - (a + 1) * b : end].reshape(a + 1, b) for (a, b), end in zip(network.shapes, ends, strict=True)]
