@@ -1,1 +1,1 @@
-"""What a copy may be, how each family is fitted, and the classifier that users get."""
+"""The kinds of model a copy may be, how each family is fitted, and the classifier that users get."""

@@ -1,7 +1,7 @@
-"""What a copy may be: a network, a linear model, or trees; each a few arrays that predict in NumPy alone.
-Beside them there is whatever classifier of scikit-learn's a user asks for.
+"""The kinds of model a copy may be: a network, a linear model or trees, each a few arrays that predict in NumPy alone,
+or a scikit-learn classifier that the user asks for.
 
-Whatever fits them, a fitted model is one of these, so that saving, exporting and serving know nothing of families.
+Every family is converted to one of these when it is fitted, so that saving, exporting and serving know no families.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ class Model(Protocol):
 
     @property
     def kind(self) -> str:
-        """How it computes: the name it is saved under."""
+        """The kind of model: the name it is saved under."""
 
     @property
     def n_c(self) -> int:
-        """How many classes it tells apart."""
+        """The number of classes."""
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """f_C(z) for every encoded row."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All of it, as JSON values and arrays."""
+        """The whole model as JSON values and arrays."""
 
     @classmethod
     def of_state(cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int) -> Self:
-        """The model that `state` was taken of, for so many inputs and classes; anything else is a ValueError."""
+        """Rebuild the model that `state` describes, for so many inputs and classes; ValueError if it does not fit."""
 
 
-# Bytes of a written model beside the numbers in it, at most.
+# The most bytes of a saved model beside its arrays.
 HEADER = 1024
 
 
 def size_of(model: Model) -> int:
-    """What it takes to write a model down, in bytes."""
+    """The bytes that a saved model takes."""
     return HEADER + sum(array.nbytes for array in model.state()[1].values())
 
 
 def model_of(
     about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int, types: Sequence[str] = ()
 ) -> Model:
-    """A model from what `state` gave; `types` are those of a classifier that the user trusts beyond scikit-learn's."""
+    """Rebuild a model from its `state`; `types` are classes from outside scikit-learn that the user trusts."""
     from understudy.algorithm.network import Network
     from understudy.models.fitted import Fitted
     from understudy.models.linear import Linear

@@ -1,7 +1,7 @@
 """The finished copy: a classifier that takes raw rows and answers the original's labels.
 
-It is a fitted scikit-learn classifier to whoever treats it as one, but does not inherit from that library: importing it
-takes longer than making a copy does, and who loads a network to predict with has no need of it.
+It has the interface of a fitted scikit-learn classifier, but does not inherit from that library: importing it takes
+longer than making a copy does, and a network that was loaded predicts without it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class CopyClassifier:
     """A fitted model, the labels it answers, and the space that says how raw columns are read and encoded.
 
-    Where columns were kept from the copy, the space has none of them. A data frame may hold them or not; an array is
-    then either without them, or as the original takes it, with them at the places that `excluded` says.
+    Columns that were excluded are not in the space. A data frame may have them or not; an array has all of them, at the
+    positions `excluded`, or none.
 
     It comes fitted, from `copy_classifier` or `load`; it predicts in NumPy and needs no JAX.
     """
@@ -41,19 +41,19 @@ class CopyClassifier:
         return self
 
     def score(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """How often the copy says the same as y."""
+        """The share of rows on which the copy predicts y."""
         weights = None if sample_weight is None else np.asarray(sample_weight)
         return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """What it was made of."""
+        """The arguments of the constructor."""
         return {"model": self.model, "classes": self.classes, "space": self.space, "excluded": self.excluded}
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def __sklearn_clone__(self) -> Self:
-        return self  # nothing that a fit would change
+        return self  # fitting changes nothing
 
     def __sklearn_tags__(self) -> Tags:
         from sklearn.base import BaseEstimator, ClassifierMixin
@@ -72,7 +72,7 @@ class CopyClassifier:
 
     @property
     def n_features_in_(self) -> int:
-        """How many columns a row has."""
+        """The number of columns."""
         return self.space.d
 
     @cached_property
@@ -81,11 +81,11 @@ class CopyClassifier:
         return Encoding(self.space)
 
     def encode(self, rows: Rows) -> np.ndarray:
-        """Rows as they come in production as the model sees them."""
+        """Raw rows, as in production, as the model's inputs."""
         return self.encoding(self.space.read(self._seen(rows), "copy.predict"))
 
     def _seen(self, rows: Rows) -> Rows:
-        """Rows without what is kept from the copy; of a data frame, columns are taken by name anyway."""
+        """Rows without excluded columns; those of a data frame are taken by name anyway."""
         if not self.excluded or hasattr(rows, "columns"):
             return rows
         rows = np.asarray(rows)
@@ -101,5 +101,5 @@ class CopyClassifier:
         return self.classes[self.predict_proba(rows).argmax(axis=1)]
 
     def decide(self, X: np.ndarray) -> np.ndarray:
-        """The positions in `classes_` of the copy's labels for rows that are encoded already."""
+        """The copy's labels, as positions in `classes_`, for rows that are already encoded."""
         return self.model.probabilities(X).argmax(axis=1)

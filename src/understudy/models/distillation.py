@@ -1,8 +1,8 @@
-"""Copies of families without a warm start, by relay: a better copy labels rows that cost nothing to learn from.
+"""Knowledge distillation for families without a warm start: a teacher labels unlabelled rows, which cost no query.
 
 Whether that pays depends on the original. A network that has learned a smooth boundary teaches a tree more than the
-paid points alone can; of an original that is made of trees it has lost what another tree would have found. So the
-choice of the teacher, or of none, is left to held-out rows.
+paid points alone can; of an original made of trees, it has lost what another tree would have found. So held-out rows
+choose the teacher, or none.
 """
 
 from __future__ import annotations
@@ -22,38 +22,37 @@ from understudy.models.fitted import Fitted
 from understudy.models.trees import of_boosting
 
 NOBODY, MLP = "nobody", "mlp"
-# Who may teach: networks, the one that chose the queries among them, boosting fitted to the answers, or all of these by
-# their mean.
+# The teachers: an ensemble of networks, boosting fitted to the answers, or the mean of both.
 TEACHERS = (MLP, "boosting", "both")
-# Networks beside the one that chose the queries: what several of them agree on is right more often than what one says.
+# Networks in the ensemble beside the one that chose the queries: an ensemble errs less often than one network.
 BESIDE = 3
-# Free rows that a network learns from a teacher.
+# Unlabelled rows that a teacher labels for a network.
 RELAYED = 20_000
-# No limit on free rows but what a family can make use of.
+# No limit on unlabelled rows beyond that of each family.
 ANY = 2**62
-# One in so many paid points is kept back to choose by, where nothing else was held out.
+# One in so many paid points goes to a validation set, where nothing else was held out.
 HOLD_BACK = 5
-# Boosting that is not turned into arrays.
+# Boosting that is not converted to arrays.
 AS_FITTED = replace(FITTED["boosting"], model=Fitted)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What goes into copies of families without a warm start."""
+    """How much training goes into families without a warm start."""
 
     relay_steps: int = 20_000
-    """Steps of a network that learns from a teacher."""
+    """Training steps of a student network."""
     beside_steps: int = 12_000
-    """Steps of a network that teaches beside the first."""
+    """Training steps of each further teacher network."""
     rounds: int = ROUNDS
-    """Rounds of boosting."""
+    """Boosting rounds."""
     free_rows: int = ANY
-    """The most free rows that any family learns from."""
+    """The most unlabelled rows that any student learns from."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that may be handed out: its family, who taught it, and how it did on held-out rows."""
+    """A model that may be handed out: its family, its teacher, and its fidelity on held-out rows."""
 
     family: str
     teacher: str
@@ -62,60 +61,60 @@ class Candidate:
 
     @property
     def size(self) -> int:
-        """What it takes to write it down, in bytes."""
+        """The bytes that it takes when saved."""
         return size_of(self.model)
 
     def as_json(self) -> dict[str, Any]:
-        """What a run remembers of it."""
+        """What run.json says of it."""
         return {"family": self.family, "teacher": self.teacher, "fidelity": self.fidelity, "bytes": self.size}
 
 
 @dataclass(frozen=True)
 class Workshop:
-    """What models are made of: the paid points, the network that chose them, and rows without end that cost nothing."""
+    """What models are made from: the paid points, the network that chose them, and any number of unlabelled rows."""
 
     paid: Samples
     network: Model
     free: Callable[[int], np.ndarray]
     train: Callable[[Samples], Model]
-    """Trains a network on points, from the one there is."""
+    """Trains a network on points, warm-started from that network."""
     another: Callable[[Samples, int], Model]
-    """Trains a network on points from nothing; each number gives another."""
+    """Trains a network on points from scratch; the number seeds its parameters."""
     limits: Limits
     seed: int
     others: Mapping[str, Family] = field(default_factory=lambda: FITTED)
-    """How families beside networks are fitted."""
+    """How families other than networks are fitted."""
     free_rows: int = ANY
-    """The most free rows that any family learns from."""
+    """The most unlabelled rows that any student learns from."""
 
     @property
     def n_c(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return self.network.n_c
 
     def fitted(self, family: str, points: Samples) -> Model:
-        """A model of the family, from these points."""
+        """A model of the family, fitted to these points."""
         if family == MLP:
             return self.train(points)
         return fit(self.others[family], points.X, points.y, self.n_c, self.limits, self.seed)
 
     @cached_property
     def networks(self) -> list[Model]:
-        """The network that chose the queries, and others that know all the answers to them."""
+        """The ensemble: the network that chose the queries, and others trained on all the answers."""
         return [self.network, *(self.another(self.paid, k) for k in range(BESIDE))]
 
     @cached_property
     def boosting(self) -> Model:
-        """Boosting fitted to the paid points as scikit-learn has it, which is faster than our arrays on many rows."""
+        """Boosting fitted to the paid points, as a scikit-learn estimator: faster than our arrays on many rows."""
         return fit(AS_FITTED, self.paid.X, self.paid.y, self.n_c, self._unlimited, self.seed)
 
     @property
     def _unlimited(self) -> Limits:
-        """No limits but how long boosting goes on."""
+        """No limits but the boosting rounds."""
         return Limits(rounds=self.limits.rounds)
 
     def alone(self, family: str) -> Model:
-        """A model of the family, from the paid points and nothing else."""
+        """A model of the family, fitted to the paid points alone."""
         if family == MLP:
             return self.network
         if family == "boosting" and self.limits == self._unlimited and isinstance(self.boosting, Fitted):
@@ -123,34 +122,34 @@ class Workshop:
         return self.fitted(family, self.paid)
 
     def taught(self, family: str, lesson: Samples) -> Model:
-        """A model of the family, from the paid points and as much of a lesson as it can use."""
+        """A student: a model of the family, fitted to the paid points and as many rows of a lesson as it can use."""
         return self.fitted(family, self.paid | lesson.where(np.arange(len(lesson)) < self.usable(family)))
 
     def usable(self, family: str) -> int:
-        """How many free rows a family can make use of."""
+        """How many unlabelled rows a student of the family learns from."""
         return min(self.free_rows, RELAYED if family == MLP else self.others[family].relayed)
 
     def answers(self, teacher: str, X: np.ndarray) -> np.ndarray:
-        """What a teacher says of rows."""
+        """The labels, as codes, that a teacher gives to rows."""
         said = [] if teacher == "boosting" else [np.mean([one.probabilities(X) for one in self.networks], axis=0)]
         if teacher != MLP:
             said.append(self.boosting.probabilities(X))
         return np.mean(said, axis=0).argmax(axis=1)
 
     def lesson(self, teacher: str, families: Sequence[str]) -> Samples:
-        """What a teacher says of free rows, as many as any of these families can use."""
+        """Unlabelled rows with a teacher's labels, as many as any of these families can use."""
         X = self.free(max(map(self.usable, families)))
         return Samples(X, self.answers(teacher, X))
 
     def again(self, candidate: Candidate) -> Model:
-        """The same once more, from all the points there are."""
+        """The candidate fitted again, to all paid points."""
         if candidate.teacher == NOBODY:
             return self.alone(candidate.family)
         return self.taught(candidate.family, self.lesson(candidate.teacher, [candidate.family]))
 
 
 class Relay:
-    """Whoever of the teachers does best on held-out rows, and what families make of what it says."""
+    """Distillation from the teacher that does best on held-out rows."""
 
     def __init__(self, workshop: Workshop, held_out: Samples, families: Sequence[str]):
         self.held_out = held_out
@@ -158,9 +157,9 @@ class Relay:
         self.lesson = workshop.lesson(self.best, families)
 
     def candidates(self, family: str, workshop: Workshop) -> list[Candidate]:
-        """A model of the family from the paid points alone, and one that was taught, as the workshop makes them."""
+        """Two models of the family, made in this workshop: one from the paid points alone, and a student."""
         models = {NOBODY: workshop.alone(family)}
-        if family != self.best or family == MLP:  # boosting would learn from itself what it knows
+        if family != self.best or family == MLP:  # boosting gains nothing from itself
             models[self.best] = workshop.taught(family, self.lesson)
         return [
             Candidate(family, teacher, model, self._agrees(model.probabilities(self.held_out.X).argmax(axis=1)))
@@ -178,11 +177,11 @@ def choose(
     reaches: Callable[[float], bool] | None = None,
     refused: Callable[[Candidate], str | None] = lambda candidate: None,
 ) -> tuple[Candidate, list[Candidate]]:
-    """The candidate to hand out, and all there were, that one first.
+    """The candidate to hand out, and all candidates, that one first.
 
-    The most faithful on the held-out rows; or the smallest of those that reach what was asked for, if any does. None
-    that is `refused`, which says why. Where there are no held-out rows, every fifth paid point is kept back to choose
-    by, and the choice is then made of all.
+    It is the smallest that reaches the target, if any does, else the most faithful on the held-out rows. `refused` says
+    why a candidate is not allowed. Without held-out rows, every fifth paid point is a validation set for the choice,
+    and the chosen candidate is fitted again to all of them.
     """
     if not len(held_out):
         back = np.arange(len(workshop.paid)) % HOLD_BACK == 0
@@ -206,7 +205,7 @@ def choose(
 
 
 def outcomes(families: Sequence[str]) -> int:
-    """How many models might have been handed out: what a bound has to allow for.
+    """How many models might have been handed out: what a Bonferroni correction divides by.
 
     >>> outcomes(["tree"]), outcomes(["boosting", "tree"])
     (4, 7)

@@ -1,8 +1,8 @@
-"""The families a copy may belong to beside networks: fitted by scikit-learn to all points at once.
+"""The families other than networks: fitted by scikit-learn to all points at once.
 
-They have no warm start. They are fitted once, when a network has chosen what to ask: to every point that was paid for,
-and, by relay, to rows that cost nothing because a better copy labels them. Those with a name are kept as arrays; any
-other classifier of scikit-learn's is kept as it is.
+They have no warm start. They are fitted once, after a network has chosen what to ask: to every paid point and, by
+distillation, to unlabelled rows that a teacher labels. Families with a name become arrays; any other scikit-learn
+classifier is kept as it is.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from understudy.models.linear import of_logistic
 from understudy.models.trees import LEAF, Tree, of_boosting, of_forest, together
 from understudy.types import Classifier, Estimator
 
-# Leaves of a tree in a forest or in boosting, below which fewer trees are grown rather than smaller ones.
+# The fewest leaves of a tree in an ensemble: a tighter limit on bytes means fewer trees, not smaller ones.
 FEW_LEAVES = 16
 FOREST, ROUNDS, LEAVES = 100, 200, 31
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the user allows a model to be."""
+    """The limits that the user sets to a model."""
 
     max_depth: int | None = None
     max_leaves: int | None = None
     max_bytes: int | None = None
     directions: tuple[int, ...] = ()
-    """For every input, 1 where the last class may only get more likely as it grows, -1 where only less, else 0."""
+    """Monotonicity of every input: 1 if the last class may only get likelier as it grows, -1 if less likely, else 0."""
     hidden: tuple[int, ...] = ()
-    """Inputs that may not be looked at."""
+    """Inputs that the model may not use."""
     rounds: int = ROUNDS
-    """Rounds of boosting, where there is room for as many."""
+    """Boosting rounds, if `max_bytes` has room for them."""
 
     def check(self, n_c: int) -> None:
-        """Refuse a direction where there is no last of two classes."""
+        """Refuse monotonicity with more than two classes."""
         if any(self.directions) and n_c > 2:
             hint = "leave out increasing and decreasing"
             raise SettingError("increasing", "an original that tells two classes apart", f"{n_c} classes", hint)
 
     def leaves(self, trees: int, node: int) -> int | None:
-        """The most leaves each of so many trees may have, whose nodes take so many bytes."""
+        """The most leaves of a tree, for so many trees whose nodes take so many bytes."""
         room = [] if self.max_bytes is None else [self._nodes(node) // trees // 2]
         least = min([*room, *([] if self.max_leaves is None else [self.max_leaves])], default=None)
         return None if least is None else max(2, least)
 
     def trees(self, most: int, leaves: int, node: int) -> int:
-        """How many trees with so many leaves there is room for."""
+        """How many trees with so many leaves fit into `max_bytes`, up to `most`."""
         return most if self.max_bytes is None else min(most, max(1, self._nodes(node) // (2 * leaves)))
 
     def _nodes(self, node: int) -> int:
@@ -59,11 +59,11 @@ class Limits:
 
     @property
     def monotone(self) -> np.ndarray | None:
-        """The directions as scikit-learn takes them."""
+        """The directions as scikit-learn's `monotonic_cst`."""
         return np.array(self.directions) if any(self.directions) else None
 
     def blinded(self, X: np.ndarray) -> np.ndarray:
-        """Rows in which what may not be looked at is the same everywhere."""
+        """Rows with the hidden inputs set to 0."""
         if not self.hidden:
             return X
         X = X.copy()
@@ -76,7 +76,7 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Family:
-    """How a family is fitted, what becomes of it, and how many free rows it can make use of."""
+    """How a family is fitted, how it becomes a model, and how many unlabelled rows a student learns from."""
 
     fitted: Callable[[np.ndarray, np.ndarray, Limits, int, int], Estimator]
     """From encoded rows, codes, limits, a seed and the number of classes."""
@@ -88,7 +88,7 @@ def _linear(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -
     from sklearn.linear_model import LogisticRegression
 
     directions = 0 if limits.monotone is None else limits.monotone
-    while True:  # a weight of the wrong sign is best left at zero; each turn leaves one more
+    while True:  # drop the inputs whose weights have the wrong sign, and fit again until none is left
         fitted = LogisticRegression(C=10.0, max_iter=1000).fit(X, y)
         wrong = (directions * fitted.coef_ < 0).any(axis=0)
         if not wrong.any():
@@ -135,7 +135,7 @@ def _boosting(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int)
 
 
 def _node(values: int) -> int:
-    """Bytes of a tree's node that says so many values: input, threshold and two children besides."""
+    """Bytes of a tree node: its input, threshold, two children, and so many values."""
     return 16 + 8 * values
 
 
@@ -145,19 +145,19 @@ FITTED = {
     "forest": Family(_forest, of_forest, 20_000),
     "boosting": Family(_boosting, of_boosting, 20_000),
 }
-# Free rows for a classifier that the user brings: some take the square of their number in time.
+# Unlabelled rows for a classifier of the user's: some take quadratic time.
 RELAYED = 5000
 
 
 def of_estimator(estimator: Classifier) -> Family:
-    """The family of a classifier of scikit-learn's, which is not fitted itself."""
+    """The family of an unfitted scikit-learn classifier, of which a clone is fitted."""
 
     def fitted(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
         from sklearn.base import clone
 
         try:
             return clone(estimator).fit(X, y)
-        except Exception as error:  # of a class of the user's choosing
+        except Exception as error:  # a class of the user's may raise anything
             found = f"{type(error).__name__}: {error}"
             raise SettingError(
                 "to", f"a classifier that can be fitted to rows of {X.shape[1]} inputs", found
@@ -167,14 +167,14 @@ def of_estimator(estimator: Classifier) -> Family:
 
 
 def _kept(fitted: Estimator, n_c: int) -> Model:
-    """A fitted classifier as arrays, if it is of a kind that we know to the last bit; else as it is."""
+    """A fitted classifier as arrays, if its class is one that we reproduce bit for bit; else as it is."""
     known = type(fitted).__module__.startswith("sklearn.")
     name = type(fitted).__name__
     if known and name in ("DecisionTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier"):
         return of_forest(fitted, n_c)
     if known and name == "HistGradientBoostingClassifier" and fitted.is_categorical_ is None:
         return of_boosting(fitted, n_c)
-    if known and name == "LogisticRegression" and fitted.solver != "liblinear":  # which has its own way with many
+    if known and name == "LogisticRegression" and fitted.solver != "liblinear":  # liblinear is one-vs-rest
         return of_logistic(fitted, n_c)
     return Fitted(fitted, n_c)
 
@@ -190,12 +190,12 @@ def fit(
     from threadpoolctl import threadpool_limits
 
     chosen = FITTED[family] if isinstance(family, str) else family
-    with threadpool_limits(1, "openmp"):  # rows are few: threads would wait for each other longer than they work
+    with threadpool_limits(1, "openmp"):  # rows are few: threads would wait for each other more than they work
         return chosen.model(chosen.fitted(limits.blinded(X), y, limits, seed, n_c), n_c)
 
 
 def constant(code: int, n_c: int) -> Model:
-    """The model that always gives the same answer: a tree that is all leaf."""
+    """A constant model: a tree that is a single leaf."""
     none = np.zeros(1, int)
     leaf = Tree(np.array([LEAF]), none.astype(float), none, none, np.eye(n_c)[[code]])
     return together([leaf], np.zeros(n_c), "shares")

@@ -1,4 +1,4 @@
-"""A classifier of scikit-learn's that is none of our own kinds: kept as it is, and written by skops."""
+"""A scikit-learn classifier that is none of our own kinds: kept as it is, and saved by skops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from understudy.types import Estimator
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted classifier whose classes are codes. Where it gives no probabilities, its choice has all of it."""
+    """A fitted classifier whose classes are codes. Without `predict_proba`, its prediction has probability 1."""
 
     estimator: Estimator
     n_c: int
@@ -31,7 +31,7 @@ class Fitted:
         return found
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All of it: the bytes of a skops file as an array."""
+        """The whole model: the bytes of a skops file as an array."""
         import skops.io
 
         return {}, {"skops": np.frombuffer(skops.io.dumps(self.estimator), np.uint8)}
@@ -40,7 +40,7 @@ class Fitted:
     def of_state(
         cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int, types: Sequence[str] = ()
     ) -> Self:
-        """The model that `state` was taken of, with no types in it but scikit-learn's and those that the user names."""
+        """Rebuild the model that `state` describes; it may hold scikit-learn's types, and those that the user names."""
         from understudy.original.files import File, skops_object
 
         estimator = skops_object(File("copy", arrays["skops"].tobytes(), ""), types)

@@ -1,4 +1,4 @@
-"""A linear model: a weight for every input and class."""
+"""A linear classifier: a weight for every input and class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from understudy.types import Estimator
 
 @dataclass(frozen=True)
 class Linear:
-    """Class scores that are weighted sums of the inputs, in float64.
+    """Logits that are weighted sums of the inputs, in float64.
 
     >>> Linear(np.array([[0.0, 1.0]]), np.zeros(2)).probabilities(np.array([[-1.0], [1.0]])).argmax(axis=1)
     array([0, 1])
@@ -25,21 +25,21 @@ class Linear:
 
     @property
     def n_c(self) -> int:
-        """How many classes it tells apart."""
+        """The number of classes."""
         return len(self.biases)
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """f_C(z) for every encoded row, whatever rows it comes with: a product of matrices may add in another order."""
+        """f_C(z) for every encoded row, independent of its batch: a matrix product may sum in another order."""
         rows, weights = np.ascontiguousarray(X, np.float64), np.ascontiguousarray(self.weights.T)
         return softmax(np.einsum("ij,kj->ik", rows, weights) + self.biases)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All of it, as JSON values and arrays."""
+        """The whole model as JSON values and arrays."""
         return {}, {"weights": self.weights, "biases": self.biases}
 
     @classmethod
     def of_state(cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int) -> Self:
-        """The model that `state` was taken of."""
+        """Rebuild the model that `state` describes."""
         weights, biases = arrays["weights"], arrays["biases"]
         if (
             weights.shape != (inputs, n_c)
@@ -51,7 +51,7 @@ class Linear:
 
 
 def of_logistic(fitted: Estimator, n_c: int) -> Linear:
-    """A logistic regression of scikit-learn's; of two classes it has scores for the second only."""
+    """Convert a scikit-learn logistic regression; with two classes it scores the second only."""
     weights, biases = np.zeros((fitted.n_features_in_, n_c)), np.zeros(n_c)
     places = fitted.classes_[1:] if len(fitted.classes_) == 2 else fitted.classes_
     missing = np.setdiff1d(np.arange(n_c), fitted.classes_)

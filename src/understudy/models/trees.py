@@ -1,9 +1,9 @@
-"""Trees: one, a forest of them, or a sum of small ones; all the same arrays.
+"""A decision tree, a forest, or gradient-boosted trees, all in the same arrays.
 
 A row goes left at a node where its input is at most the threshold. Inputs are float32, and so are thresholds, rounded
-down: no float32 number lies between a threshold and what it is rounded to, so that every row goes where it went.
-What leaves say is rounded to multiples of one power of two, so small that sums of them are exact: whoever adds them up,
-in whatever order, gets the same scores to the last bit.
+down: no float32 number lies between a threshold and its rounded value, so every row takes the same path as before.
+Leaf values are fixed-point: multiples of one power of two, so small that their sums are exact. Added in any order, they
+give the same scores to the last bit.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from understudy.algorithm.uncertainty import softmax
 from understudy.types import Estimator
 
 LEAF = -1
-# Rows times trees that are followed down at a time: so many stay in a processor's cache.
+# Rows times trees evaluated at a time: so many stay in a processor's cache.
 CHUNK = 2**13
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Nodes of all trees one after the other. A leaf adds its values to the scores of the classes it speaks for."""
+    """The nodes of all trees, concatenated. A leaf adds its values to the scores of its classes."""
 
     feature: np.ndarray
-    """The input that a node looks at; `LEAF` at a leaf."""
+    """The input that a node tests; `LEAF` at a leaf."""
     threshold: np.ndarray
     left: np.ndarray
     right: np.ndarray
     values: np.ndarray
-    """What a leaf says: a number for every class, or one number for the class of its tree."""
+    """Leaf values: a number for every class, or one number for the class of its tree."""
     roots: np.ndarray
     """The first node of every tree."""
     outputs: np.ndarray
-    """The class a tree speaks for, or the first of all of them."""
+    """The class that a tree scores; 0 for a tree that scores all of them."""
     base: np.ndarray
-    """What the scores of the classes are before any tree speaks."""
+    """The scores of the classes before any tree is added."""
     link: str
-    """`shares`: scores are probabilities; `softmax`: they are turned into such."""
+    """`shares`: scores are probabilities; `softmax`: scores are logits."""
     kind = "trees"
 
     @property
     def n_c(self) -> int:
-        """How many classes it tells apart."""
+        """The number of classes."""
         return len(self.base)
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ class Trees:
         return softmax(scores) if self.link == "softmax" else scores / scores.sum(axis=1, keepdims=True)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """What all trees together say of every class."""
+        """The sum over all trees, for every class."""
         X = np.ascontiguousarray(X, np.float32)
         scores = np.tile(self.base, (len(X), 1))
         width = self.values.shape[1]
@@ -69,7 +69,7 @@ class Trees:
         return scores
 
     def leaves(self, X: np.ndarray, roots: np.ndarray) -> np.ndarray:
-        """The leaf that every row ends at, in every tree with one of these roots."""
+        """The leaf that every row reaches, in every tree with one of these roots."""
         looked, children = self._paths
         numbers, starts = X.ravel(), np.arange(len(X)) * X.shape[1]
         at = np.repeat(roots[:, None], len(X), axis=1)
@@ -82,19 +82,19 @@ class Trees:
 
     @cached_property
     def _paths(self) -> tuple[np.ndarray, np.ndarray]:
-        """The input that a node looks at, and its two children in turn; a leaf is its own."""
+        """The input that each node tests, and its two children, interleaved; a leaf is its own child."""
         leaf, own = self.feature == LEAF, np.arange(len(self.feature))
         children = np.where(leaf[:, None], own[:, None], np.stack([self.left, self.right], axis=1))
         return np.where(leaf, 0, self.feature), children.ravel()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All of it, as JSON values and arrays."""
+        """The whole model as JSON values and arrays."""
         names = ("feature", "threshold", "left", "right", "values", "roots", "outputs", "base")
         return {"link": self.link}, {name: getattr(self, name) for name in names}
 
     @classmethod
     def of_state(cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int) -> Self:
-        """The model that `state` was taken of; nodes that lead nowhere, or in a circle, are refused."""
+        """Rebuild the model that `state` describes; dangling nodes and cycles are refused."""
         trees = cls(**arrays, link=about["link"])
         n, width = trees.values.shape
         whole = {trees.feature.shape, trees.threshold.shape, trees.left.shape, trees.right.shape} == {(n,)}
@@ -102,7 +102,7 @@ class Trees:
             raise ValueError("trees whose arrays do not fit together")
         inner = np.flatnonzero(trees.feature != LEAF)
         below = np.concatenate([trees.left[inner], trees.right[inner]])
-        within = (below > np.tile(inner, 2)).all() and (below < n).all()  # only downwards: no circles
+        within = (below > np.tile(inner, 2)).all() and (below < n).all()  # children after parents: no cycles
         inputs_known = ((trees.feature >= LEAF) & (trees.feature < inputs)).all()
         roots_known = ((trees.roots >= 0) & (trees.roots < n)).all()
         outputs_known = ((trees.outputs >= 0) & (trees.outputs + width <= n_c)).all()
@@ -113,7 +113,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class Tree:
-    """One tree as some library has it: float64 thresholds, and a value or several for every node."""
+    """One tree as a library gives it: float64 thresholds, and one or more values for every node."""
 
     feature: np.ndarray
     threshold: np.ndarray
@@ -124,7 +124,7 @@ class Tree:
 
 
 def together(trees: Sequence[Tree], base: np.ndarray, link: str) -> Trees:
-    """Trees as one."""
+    """Several trees as one model."""
     sizes = np.array([len(tree.feature) for tree in trees])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     leaf = np.concatenate([tree.feature for tree in trees]) == LEAF
@@ -146,7 +146,7 @@ def together(trees: Sequence[Tree], base: np.ndarray, link: str) -> Trees:
 
 
 def _step(largest: float) -> float:
-    """The finest power of two of which float64 can hold every multiple up to twice the largest sum.
+    """The fixed-point step: the finest power of two of which float64 holds every multiple up to twice the largest sum.
 
     >>> 100 * (0.01 // _step(1.0) * _step(1.0)) <= 1
     True
@@ -165,7 +165,7 @@ def round_down(numbers: np.ndarray) -> np.ndarray:
 
 
 def of_forest(fitted: Estimator, n_c: int) -> Trees:
-    """A decision tree of scikit-learn's, or a forest of them."""
+    """Convert a scikit-learn decision tree, or a forest."""
     trees = []
     members = getattr(fitted, "estimators_", [fitted])
     for member in members:
@@ -180,7 +180,7 @@ def of_forest(fitted: Estimator, n_c: int) -> Trees:
 
 
 def of_boosting(fitted: Estimator, n_c: int) -> Trees:
-    """A histogram gradient boosting classifier of scikit-learn's; of two classes it has scores for the second only."""
+    """Convert scikit-learn's histogram gradient boosting; with two classes it scores the second only."""
     known = fitted.classes_.astype(int)
     places = known[1:] if len(known) == 2 else known
     base = np.full(n_c, -np.inf)
