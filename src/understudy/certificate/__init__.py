@@ -1,1 +1,1 @@
-"""How alike copy and original decide, how sure that is, where they differ, and why a target was missed."""
+"""Fidelity with a confidence bound, where copy and original differ, and why a target was missed."""

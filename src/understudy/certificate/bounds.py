@@ -1,4 +1,4 @@
-"""Exact bounds of how often copy and original agree, on rows that training never saw."""
+"""Exact (Clopper-Pearson) bounds of fidelity, on rows that training never saw."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def lower_bound(agreed: int, n: int, confidence: float = 0.95) -> float:
 
 
 def bound_of(agree: np.ndarray, confidence: float) -> Bound:
-    """The bound that rows show, of which it is known whether copy and original agree."""
+    """The bound from rows, by whether copy and original agree on each."""
     n, agreed = len(agree), int(agree.sum())
     return Bound(agreed / n, lower_bound(agreed, n, confidence), n)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Encoded rows with the codes of the original's answers, which no training ever sees."""
+    """Held-out rows, encoded, with the codes of the original's answers."""
 
     X: np.ndarray
     codes: np.ndarray
@@ -42,9 +42,9 @@ class HeldOut:
     def certify(self, predicted: np.ndarray, confidence: float, among: int = 1) -> Certificate:
         """The certificate of a copy that predicts these codes.
 
-        `among` so many copies it was chosen by these very rows: because it was the best, or the first of them to reach
-        a target. All were trained without the rows, and the error allowed is shared out evenly, so that the bounds of
-        all of them hold at once, and that of the chosen one too, however it was chosen.
+        `among` is the number of copies that it was selected from by these very rows: as the best, or as the first to
+        reach a target. By a Bonferroni correction, the bounds of all of them hold at once, and so does that of the
+        selected one, however it was selected. All were trained without the rows.
         """
         agree = self.codes == predicted
         level = 1 - (1 - confidence) / among

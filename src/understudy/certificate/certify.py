@@ -36,9 +36,9 @@ def certify(
 ) -> Certificate:
     """Certify any classifier against any original, from n fresh rows of the space.
 
-    `data` are unlabelled rows of the user's, certified apart as `.on_data`: different rows are asked about once each,
-    and the bound is about the population that all of them are a random sample of. Unless `explain` is false, the
-    certificate also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
+    `data` are unlabelled rows of your own, certified separately as `.on_data`: distinct rows are asked once each, and
+    the bound is about the population that the rows are a random sample of. Unless `explain` is false, the certificate
+    also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
     Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
 
     >>> sign = lambda rows: rows[:, 0] > 0
@@ -74,7 +74,7 @@ def certify(
 
 
 def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
-    """The copy's labels; one of ours takes rows as they are, levels that cannot be presented among them."""
+    """The copy's labels; one of ours takes the matrix itself, which may hold levels that the space does not know."""
     if isinstance(copy, CopyClassifier) and copy.space == space:
         return copy.classes[copy.decide(copy.encoding(rows))]
     parts = [copied.answer(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
@@ -82,9 +82,9 @@ def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> 
 
 
 class Given:
-    """Rows that a user gave, each different one to be asked about once.
+    """A user's rows, of which each distinct one is asked once.
 
-    Rows with a level that the space does not know are left out: the original cannot be asked about them in its words.
+    Rows with a level that the space does not know are left out: they cannot be converted back for the original.
     """
 
     def __init__(self, original: Original, space: Space, data: Rows):
@@ -93,12 +93,12 @@ class Given:
             raise SettingError("data", "an original that can be asked about new rows", "stored answers", hint)
         if not space.frame and is_frame(data) and set(space.names) <= set(data.columns):
             data = data[list(space.names)]  # further columns are ignored here too, if names tell which
-        with warnings.catch_warnings(action="ignore"):  # of unknown levels, which are counted here
+        with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted here
             rows = space.read(data, "data")
         known = known_levels(space, rows)
         if not known.any():
             raise SpaceError("data", "at least one row with levels that the space knows", f"none of {len(rows)}")
         self.rows, self.left_out = rows[known], int((~known).sum())
-        filled = np.where(np.isnan(self.rows), np.inf, self.rows)  # gaps are alike, which NaN is not
+        filled = np.where(np.isnan(self.rows), np.inf, self.rows)  # gaps count as equal, NaN does not
         _, first, self.which = np.unique(filled, axis=0, return_index=True, return_inverse=True)
         self.different = self.rows[first]

@@ -1,4 +1,4 @@
-"""Why a target was missed: an original that changes its mind, a copy too small, or too few answers or held-out rows."""
+"""Why a target was missed: a noisy original, a copy too small, too few answers, or too few held-out rows."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from understudy.certificate.bounds import lower_bound
 from understudy.certificate.values import Certificate
 from understudy.models.base import Model
 
-# A trend is not followed further than to so many times what it was seen on.
+# Trends are extrapolated to at most so many times what they were seen on.
 FURTHEST = 20
-# Parts of the held-out rows, by how sure the copy is, that training points are weighted by.
+# Strata of the held-out rows, by margin, by which training points are weighted.
 STRATA = 5
-# How much of the held-out error has to be there already in training, or in the original, to be blamed on that.
+# The share of the held-out error that training error, or the original's noise, has to explain to be the cause.
 MOST = 0.5
-# A curve is flat where so many iterations are on average not that much better than as many before.
+# A curve is flat where the mean of FLAT iterations is less than RISE above that of the FLAT before.
 FLAT, RISE = 5, 0.001
 NOISE, CERTIFICATE, CAPACITY, SAMPLES = "noise", "certificate", "capacity", "samples"
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why a target was missed, in a word and in a sentence, with the numbers that say so."""
+    """Why a target was missed: the cause, a sentence, and the numbers behind it."""
 
     cause: str
-    """`noise`: the original changes its mind; `certificate`: the held-out rows are too few to show the target;
-    `capacity`: the copy does not even fit what it was trained on; `samples`: it fits that, and needs more of it."""
+    """`noise`: the original answers inconsistently; `certificate`: too few held-out rows to show the target;
+    `capacity`: the copy underfits its training points; `samples`: it fits them, and needs more."""
     text: str
     held_out_error: float
     training_error: float
-    """Over all points paid for, weighted as points that the copy is as sure of are among the held-out rows."""
+    """Over all paid points, post-stratified by margin to the held-out rows."""
     ceiling: float | None
-    """The most fidelity that the original's changes of mind allow."""
+    """The highest fidelity that the original's noise allows."""
     more_queries: int | None = None
-    """How many more answers the trend suggests, where it can tell."""
+    """How many more queries the trend suggests, where it is clear."""
     certificate_n: int | None = None
-    """How many held-out rows would show this fidelity, where that is what is missing."""
+    """How many held-out rows would show the target, where there were too few."""
 
 
 def diagnosed(
@@ -52,7 +52,7 @@ def diagnosed(
     trained_error: float,
     ceiling: float | None,
 ) -> Diagnosis:
-    """Why the target was missed by the copy of this certificate; `curve` has the error after so many queries."""
+    """Why the target was missed by the copy of this certificate; `curve` has the error by number of queries."""
     error, level = 1 - proof.estimate, proof.confidence if proof.level is None else proof.level
     noise = 0.0 if ceiling is None else 1 - ceiling
     allowed = allowed_error(target, proof.n, level)
@@ -83,7 +83,7 @@ def diagnosed(
 
 
 def flattened(curve: Sequence[float]) -> bool:
-    """Whether the fidelity of the last iterations is on average hardly higher than that of as many before.
+    """Whether the mean fidelity of the last iterations is hardly above that of as many before.
 
     >>> flattened([0.95] * 10), flattened([0.90] * 5 + [0.95] * 5), flattened([0.95] * 9)
     (True, False, False)
@@ -93,7 +93,7 @@ def flattened(curve: Sequence[float]) -> bool:
 
 
 def allowed_error(target: float, n: int, level: float) -> float | None:
-    """The most error on n held-out rows that still shows the target; None if not even none does.
+    """The highest error on n held-out rows that still shows the target; None if even an error of 0 does not.
 
     >>> allowed_error(0.9, 100, 0.95), allowed_error(0.99, 100, 0.95)
     (0.04, None)
@@ -103,7 +103,7 @@ def allowed_error(target: float, n: int, level: float) -> float | None:
 
 
 def rows_to_show(target: float, fidelity: float, n: int, level: float) -> int | None:
-    """How many held-out rows would show the target, if so many of them are alike; None if too many to say."""
+    """How many held-out rows would show the target at this fidelity; None if too many to say."""
     for rows in np.geomspace(n, FURTHEST * n, 60):
         rows = int(np.ceil(rows / 100) * 100)
         if lower_bound(int(fidelity * rows), rows, level) >= target:
@@ -112,10 +112,10 @@ def rows_to_show(target: float, fidelity: float, n: int, level: float) -> int | 
 
 
 def further_queries(curve: Sequence[tuple[int, float]], error: float, allowed: float) -> tuple[int | None, str]:
-    """How many more queries take the error to what is allowed, if it goes on to fall as a power of their number.
+    """How many more queries bring the error down to what is allowed, by the power law of its learning curve.
 
-    The power is fitted to the later rounds, and taken a standard error lower, since curves rather flatten than not.
-    None, and the reason, where they show no clear fall, or the way is longer than what was seen could tell.
+    The exponent is fitted to the later rounds and taken a standard error flatter, since learning curves tend to
+    flatten. None, and the reason, where there is no clear fall, or it would have to be extrapolated too far.
     """
     queries, errors = np.array(curve, float).T
     late = (queries >= queries[-1] / 4) & (errors > 0)
@@ -134,7 +134,7 @@ def further_queries(curve: Sequence[tuple[int, float]], error: float, allowed: f
 
 
 def _rounded_up(number: float) -> float:
-    """A number with two digits, since it is a guess.
+    """A number rounded up to two significant digits, since it is an estimate.
 
     >>> _rounded_up(1234.0), _rounded_up(7.2)
     (1300.0, 8.0)
@@ -144,10 +144,10 @@ def _rounded_up(number: float) -> float:
 
 
 def training_error(model: Model, paid: Samples, fresh: np.ndarray) -> float:
-    """The share of paid points that a model answers otherwise, as if they had been drawn like the fresh rows.
+    """The share of paid points that a model gets wrong, as if they had been drawn like the fresh rows.
 
-    Points are asked about where a copy is unsure, so they are harder than fresh rows. Each is weighted by the share of
-    fresh rows among which the model is about as sure.
+    Queries go where a copy is unsure, so paid points are harder than fresh rows. They are post-stratified by margin:
+    each stratum counts by its share of the fresh rows.
     """
     chances = model.probabilities(paid.X)
     wrong, seen, there = chances.argmax(axis=1) != paid.y, margins(chances), margins(model.probabilities(fresh))

@@ -1,6 +1,6 @@
-"""Where a copy and its original differ: near the boundary or away from it, by labels, under which conditions, examples.
+"""Where a copy and its original differ: near the boundary or away from it, by labels, conditions and examples.
 
-Everything is found on the rows of a certificate, with answers that are known already: nothing more is asked.
+Everything is found on the rows of a certificate, which are already answered: there is no further query.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
 from understudy.types import Label
 
-# Near the boundary is this share of the space, or less where the copy is equally sure of more than the rest.
+# The share of the space that is near the boundary; less where many margins are equal.
 NEAR = 0.2
-# Rows of the space that tell which margins are low; they cost no query.
+# Unlabelled rows that tell which margins are low; they cost no query.
 FREE = 5000
-# A tree that is no larger can be read.
+# A tree of at most this size is readable.
 READABLE = Limits(max_depth=3, max_leaves=8)
 RULES, EXAMPLES = 5, 10
 # Conditions found on fewer disagreements than this would be chance.
 FEWEST = 10
-# Digits of a column's deviation in a condition.
+# Digits in a condition, relative to the column's standard deviation.
 DIGITS = 3
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Rows of a space's matrix with the original's labels and the copy's, and how sure the copy is, if it says so."""
+    """Rows of a space's matrix with the original's labels, the copy's, and the copy's margins, if it has them."""
 
     rows: np.ndarray
     answers: np.ndarray
@@ -56,26 +56,26 @@ class Compared:
 
 
 def chances_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
-    """The copy's chances of its labels, for rows of a matrix; None if it does not say, or knows but one label.
+    """The copy's class probabilities, for rows of a matrix; None if it has none, or only one class.
 
     >>> chances_of(lambda rows: rows[:, 0] > 0, Space.normal(1), np.zeros((1, 1)))
     """
     if not hasattr(copy, "predict_proba") or len(getattr(copy, "classes_", ())) < 2:
         return None
-    if isinstance(copy, CopyClassifier) and copy.space == space:  # as it is: a level may be none that can be presented
+    if isinstance(copy, CopyClassifier) and copy.space == space:  # the matrix itself, which may hold unknown levels
         return copy.model.probabilities(copy.encoding(rows))
     parts = [copy.predict_proba(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
     return np.concatenate(parts)
 
 
 def margins_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
-    """How much likelier the copy's label is than the next, for rows of a matrix; None if it does not say."""
+    """The copy's margins, for rows of a matrix; None if it has no probabilities."""
     chances = chances_of(copy, space, rows)
     return None if chances is None else margins(np.asarray(chances, float))
 
 
 def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:
-    """Which rows of a matrix have only levels that the space has: the others cannot be shown, or asked about."""
+    """Which rows of a matrix have only levels that the space knows: others cannot be shown, or asked about."""
     known = np.ones(len(rows), bool)
     for j, column in enumerate(space.columns):
         if isinstance(column, Category):
@@ -84,7 +84,7 @@ def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:
 
 
 def low_margin(copy: object, space: Space, seed: int) -> float | None:
-    """Margins below this are low: those of the fifth of the space where the copy is least sure."""
+    """The margin below which a row is near the boundary: the lowest fifth over the space."""
     found = margins_of(copy, space, space.sample(FREE, stream(seed, Stream.MARGINS)))
     return None if found is None else float(np.quantile(found, NEAR))
 
@@ -92,7 +92,7 @@ def low_margin(copy: object, space: Space, seed: int) -> float | None:
 def explained(
     proof: Certificate, copy: CopyClassifier, space: Space, held: HeldOut, rows: np.ndarray, *, show: bool, seed: int
 ) -> Certificate:
-    """The certificate of a finished copy, with where it differs; `show` allows rows to be shown as examples."""
+    """The certificate of a finished copy, with its differences; `show` allows rows to be shown as examples."""
     answers, given = held.labels.decode(held.codes), copy.classes[copy.decide(held.X)]
     compared = Compared(rows, answers, given, margins_of(copy, space, rows))
     return located(proof, compared, space, low_margin(copy, space, seed), show=show, seed=seed)
@@ -129,7 +129,7 @@ def rules_of(
 ) -> tuple[tuple[Rule, ...], str]:
     """Conditions under which they differ more often than overall, found on one half and measured on the other.
 
-    And why there are none, if there are none.
+    Their bounds have a Bonferroni correction. With them comes the reason why there are none, if there are none.
     """
     found, n = int(differ.sum()), len(differ)
     if not found:
@@ -153,7 +153,7 @@ def rules_of(
 
 
 def _tree(rows: np.ndarray, differ: np.ndarray, space: Space) -> Tree:
-    """A shallow tree of which rows differ. These count as much as the others: its leaves then say where they crowd."""
+    """A shallow tree of which rows differ. They are oversampled to half of all, so that leaves show clusters."""
     times = np.where(differ, max(1, round((~differ).sum() / differ.sum())), 1)
     chosen = np.repeat(np.arange(len(rows)), times)
     model = fit("tree", Encoding(space)(rows)[chosen], differ[chosen].astype(int), 2, READABLE)
@@ -163,7 +163,7 @@ def _tree(rows: np.ndarray, differ: np.ndarray, space: Space) -> Tree:
 
 
 def _examples(compared: Compared, differ: np.ndarray, space: Space) -> list[Example]:
-    """Rows on which they differ, one of every kind in turn, of each kind those first that the copy is surest of."""
+    """Rows on which they differ: one of every kind of flip in turn, those with the largest margins first."""
     sure = np.zeros(len(differ)) if compared.margins is None else compared.margins
     kinds: dict[tuple[Label, Label], list[int]] = defaultdict(list)
     shown = differ & known_levels(space, compared.rows)
@@ -177,7 +177,7 @@ def _examples(compared: Compared, differ: np.ndarray, space: Space) -> list[Exam
 
 
 def _records(space: Space, rows: np.ndarray) -> list[dict[str, Any]]:
-    """Rows as production has them, as plain values by the names of their columns."""
+    """Rows as in production, as plain values by column name."""
     presented = space.present(rows)
     values = presented.astype(object).to_numpy() if is_frame(presented) else np.asarray(presented)
     return [dict(zip(space.names, map(_plain, row), strict=True)) for row in values.tolist()]

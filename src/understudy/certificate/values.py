@@ -20,7 +20,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Flip:
-    """A cell of the flip matrix: on so many rows the original gives one label, and the copy another."""
+    """A cell of the confusion matrix: on so many rows the original gives one label, and the copy another."""
 
     original: Label
     copy: Label
@@ -31,8 +31,8 @@ class Flip:
 class Rule:
     """A condition on raw columns under which copy and original differ more often than elsewhere.
 
-    Found on one half of the rows and measured on the other: it holds on `n` of those, on `share` of which they differ,
-    and with the certificate's confidence, for all rules at once, on at least `lower` of such rows.
+    Found on one half of the rows and measured on the other: of its `n` rows there, they differ on `share`. With the
+    certificate's confidence, for all rules at once, they differ on at least `lower` of all such rows.
     """
 
     text: str
@@ -55,7 +55,7 @@ class Differences:
     """Where copy and original differ, as far as the rows of a certificate show it."""
 
     n: int
-    """On how many of the rows they differ."""
+    """The number of rows on which they differ."""
     flips: tuple[Flip, ...]
     """From the most frequent to the least."""
     rules: tuple[Rule, ...]
@@ -77,7 +77,7 @@ class Differences:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Fidelity on fresh rows of the space: estimate, exact lower bound, and the same for parts of the rows.
+    """Fidelity on fresh rows of the space: estimate, exact (Clopper-Pearson) lower bound, and the same for parts of it.
 
     With confidence `confidence`, the true fidelity is at least `lower`. Bounds of parts hold one at a time.
 
@@ -94,18 +94,18 @@ class Certificate:
     per_class: dict[Label, Bound] = field(default_factory=dict)
     """By the label that the original gives."""
     level: float | None = None
-    """The confidence that each bound was computed at: higher, where the copy was chosen among some by the same rows."""
+    """The confidence of each bound: higher, by a Bonferroni correction, where the same rows selected the copy."""
     margin: float | None = None
-    """What is near the boundary: rows whose two likeliest labels the copy gives chances less than this apart."""
+    """Rows where the copy's margin is below this are near the boundary."""
     near: Bound | None = None
     away: Bound | None = None
     differences: Differences | None = None
     on_data: Certificate | None = None
-    """The same for rows that the user gave; its bounds are about the population that those are a random sample of."""
+    """The same for the user's rows; its bounds are about the population that these are a random sample of."""
     distinct: int | None = None
-    """Of rows that the user gave: how many of them are different."""
+    """Of the user's rows: how many are distinct."""
     left_out: int | None = None
-    """Of rows that the user gave: how many more have levels that the space does not know, and were not asked about."""
+    """Of the user's rows: how many more were not asked, because the space does not know their levels."""
 
     def as_json(self) -> dict[str, Any]:
         """The certificate as JSON values; classes become a list, because JSON keys would lose their type."""
@@ -119,7 +119,7 @@ class Certificate:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Certificate:
-        """Read what `as_json` wrote, now or before it knew of parts beyond classes."""
+        """Read what `as_json` wrote, also before there were parts other than classes."""
         readers: dict[str, Callable[[dict[str, Any]], Any]] = {
             "near": lambda part: Bound(**part),
             "away": lambda part: Bound(**part),
