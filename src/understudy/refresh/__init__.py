@@ -1,4 +1,4 @@
-"""Has an original changed? If so, copy it again from where the last run was, and say what flipped."""
+"""Has an original changed? If so, update the copy by a warm-started run, and list the flips."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def refresh(
 
     Parameters
     ----------
-    directory : a finished run that has a ledger; it stays as it is.
-    original : what the copy was made of, as it is today.
-    out : where the refreshed copy is written, as durable as any run; the directory's name and "-refreshed" by default.
+    directory : a finished run that has a ledger; it is not changed.
+    original : the original as it is today.
+    out : where the refreshed copy is written, resumable like any run; the directory's name and "-refreshed" by default.
     budget : the most queries for the check and for training; 35 % of the first run's by default.
     check : rows of the ledger that are asked again. If no change is found, nothing else is asked, nothing is written,
         and the result is that of the directory.
-    deterministic : whether the original always answers alike, so that a single flip is a change.
+    deterministic : whether the original always gives the same row the same label, so that one flip is a change.
     target : stop as soon as the certificate's lower bound reaches this.
-    certificate_n : queries on top, as many as the last run's by default; they go to its held-out rows first.
+    certificate_n : held-out queries, on top of the budget; the last run's by default, whose rows are asked first.
     schedule, seed, classes, test : as in `copy_classifier`; the seed is the last run's by default.
 
     `refreshed` of the result is a dictionary with the `verdict`, "changed" or "unchanged"; the `check`; and, after a

@@ -1,11 +1,11 @@
-"""Has an original changed? Rows it once answered are asked again, and those it now answers otherwise once more.
+"""Has an original changed? A sequential test: rows of the ledger are asked again, and those that flip a third time.
 
-An original that does not always answer alike changes its mind on some rows too. But as long as the original is the one
-it was, its answers to a row, old and new, come in no particular order. So where the new answer differs from the old
-one, a third is as likely to be like the old as like the new. After a change it is like the new. Whatever the noise,
-and however often one looks, betting on the latter multiplies one's money by 20 in at most one of 20 unchanged
-originals; and one that always answers alike never flips at all. Of such a one a single flip is a change; but that it is
-such a one has to be said: a hundred answers that came twice the same do not show it.
+A noisy original flips some rows without having changed. But as long as it is unchanged, its answers to a row are
+exchangeable: where the second differs from the first, the third is as likely to equal the first as the second. After a
+change it mostly equals the second. A bet on that is a test martingale, and its value an e-value: by Ville's inequality,
+it ever reaches 20 for at most one in 20 unchanged originals, whatever the noise and however often one looks. A
+deterministic original never flips while it is unchanged, so a single flip is a change. But determinism has to be
+declared: a hundred consistent answers do not show it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from understudy.queries import Queries
 from understudy.queries.ledger import CHECK, REPEAT
 
-# Rows that are asked unless said otherwise: a change of 1 % of answers shows in 95 of 100 checks.
+# Rows asked by default: a change of 1 % of answers shows in 95 of 100 checks.
 ROWS = 300
-# Where some answers flipped and it is not clear why, the check goes on up to so many times its rows.
+# While the evidence is not conclusive, the check goes on up to so many times its rows.
 MORE = 4
-# Rows that are asked before the next look.
+# Rows asked between two looks at the e-value.
 LOOK = 50
-# The shares of one's money that are bet, each with a third of it, and the false alarms that are allowed.
+# The fractions bet by the martingales that are averaged, and the false alarm rate.
 STAKES, ALARMS = (0.6, 0.9, 0.99), 0.05
 
 
@@ -36,24 +36,24 @@ class Check:
     places: np.ndarray
     """Which of the rows given, in the order they were asked."""
     answers: np.ndarray
-    """What the original says today."""
+    """The original's answers today."""
     flipped: int
-    """How many answers are not what they were."""
+    """How many answers differ from the old ones."""
     stayed: int
-    """Of those, how many stayed flipped when asked once more."""
+    """Of those, how many third answers equal the new one."""
     returned: int
-    """Of those, how many were as they had been when asked once more."""
+    """Of those, how many third answers equal the old one."""
     deterministic: bool = False
-    """Whether the original always answers alike."""
+    """Whether the original was declared to be deterministic."""
 
     @property
     def changed(self) -> bool:
-        """Whether an original that is what it was would hardly ever answer so."""
+        """Whether the e-value rejects that the original is unchanged, or one declared deterministic has flipped."""
         return (self.deterministic and self.stayed > 0) or evidence(self.stayed, self.returned) >= 1 / ALARMS
 
     @property
     def at_most(self) -> float:
-        """With 95 % confidence, no larger share of the ledger's answers has changed for good."""
+        """The Clopper-Pearson upper bound, at 95 %, of the share of the ledger's answers that changed for good."""
         from scipy.special import betaincinv
 
         n = len(self.places)
@@ -66,7 +66,7 @@ class Check:
 
 
 def evidence(stayed: int, returned: int) -> float:
-    """What a unit of money has become, bet on flipped answers to stay so.
+    """The e-value against "unchanged": what one unit has become, bet on flipped answers to stay flipped.
 
     >>> evidence(5, 0) > 20, evidence(5, 1) > 20, evidence(9, 1) > 20
     (True, False, True)
@@ -83,7 +83,7 @@ def check(
     rng: np.random.Generator,
     deterministic: bool = False,
 ) -> Check:
-    """Ask about n of the rows again, each as likely; fewer once a change is plain, up to `most` while one is likely."""
+    """Ask n random rows again; fewer once a change is shown, up to `most` while the e-value is above 1."""
     order = rng.permutation(len(rows))[: max(n, most)]
     done = Check(order[:0], answers[:0], 0, 0, 0, deterministic)
     while len(done.places) < len(order) and not done.changed:

@@ -1,4 +1,4 @@
-"""What changed with an original: which answers flipped, what the copy got wrong before and after, and where."""
+"""What changed in an original: which answers flipped, the copy's errors before and after, and where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from understudy.types import Json
 
 
 def flips(before: Result, after: Result, old: np.ndarray, run: Run) -> Json:
-    """What changed, measured on the refreshed copy's held-out rows; answers on those of them that have an old one."""
+    """What changed, on the refreshed copy's held-out rows; answers are compared on those with an old answer."""
     rows, new = run.held_out
     old = old[: len(new)]
     found: Json = {"answers": answers_flipped(old, new[: len(old)])}
@@ -28,14 +28,14 @@ def flips(before: Result, after: Result, old: np.ndarray, run: Run) -> Json:
 
 
 def answers_flipped(old: np.ndarray, new: np.ndarray) -> Json:
-    """How many answers to the same rows differ, and which became which, the most frequent first."""
+    """How many answers to the same rows differ, and which label became which, the most frequent first."""
     pairs = Counter((a, b) for a, b in zip(old.tolist(), new.tolist(), strict=True) if a != b)
     became = [{"old": a, "new": b, "n": n} for (a, b), n in pairs.most_common()]
     return {"rows": len(new), "flipped": sum(pairs.values()), "became": became}
 
 
 def mistakes(new: np.ndarray, before: np.ndarray, after: np.ndarray) -> Json:
-    """How often the copy differs from the original's answers today: the one before, and the one after; and by class."""
+    """The errors of the old and of the new copy, against the original's answers today; in all, and by class."""
 
     def both(which: np.ndarray) -> Json:
         wrong = {"before": int((before != new)[which].sum()), "after": int((after != new)[which].sum())}

@@ -1,4 +1,4 @@
-"""A refresh: rows asked again and, if that finds a change, a run from where the last one was."""
+"""A refresh: a check and, if it finds a change, a run that is warm-started from the last one."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from understudy.space.encoding import View
 from understudy.streams import Stream, stream
 from understudy.types import Json
 
-# The share of the first run's training queries that a refresh may make, and the steps of a round. Batches are half as
-# large: with few queries, each has to count.
+# The default budget, as a share of the first run's training queries, and the training steps of a round. Batches are
+# half as large as the last run's: with few queries, each should be chosen well.
 SHARE, STEPS = 0.35, 1200
 
 
 @dataclass(frozen=True)
 class Refresh:
-    """A refresh that was checked and may begin."""
+    """A refresh whose arguments were checked."""
 
     directory: Path
     past: Past
@@ -61,7 +61,7 @@ class Refresh:
         deterministic: bool = False,
         test: tuple[Any, ...] | None = None,
     ) -> Refresh:
-        """Check what a refresh is asked to do; of `given`, what is not None takes the place of the last settings."""
+        """Check the arguments of a refresh; values in `given` that are not None override the last run's settings."""
         path = as_path(directory)
         past = Past.of(path)
         if original.stored is not None:
@@ -80,7 +80,7 @@ class Refresh:
 
     @property
     def about(self) -> Json:
-        """What makes this refresh this one and no other, as JSON values."""
+        """What identifies this refresh, as JSON values."""
         asked = {"budget": self.budget, "check": self.check, "deterministic": self.deterministic}
         described = describe(self.original, self.past.result.space, self.plan, self.truth)
         return {**described, **asked, "refresh_of": self.past.digest}
@@ -114,10 +114,10 @@ class Refresh:
         return check(queries, past.rows, past.answers, self.check, most, rng, self.deterministic)
 
     def _start(self, again: Check) -> Warm:
-        """Where the run starts that follows a check which found a change."""
+        """The warm start of the run that follows a check with a change."""
         learned, held_out = self.past.split(again.places)
         before = self.past.result.settings
-        if before["target"] is not None or before["until_flat"]:  # they decided when it stopped, and so its network
+        if before["target"] is not None or before["until_flat"]:  # held-out rows then selected its network
             held_out = held_out[0][:0], held_out[1][:0]
         return Warm(self.past, again, held_out, learned)
 
@@ -128,7 +128,7 @@ class Refresh:
 
 
 def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
-    """The last run's plan, with what a refresh does otherwise."""
+    """The last run's plan, with the defaults of a refresh."""
     before = past.result.settings
     if isinstance(before["to"], dict):
         hint = "copy again, with the same classifier as `to`"
@@ -149,5 +149,5 @@ def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
 
 
 def _whole(past: Past) -> int:
-    """The training queries of the run that all began with."""
+    """The training queries of the first run, before any refresh."""
     return past.result.refreshed["whole"] if past.result.refreshed else past.result.queries["training"]

@@ -1,4 +1,4 @@
-"""Where a refresh starts: with the answers of a check, and an earlier run's network and answers."""
+"""The warm start of a refresh: the answers of a check, and an earlier run's network and answers."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from understudy.runs.start import Policies
 from understudy.streams import Stream, stream
 from understudy.types import Answered
 
-# A network that knows most of it already is taught in shorter steps.
+# The step size relative to a first run's: fine-tuning takes shorter steps.
 SHORTER = 0.25
-# The share of a batch that goes to rows on which the copy is least sure: with few queries, each has to count.
+# The share of a batch that margin sampling chooses: with few queries, each should be chosen well.
 UNSURE = 0.9
 
 
 @dataclass(frozen=True)
 class Warm:
-    """A run that starts from what an earlier one left, and from the rows of a check, which are answered already."""
+    """A run that is warm-started from an earlier one, and from the rows of a check, which are already answered."""
 
     past: Past
     check: Check
     held_out_before: Answered
-    """Rows of the earlier run's certificate, with its answers, to be asked about again for this one's."""
+    """The earlier run's held-out rows and answers, to be asked again for this run's certificate."""
     learned: Answered
-    """Rows that the earlier run learned from, with their answers."""
+    """The earlier run's training rows and answers."""
     random_first: int = 0
     choices: Mapping[str, Policy] = field(default_factory=lambda: {**POLICIES, "margin": partial(margin, share=UNSURE)})
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
-        """Random numbers of its own: the earlier run has used those of the seed alone."""
+        """Random numbers of its own: the earlier run used those of the seed alone."""
         return stream(seed, purpose, t, self.past.seed)
 
     def training_queries(self, plan: Plan) -> int:
@@ -64,31 +64,31 @@ class Warm:
         return together([again, inquiry.fresh("certificate", n - len(rows), Stream.MORE_HELD_OUT)])
 
     def first(self, inquiry: Inquiry) -> Answered:
-        """The rows of the check, whose answers are known from it."""
+        """The rows of the check, already answered."""
         rows = self.past.rows[self.check.places]
         return rows, inquiry.queries.ask("training", rows)
 
     def labels(self, found: Labels) -> Labels:
-        """Those that the earlier copy gives, too."""
+        """The labels found, and those of the earlier copy."""
         return Labels([*found.classes.tolist(), *self.past.result.copy.classes.tolist()])
 
     def network(self, inquiry: Inquiry, labels: Labels) -> tuple[MLP, np.ndarray]:
-        """The earlier run's network."""
+        """The earlier run's network, with outputs for new labels."""
         places = labels.encode(self.past.result.copy.classes)
         return self.past.network.mlp.widened(self.past.network.theta, places, len(labels))
 
     def policies(self, loop: Loop) -> Policies:
-        """Keep every answer, and train on those of the earlier run that are still right as well."""
+        """Keep every answer, and train on the earlier run's answers that seem still right as well."""
         train = self._trainer(loop)
 
         def warm(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
-            # Today's answers twice: they are right.
+            # Today's answers have double weight: they are known to be right.
             return train(theta, self._still_right(loop, S, t) | S | S, lam, t)
 
         return Policies(keep_all, Fixed(0.0), warm)
 
     def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
-        """What was paid for, and the earlier answers that are still right."""
+        """The paid points, and the earlier answers that seem still right."""
         return paid | self._still_right(loop, last.S, last.t)
 
     def _trainer(self, loop: Loop) -> Trainer:
@@ -97,7 +97,7 @@ class Warm:
         return replace(usual, rate=SHORTER * usual.rate, room=room)
 
     def _still_right(self, loop: Loop, S: Samples, t: int) -> Samples:
-        """The earlier answers that a scout, trained on today's, takes for the likeliest."""
+        """The earlier answers that a scout predicts too: the earlier network, trained on today's answers alone."""
         _, theta = self.network(loop.inquiry, loop.labels)
         scout = Network(loop.network, self._trainer(loop)(theta, S, 0.0, t).theta)
         old = Samples(loop.inquiry.view(self.learned[0]), loop.labels.encode(self.learned[1]))
