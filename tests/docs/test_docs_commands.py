@@ -6,7 +6,6 @@ import os
 import pickle
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import skops.io
 from sklearn.linear_model import LogisticRegression
 
 import understudy as us
+from commands import run_code, run_command
 from faulty import FaultyServer
 from serving import Process
 
@@ -40,9 +40,12 @@ def commands(name):
 
 
 def ran(command, folder):
-    arguments = [sys.executable, "-m", *shlex.split(command)]
-    environment = {**os.environ, "BOX_TOKEN": "secret", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    out = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, env=environment)
+    program, *arguments = shlex.split(command)
+    assert program == "understudy"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BOX_TOKEN", "secret")
+        patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        out = run_command(*arguments, cwd=folder)
     assert out.returncode == 0, f"{command}\n{out.stderr}"
     return out.stdout
 
@@ -115,14 +118,9 @@ def test_exports(folder):
     for command in commands("export.md"):
         ran(command, folder)
     (single, frame) = blocks("export.md", "python")
-    out = subprocess.run([sys.executable, "-W", "error", "-c", single], cwd=folder, capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    assert out.stdout.startswith("[ True False] [[")
+    assert run_code(single, cwd=folder).stdout.startswith("[ True False] [[")
     start = "import onnxruntime, pandas as pd\nframe = pd.read_csv('answers.csv').drop(columns='decision')\n"
-    out = subprocess.run(
-        [sys.executable, "-W", "error", "-c", start + frame], cwd=folder, capture_output=True, text=True
-    )
-    assert out.returncode == 0, out.stderr
+    assert run_code(start + frame, cwd=folder).returncode == 0
     assert (folder / "copy.rules").read_text().startswith("if ")
 
 
@@ -136,8 +134,7 @@ def test_serving(folder):
             with Process(*shlex.split(arguments)[2:], cwd=folder) as server:
                 posted = httpx2.post(server.model + "/infer", json=json.loads(question)).json()
                 assert posted == json.loads(answer)
-                asking = [sys.executable, "-c", code.replace("http://127.0.0.1:8080", server.url)]
-                out = subprocess.run(asking, cwd=folder, capture_output=True, text=True)
+                out = run_code(code.replace("http://127.0.0.1:8080", server.url), cwd=folder)
                 assert (out.stdout, out.stderr) == ("[ True False]\n", "")
     assert (folder / "differ.csv").read_text().startswith("x0,x1,original,copy")
 
@@ -147,9 +144,7 @@ def test_certificates(folder, rng):
     found = [ran(command, folder) for command in commands("certificates.md") if command.startswith("understudy")]
     assert "where they differ" in found[1]
     (code,) = blocks("certificates.md", "python")
-    out = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=folder, capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    assert out.stdout.startswith("Bound(estimate=")
+    assert run_code(code, cwd=folder).stdout.startswith("Bound(estimate=")
 
 
 def test_a_space_from_rows(tmp_path, rng):

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from commands import run_command
 from serving import Process
 
 ROOT = Path(__file__).parents[2]
@@ -54,8 +55,7 @@ def test_commands_in_order(tmp_path):
             with Process(*shlex.split(command)[2:], cwd=tmp_path) as server:
                 assert us.open_original(server.model, protocol="v2").answer(frame.head(3)).shape == (3,)
             continue
-        arguments = [sys.executable, "-m", *shlex.split(command)]
-        out = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
+        out = run_command(*shlex.split(command)[1:], cwd=tmp_path)
         assert out.returncode == 0, out.stderr
 
 
