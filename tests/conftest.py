@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 
 # Before SciPy is imported: without it one of scikit-learn's estimator checks is skipped.
@@ -33,9 +34,9 @@ def small(rng):
     return network, network.initial(rng), Samples(X, rng.integers(0, 3, 60).astype(np.int32))
 
 
-@pytest.fixture(scope="module")
-def small_lessons():
-    """Relays of a few rows, for tests that look at the way and not at how far it leads."""
+@contextmanager
+def little_effort():
+    """Within, relays are of a few rows."""
     from understudy.models.distillation import Effort
     from understudy.runs.presets import PRESETS
 
@@ -43,6 +44,20 @@ def small_lessons():
     with pytest.MonkeyPatch.context() as patch:
         for name, preset in PRESETS.items():
             patch.setitem(PRESETS, name, replace(preset, effort=little))
+        yield
+
+
+@pytest.fixture(scope="module")
+def small_lessons():
+    """Relays of a few rows, for tests that look at the way and not at how far it leads."""
+    with little_effort():
+        yield
+
+
+@pytest.fixture
+def small_lesson():
+    """The same for a single test, where others of its module look at how far it leads."""
+    with little_effort():
         yield
 
 

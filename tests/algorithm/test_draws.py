@@ -67,7 +67,7 @@ def test_balanced_drawing_finds_more_of_a_rare_class_than_random_drawing():
         return labels
 
     original = us.Original(predict, classes=["down", "rare", "up"])
-    options = {"budget": 1500, "certificate_n": 0, "repeat": 0, "schedule": 60}
+    options = {"budget": 1500, "certificate_n": 0, "repeat": 0, "schedule": us.training.steps(400)}
     with warnings.catch_warnings(action="ignore", category=UnderstudyWarning):
         for draw, seed in product(("random", "balanced"), range(14)):
             result = us.copy_classifier(original, us.Space.normal(2), draw=draw, seed=seed, **options)

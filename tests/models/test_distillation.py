@@ -85,6 +85,7 @@ def test_every_family_is_copied_certified_saved_and_loaded(tmp_path, family):
     assert again.copy.predict(rows).dtype == bool
 
 
+@pytest.mark.usefixtures("small_lesson")
 def test_a_bound_allows_for_every_copy_that_might_have_been_chosen():
     result = us.copy_classifier(disc, PLANE, to="auto", **QUICK)
     proof = result.certificate
@@ -97,6 +98,7 @@ def test_a_bound_allows_for_every_copy_that_might_have_been_chosen():
     assert result.tried[0]["fidelity"] == max(one["fidelity"] for one in result.tried)
 
 
+@pytest.mark.usefixtures("small_lesson")
 @pytest.mark.parametrize(("target", "stopped"), [(0.6, "target"), (0.9999, "budget")])
 def test_a_target_is_reached_or_not(target, stopped):
     result = us.copy_classifier(disc, PLANE, to="tree", target=target, **QUICK)
@@ -120,6 +122,7 @@ def test_originals_made_of_trees_are_copied_by_trees_and_smooth_ones_by_relay():
     assert kinds.certificate.estimate > kinds.history[-1].fidelity + 0.01
 
 
+@pytest.mark.usefixtures("small_lesson")
 def test_a_run_of_another_family_resumes_to_the_same_copy(tmp_path):
     whole = us.copy_classifier(disc, PLANE, to="boosting", **QUICK)
     steps = us.copy_steps(disc, PLANE, us.Settings(to="boosting", **QUICK), out=tmp_path / "run")

@@ -130,8 +130,10 @@ def test_dask_may_be_absent(monkeypatch):
         pass
 
 
-def test_dask_workers_are_local_processes_of_one_thread_that_nobody_else_reaches():
+def test_dask_workers_are_local_processes_of_one_thread_that_nobody_else_reaches(monkeypatch):
     pytest.importorskip("distributed")
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
     with Dask(2) as engine:
         assert engine.slots == 2
         assert len({*engine.pids.values(), os.getpid()}) == 3

@@ -13,7 +13,7 @@ from understudy.errors import SettingError
 from understudy.metrics import convergence, efficiency
 from understudy.paper import load
 from understudy.paper.settings import DELTAS, METHODS, copy_arguments, paper_settings
-from understudy.paper.units import Task, Unit, run, subject
+from understudy.paper.units import ONE_THREAD, Task, Unit, run, subject
 
 SETTINGS = paper_settings(iterations=3, epochs=20)
 
@@ -114,8 +114,12 @@ def test_tasks_travel():
     assert str(task("online").unit) == "iris normal online run 0"
 
 
-def test_one_thread(records):
-    assert os.environ["NPROC"] == "1"
+def test_one_thread(monkeypatch):
+    for name in ONE_THREAD:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)  # put back after the test, also where there was none
+    run(task("online"))
+    assert {name: os.environ.get(name) for name in ONE_THREAD} == ONE_THREAD
 
 
 def test_every_setting_of_a_copy_is_said():
