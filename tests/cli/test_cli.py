@@ -1,4 +1,4 @@
-"""The command as people call it: in a process of its own, by its exit codes and what it prints."""
+"""The command as people call it, by its exit codes and what it prints; in a process of its own where that matters."""
 
 import json
 import os
@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from commands import run_command as call
 from processes import shown_on_a_terminal
 from understudy.cli.progress import follow
 from understudy.runs.result import Record
@@ -37,8 +38,8 @@ def chatty(rows):
 """
 
 
-def call(*arguments, cwd=None, **options):
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, **options)
+def in_a_process(*arguments, cwd):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ class Links(HTMLParser):
 
 def test_the_demo_end_to_end(tmp_path):
     """The main job at full size, held to what it must reach."""
-    out = call("demo", "--json", cwd=tmp_path)
+    out = in_a_process("demo", "--json", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
     document = json.loads(out.stdout)
     assert document["queries"] == {"training": 3000, "certificate": 5000, "repeat": 160}
@@ -129,7 +130,7 @@ def test_a_report_that_cannot_be_written_loses_no_copy(folder):
 
 def test_copy_writes_a_run_that_report_and_load_read(folder):
     arguments = ("copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", 500, "--json")
-    out = call(*arguments, cwd=folder)
+    out = in_a_process(*arguments, cwd=folder)
     assert out.returncode == 0, out.stderr
     document = json.loads(out.stdout)
     assert set(document) >= {"queries", "kept", "certificate", "out", "seconds", "peak_mb", "stopped"}
@@ -337,7 +338,7 @@ def test_ctrl_c_is_not_lost_in_a_destructor():
 
 
 def test_a_terminal_gets_a_progress_bar(folder):
-    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "300"]
+    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", "300", "--preset", "fast"]
     shown = shown_on_a_terminal([*COMMAND, *arguments], cwd=folder)
     assert b"3/3" in shown
     assert "━".encode() in shown

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
-from understudy.cli import main
+from commands import run_command
 from understudy.queries import Queries, unused
 
 COMMAND = [sys.executable, "-m", "understudy"]
@@ -34,17 +34,9 @@ def call(*arguments, cwd):
 
 
 @pytest.fixture
-def here(folder, monkeypatch, capsys):
+def here(folder):
     """The command in this process: its exit code, what it prints, and what it says."""
-
-    def called(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(["certify", *map(str, arguments)])
-        return ended.value.code, *capsys.readouterr()
-
-    monkeypatch.chdir(folder)
-    monkeypatch.syspath_prepend(folder)
-    return called
+    return lambda *arguments: run_command("certify", *arguments, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +59,7 @@ def folder(tmp_path_factory):
 
 def test_it_prints_bounds_and_where_they_differ_and_writes_nothing(folder):
     before = sorted(os.listdir(folder / "run"))
-    out = call("certify", "run", "mine:taken", "--data", "rows.csv", "--n", 1000, cwd=folder)
+    out = run_command("certify", "run", "mine:taken", "--data", "rows.csv", "--n", 1000, cwd=folder)
     assert out.returncode == 0, out.stderr
     assert "mine:taken will be asked 1400 queries" in out.stderr
     assert "asked 1000" in out.stderr
