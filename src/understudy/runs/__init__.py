@@ -1,1 +1,1 @@
-"""A run: what it was asked, what it decided, what it made, and the directory that keeps it."""
+"""A run: its settings, its plan, the copying itself, its result, and its directory."""

@@ -1,4 +1,4 @@
-"""Which copy a run hands out: of the family asked for, within what the user allows, and with its certificate."""
+"""Model selection: which copy a run hands out, of the families asked for, within the user's limits, certified."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from understudy.space.encoding import View
 from understudy.streams import Stream, stream
 from understudy.types import Classifier, is_classifier
 
-# Single rows that are timed, after a few that are not.
+# Single rows that are timed, after a warm-up of a few.
 TIMED, UNTIMED = 40, 5
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A copy, its certificate, and all that it was chosen from, that one first."""
+    """A copy, its certificate, and all candidates that it was chosen from, that one first."""
 
     copy: CopyClassifier
     certificate: Certificate | None
@@ -39,7 +39,7 @@ class Outcome:
 
 
 def hand_out(plan: Plan, workshop: Workshop, held: HeldOut, copy_of: Callable[[Model], CopyClassifier]) -> Outcome:
-    """The copy to hand out, of the families that the plan names; its bound allows for every look like this."""
+    """The copy to hand out, of the plan's families; a Bonferroni correction allows for all candidates and looks."""
     settings, among = plan.asked, outcomes(plan.families) * plan.stops
     corrected = 1 - (1 - settings.confidence) / among
 
@@ -60,7 +60,7 @@ def hand_out(plan: Plan, workshop: Workshop, held: HeldOut, copy_of: Callable[[M
 
 
 def over_limit(plan: Plan, size: int, copy: Callable[[], CopyClassifier]) -> str | None:
-    """What a copy of so many bytes has more of than the user allows."""
+    """The size or latency of a copy, if it is more than the user allows."""
     settings = plan.asked
     if settings.max_bytes is not None and size > settings.max_bytes:
         return f"{size} bytes"
@@ -72,7 +72,7 @@ def over_limit(plan: Plan, size: int, copy: Callable[[], CopyClassifier]) -> str
 
 
 def latency(copy: CopyClassifier) -> float:
-    """The milliseconds that the copy takes for a row that comes alone: the median of some."""
+    """The median latency of single rows, in milliseconds."""
     rows = copy.space.present(copy.space.sample(TIMED + UNTIMED, np.random.default_rng(0)))
     seconds = []
     for k in range(len(rows)):
@@ -84,7 +84,7 @@ def latency(copy: CopyClassifier) -> float:
 
 
 def workshop(plan: Plan, space: Space, view: View, paid: Samples, network: Network, t: int) -> Workshop:
-    """What copies of other families are made of: all that was paid for, and what better copies say of free rows."""
+    """What copies of other families are made from: all paid points, and unlabelled rows for distillation."""
     seed, effort = plan.asked.seed, plan.preset.effort
     trainer = replace(plan.trainer(network.mlp), schedule=steps(effort.relay_steps))
 
@@ -107,12 +107,12 @@ def workshop(plan: Plan, space: Space, view: View, paid: Samples, network: Netwo
 
 
 def families_of(to: str | Classifier) -> dict[str, Family]:
-    """How every family is fitted, and the classifier of the user's own, if it is one."""
+    """How every family is fitted, and the user's own classifier, if `to` is one."""
     return {**FITTED, type(to).__name__: of_estimator(to)} if is_classifier(to) else FITTED
 
 
 def limits_of(plan: Plan, view: View) -> Limits:
-    """What the user allows, in terms of what a copy sees."""
+    """The user's limits, in terms of the copy's inputs."""
     settings, space, encoding = plan.asked, view.space, view.encoding
     wanted = dict.fromkeys(settings.increasing, 1) | dict.fromkeys(settings.decreasing, -1)
     for name in wanted:
@@ -125,14 +125,14 @@ def limits_of(plan: Plan, view: View) -> Limits:
         return limits
     sources, directions = encoding.sources, np.zeros(encoding.width, int)
     directions[: len(encoding.numbers)] = [wanted.get(space.names[j], 0) for j in encoding.numbers]
-    # The inputs for single values of such a column, beside the number itself, could go up and down as they like.
+    # The one-hot inputs of such a column, beside the number itself, would not be monotone.
     values = slice(len(encoding.numbers), encoding.width - len(encoding.gaps))
     hidden = [k for k in range(encoding.width)[values] if space.names[sources[k]] in wanted]
     return replace(limits, directions=tuple(directions.tolist()), hidden=tuple(hidden))
 
 
 def check_kept(plan: Plan, copy: CopyClassifier) -> None:
-    """Refuse a copy that is more than the user allows."""
+    """Refuse a copy that exceeds the user's limits."""
     reason = over_limit(plan, size_of(copy.model), lambda: copy)
     if reason is not None:
         hint = "allow more, or choose another family with `to`"
@@ -140,7 +140,7 @@ def check_kept(plan: Plan, copy: CopyClassifier) -> None:
 
 
 def check_reachable(plan: Plan, view: View, n_c: int | None) -> None:
-    """Refuse, before anything is asked, limits that not even the smallest copy would keep."""
+    """Refuse, before the first query, limits that even the smallest copy would exceed."""
     settings = plan.asked
     limits_of(plan, view).check(n_c or 2)
     network_bytes = HEADER + 4 * MLP(view.encoding.width, tuple(settings.layers), 2).size

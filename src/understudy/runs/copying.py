@@ -1,4 +1,4 @@
-"""Copy a classifier: a request becomes a job, once; the job runs, or goes on, or is found to be finished."""
+"""Copy a classifier: a request is resolved once into a job, which then runs, resumes, or is loaded if finished."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Steps = Generator[Record, None, Result]
 
 @dataclass
 class Request(Settings):
-    """What `copy_classifier` is asked to do: the settings, of what, and where to keep it."""
+    """The arguments of `copy_classifier`: the settings, what to copy, and where to keep it."""
 
     original: object
     space: Space
@@ -61,7 +61,7 @@ def _takes(request: Callable[P, Request]) -> Callable[[Callable[[Request], R]], 
 
 
 def _documented() -> str:
-    """A paragraph for every setting, in the way of a docstring."""
+    """A paragraph of a docstring for every setting."""
 
     def paragraph(name: str, default: object) -> str:
         found = about(name)
@@ -83,12 +83,12 @@ def copy_classifier(request: Request) -> Result:
     space : what inputs look like; queries are drawn from it.
     SETTINGS
     classes : the labels the original may answer, where it does not say so itself.
-    out : a directory that keeps every answer as it comes. The same call with the same directory goes on where it was
-        interrupted, and loads a run that is finished; originals are told apart by their names.
+    out : a directory that keeps every answer as it comes. The same call with the same directory resumes a run that was
+        interrupted, and loads one that is finished; originals are told apart by their names.
     test : rows and true labels, to record accuracy by iteration; and, as a third part, the original's answers to these
         rows, to record how often the copy agrees with them.
 
-    `to` may also be an unfitted classifier of scikit-learn's, and `schedule` a `training.Schedule` such as
+    `to` may also be an unfitted scikit-learn classifier, and `schedule` a `training.Schedule` such as
     `training.steps(200)`.
 
     Examples
@@ -137,7 +137,7 @@ def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -
 def job_of(
     original: object, space: Space, plan: Plan, *, classes: Classes = None, test: tuple[Any, ...] | None = None
 ) -> Job:
-    """What a run is given, once original, space, plan and test data were found to fit."""
+    """The job of a run, once original, space, plan and test data were checked against each other."""
     source = as_original(original, classes)
     if source.stored is not None:
         plan = plan.without_repeats()
@@ -147,7 +147,7 @@ def job_of(
 
 
 def job_steps(job: Job, out: str | Path | None = None) -> Steps:
-    """Run a job: in memory, or in a directory, where it goes on if it was interrupted and is loaded once finished."""
+    """Run a job: in memory, or in a directory, where it resumes if it was interrupted and is loaded if finished."""
     if out is None:
         return (yield from run_steps(job))[0]
     if finished(claim(as_path(out), job.about)):
@@ -161,7 +161,7 @@ def job_steps(job: Job, out: str | Path | None = None) -> Steps:
 
 
 def describe(original: Original, space: Space, plan: Plan, truth: Truth | None = None) -> Json:
-    """What makes a run this run and no other, as JSON values; a run's directory is recognised by it."""
+    """What identifies a run, as JSON values; a run's directory is recognised by it."""
     classes = None if original.declared is None else original.declared.classes.tolist()
     source = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
     return {**plan.as_json(), **source, "space": space.digest, "test": 0 if truth is None else len(truth.labels)}

@@ -1,4 +1,4 @@
-"""A run's directory while it is written: free or of the same run, one writer at a time, and resumable."""
+"""A run's directory while it is written: resumable, and locked for one writer at a time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def finished(path: Path) -> bool:
 
 
 def claim(path: str | Path, settings: dict[str, Any]) -> Path:
-    """Make sure that a run with these settings can be written here; nothing is left behind.
+    """Check that a run with these settings can be written here; no file is left.
 
-    The directory must be writable, and free or hold the very run that the settings describe.
+    The directory must be writable, and be empty or hold the run that the settings describe.
     """
     path = as_path(path)
     with errors_of(path):
@@ -46,9 +46,9 @@ def claim(path: str | Path, settings: dict[str, Any]) -> Path:
 
 @contextmanager
 def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterator[Ledger]:
-    """The ledger of a run that is written here; one that was interrupted goes on where it was.
+    """The ledger of a run that is written here; one that was interrupted resumes.
 
-    Where nothing was ever asked, nothing is left behind.
+    If no query was made, the files are removed again.
     """
     path = claim(path, settings)
     missing = missing_folders(path)
@@ -73,7 +73,7 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterat
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Have files written by `write(folder)` beside their place, then moved there; run.json comes last."""
+    """Have `write(folder)` write files to a temporary folder, then move them into place; run.json comes last."""
     with errors_of(path):
         new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def lock_for_writing(descriptor: int, path: Path) -> None:
-    """Keep other processes out; the system lifts it when this one ends, however it does."""
+    """Take an exclusive file lock; the system releases it when this process ends, however it does."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Test data that a user brings, to see a copy's accuracy and agreement on it as the run goes on."""
+"""Test data of the user's, to measure a copy's accuracy and agreement by iteration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Truth:
 
     @classmethod
     def of(cls, test: Any, space: Space, encode: Callable[[np.ndarray], np.ndarray]) -> Truth:
-        """What a user gave as test data."""
+        """Read a user's test data."""
         if not isinstance(test, (tuple, list)) or len(test) not in (2, 3):
             raise SettingError("test", "a pair of rows and labels", repr(test)[:80])
         rows = space.read(test[0], "test")
@@ -41,13 +41,13 @@ class Truth:
         return cls(encode(rows), labels[0], labels[1] if len(labels) > 1 else None)
 
     def measured(self, copy: CopyClassifier, labels: Labels) -> dict[str, float]:
-        """What a record says of a copy: against the true labels, and the original's answers if there are any."""
+        """The test metrics of a record: against the true labels, and the original's answers if there are any."""
         probabilities = copy.model.probabilities(self.X)
         decided = copy.classes[probabilities.argmax(axis=1)]
         found: dict[str, float] = {"accuracy": accuracy(self.labels, decided)}
         if self.answers is not None:
             codes = labels.find(self.answers)
-            # To a label that the copy does not know, it is as far as to any that it gives no chance at all.
+            # For a label that the copy does not know, rho^2 is as for one with probability 0: at its maximum.
             squares = np.where(codes < 0, 2 / len(labels), rho_squared(probabilities, codes))
             found["agreement"] = fidelity(self.answers, decided)
             found["test_rho"], found["test_risk"] = float(np.sqrt(squares).mean()), float(squares.mean())

@@ -1,4 +1,4 @@
-"""A finished run as something to go on from: its network, and everything that was answered."""
+"""A finished run to continue from: its network, and everything that was answered."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Past:
     result: Result
     network: Network
     t: int
-    """The round that it is of."""
+    """The round that the network is from."""
     rows: np.ndarray
-    """Every row that was answered, those that were held out last."""
+    """Every answered row; the held-out rows come last."""
     answers: np.ndarray
     held_out: int
     """How many of them were held out for the certificate."""
     digest: str
     """A hash of the run."""
     seed: int
-    """A number that this copy has and hardly any other, so that a refresh draws rows of its own."""
+    """Taken from the hash of the copy, so that every refresh draws rows of its own."""
 
     @classmethod
     def of(cls, directory: str | Path) -> Past:
@@ -49,7 +49,7 @@ class Past:
         learned = [found.get(purpose, none) for purpose in (CHECK, "training")]
         held_out = found.get("certificate", none)
         rows, labels = (np.concatenate(part) for part in zip(*learned, held_out, strict=True))
-        # Not the copy itself: one of several was chosen by the held-out rows, which are to measure again.
+        # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
         t, theta = last_round(path / NAME)
         network = Network(
             MLP(result.copy.encoding.width, tuple(result.settings["layers"]), len(result.copy.classes)), theta
@@ -59,7 +59,7 @@ class Past:
         return cls(result, network, t, rows, labels, len(held_out[1]), digest, seed)
 
     def split(self, places: np.ndarray) -> tuple[Answered, Answered]:
-        """What was learned from, and what was held out, without the rows at these places."""
+        """The training rows and the held-out rows, with answers, without the rows at these places."""
         left = np.ones(len(self.rows), bool)
         left[places] = False
         held_out = np.arange(len(self.rows)) >= len(self.rows) - self.held_out

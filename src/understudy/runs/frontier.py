@@ -1,4 +1,4 @@
-"""How small and how fast a copy can be for how much fidelity: every family in several sizes, from one run's answers."""
+"""The Pareto frontier of size, latency and fidelity: every family in several sizes, from one run's answers."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from understudy.streams import Stream, stream
 if TYPE_CHECKING:
     import pandas as pd
 
-# What each family is held to, one after the other: leaves of a tree, bytes of many trees, layers of a network.
+# The size limits of each family, one after the other: leaves of a tree, bytes of an ensemble, layers of a network.
 LEAVES = (4, 8, 16, 32, 64, 128, 256, 512)
 BYTES = (5_000, 20_000, 80_000, 320_000)
 LAYERS = ((8,), (32, 16))
 
 
 def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd.DataFrame:
-    """Copies of every family in several sizes, made from the answers that a run has paid for; nothing is asked.
+    """Copies of every family in several sizes, made from a run's answers without a query.
 
-    A row each: its family, what it was held to, who taught it, bytes, milliseconds for a single row, fidelity on the
-    certificate's rows and the bound below it, which holds for all rows of the table at once. `best_by_bytes` and
-    `best_by_ms` mark those that nothing smaller, or nothing faster, beats.
+    A row each: its family, its size limit, its teacher, bytes, milliseconds for a single row, fidelity on the
+    certificate's rows and its lower bound, which holds for all rows of the table at once. `best_by_bytes` and
+    `best_by_ms` mark the Pareto frontiers.
 
     >>> from tempfile import TemporaryDirectory
     >>> from understudy import Space, copy_classifier
@@ -56,10 +56,10 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
 
     named = [checks.choice("families", family, FAMILIES) for family in families or FAMILIES]
     parts = _Parts.of(as_path(directory))
-    # By what they take, not by what they were held to: a tree without a limit may be smaller than one with a high one.
+    # By actual size, not by limit: a tree without a limit may be smaller than one with a high limit.
     made = sorted(parts.made(named), key=lambda pair: (named.index(pair[1].family), pair[1].size))
     result = parts.result
-    # Every one was chosen by these rows from several, and all of them are shown.
+    # Bonferroni: these rows selected each of them from several, and all are shown.
     n, among = len(parts.held_out), sum(outcomes([one.family]) for _, one in made)
     corrected = 1 - (1 - parts.plan.asked.confidence) / among
     rows = []
@@ -83,13 +83,13 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
 
 
 def _unbeaten(costs: Any, lower: Any) -> list[bool]:
-    """Which are more faithful than everything that costs as little."""
+    """Which are Pareto-optimal: nothing that costs as little has a higher bound."""
     return [not any((costs <= costs[k]) & (lower > lower[k])) for k in range(len(costs))]
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a finished run left: its result, what copies are made of, and the rows to measure them by."""
+    """What is used of a finished run: its result, what copies are made from, and held-out rows to measure them."""
 
     result: Result
     plan: Plan
@@ -110,7 +110,7 @@ class _Parts:
         return cls(past.result, plan, made_of, points.where(held))
 
     def made(self, families: Sequence[str]) -> Iterator[tuple[str, Candidate]]:
-        """Every family in its sizes: what it was held to, and the better of one that was taught and one not."""
+        """Every family in its sizes: the size limit, and the better of a student and a model without a teacher."""
         relay = Relay(self.workshop, self.held_out, families)
         for family in families:
             for size, part in self.sizes(family):
@@ -118,7 +118,7 @@ class _Parts:
                 yield size, max(found, key=lambda one: one.fidelity)
 
     def sizes(self, family: str) -> Iterator[tuple[str, Workshop]]:
-        """The same workshop held to one size after the other, and then to none but what the run was held to."""
+        """The same workshop with one size limit after the other, then with the run's own limits."""
         limits = self.workshop.limits
         if family == "tree":
             for leaves in LEAVES:
@@ -133,7 +133,7 @@ class _Parts:
         yield _layers(self.plan.asked.layers) if family == "mlp" else "", self.workshop
 
     def smaller(self, layers: tuple[int, ...]) -> Workshop:
-        """A workshop whose network has other layers, and is trained from nothing."""
+        """A workshop whose network has other layers, and is trained from scratch."""
         network = MLP(self.workshop.paid.X.shape[1], layers, self.workshop.n_c)
         trainer = replace(self.plan.trainer(network), schedule=steps(self.plan.preset.effort.relay_steps))
         theta = network.initial(stream(self.plan.asked.seed, Stream.SMALLER))

@@ -1,4 +1,4 @@
-"""What a run asks its original, and what it was told: held-out rows, rows to train on, and which to ask next."""
+"""A run's queries and answers: held-out rows, rows to train on, and which to ask next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CALLER = 6
 
 
 class Inquiry:
-    """Asks an original about rows of a space, as a plan has it, and remembers every answer that training may use."""
+    """Asks an original about rows of a space, according to a plan, and keeps every answer that training may use."""
 
     def __init__(self, original: Original, space: Space, plan: Plan, start: Start, ledger: Ledger | None = None):
         self.original, self.space, self.plan, self.start = original, space, plan, start
@@ -87,26 +87,26 @@ class Inquiry:
         return self.view(chosen), self.queries.ask("training", chosen)
 
     def unlabelled(self, t: int) -> np.ndarray:
-        """Encoded rows of the space that cost nothing in round t: those that it may ask about."""
+        """Unlabelled rows for round t, encoded: its candidates, which cost no query."""
         return self._drawn(t)[1]
 
     def _drawn(self, t: int) -> tuple[np.ndarray, np.ndarray]:
-        """The candidates of round t, drawn once: where it asks, and where it remembers what it answered before."""
+        """The candidates of round t, drawn once: queries are chosen from them, and the memory term rehearses them."""
         if self._candidates is None or self._candidates[0] != t:
             rows = self.space.sample(self.plan.candidates, self.stream(Stream.CANDIDATES, t))
             self._candidates = t, rows, self.view(rows)
         return self._candidates[1:]
 
     def paid(self, labels: Labels) -> Samples:
-        """Every point that was paid for to train with."""
+        """Every paid training point."""
         return _samples(self._paid, labels)
 
     def _latest(self, labels: Labels) -> Samples:
-        """The latest of them, as many as a policy looks back on."""
+        """The latest of them, as many as a policy sees."""
         return _samples(self._paid[-ceil(LATEST / self.plan.batch) :], labels)
 
     def repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
-        """Ask about a share of the first rows again, to see whether the original always answers alike."""
+        """Ask a share of the first rows again, to see how consistently the original answers."""
         n = min(self.plan.repeats, len(rows))
         if not n:
             return None

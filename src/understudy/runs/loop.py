@@ -1,4 +1,4 @@
-"""The loop of a run: Algorithm 5 as the plan has it, with labels that may come late, and rounds kept on disk."""
+"""The loop of a run: Algorithm 5 according to the plan; new labels widen the network, rounds are checkpointed."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class _NewLabelError(Exception):
 
 
 class Loop:
-    """One step per round, for as long as somebody asks; `labels` and `network` are those of the latest.
+    """One step per round, for as long as the consumer asks; `labels` and `network` are the current ones.
 
-    `latest` are the round's points: its number, encoded rows and answers.
+    `_latest` is the number of the round, with its encoded rows and answers.
     """
 
     def __init__(self, inquiry: Inquiry, labels: Labels, first: Answered, ledger: Ledger | None = None):
         self.inquiry, self.plan, self.start, self.labels = inquiry, inquiry.plan, inquiry.start, labels
         self.ledger = ledger
         self.spared: dict[int, float] = {}
-        """The seconds that rounds took which were trained before, and taken from the ledger now."""
+        """The training seconds of rounds that were restored from the ledger."""
         self._latest: tuple[int, Answered] = 0, (inquiry.view(first[0]), first[1])
         self.network, self._theta = self.start.network(inquiry, labels)
 
     def __iter__(self) -> Iterator[Step]:
-        """A label that comes late gives the copy one more output, and the loop goes on from where it was."""
+        """A label that is new gives the network one more output, and the loop resumes."""
         latest: Step | None = None
         while True:
             select, memory, train = self.start.policies(self)
@@ -53,7 +53,7 @@ class Loop:
                 latest = self._widened(latest)
 
     def _drawn(self, t: int, theta: np.ndarray) -> Samples:
-        """The points of round t; asked about once, however often the loop comes by."""
+        """The points of round t; asked once, even if the loop restarts."""
         if self._latest[0] != t:
             self._latest = t, self.inquiry.next(t, Network(self.network, theta), self.labels)
         X, found = self._latest[1]
@@ -62,7 +62,7 @@ class Loop:
         return Samples(X, self.labels.encode(found))
 
     def _widened(self, step: Step) -> Step:
-        """A step of a copy that knows the latest labels too."""
+        """The step with a network that is widened to the new labels."""
         before, found = self.labels, self._latest[1][1]
         self.labels = Labels([*before.classes.tolist(), *found.tolist()])
         places = self.labels.encode(before.classes)
@@ -70,7 +70,7 @@ class Loop:
         return replace(step, S=Samples(step.S.X, places[step.S.y]), trained=step.trained._replace(theta=theta))
 
     def _remembered(self, train: Train) -> Train:
-        """A training policy that takes rounds from the ledger where they were trained before, and else keeps them."""
+        """A training policy with checkpoints: rounds are restored from the ledger if it has them, else stored there."""
         ledger = self.ledger
         if ledger is None:
             return train

@@ -1,4 +1,4 @@
-"""A plan: settings that were checked, with everything decided that they left open."""
+"""A plan: checked settings, with a value for everything that they left open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from understudy.runs.presets import FUNCTION_WEIGHT, ITERATIONS, PRESETS, Preset
 from understudy.runs.settings import AUTO, FAMILIES, METHODS, Settings
 from understudy.types import Json, is_classifier
 
-# What can be held to grow or fall with a column.
+# The families that can be constrained to be monotone in a column.
 MONOTONE = ("linear", "tree", "forest", "boosting")
 SHARE = "a share from 0 to below 1"
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
@@ -64,7 +64,7 @@ class Plan:
 
     @classmethod
     def of_json(cls, content: Json, **changes: Any) -> Plan:
-        """The plan that `as_json` described, but for some changes; whatever else a run wrote beside it is left out."""
+        """The plan that `as_json` described, with some changes; other entries of the JSON object are ignored."""
         return cls.of(replace(settings_of_json(content), **changes))
 
     def as_json(self) -> Json:
@@ -81,14 +81,14 @@ class Plan:
 
     @property
     def preset(self) -> Preset:
-        """What settings are where they were not given."""
+        """The defaults of settings that were not given."""
         return PRESETS[self.asked.preset]
 
     # --- what to make -----------------------------------------------------------------------------------------------
 
     @property
     def network(self) -> bool:
-        """Whether the copy is the very network that chooses what to ask."""
+        """Whether the copy is the same network that chooses the queries."""
         return self.asked.to == "mlp"
 
     @property
@@ -117,22 +117,22 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """The most queries of all."""
+        """The most queries in total."""
         return self.queries + self.asked.certificate_n + self.repeats
 
     @property
     def candidates(self) -> int:
-        """Among how many rows queries are chosen: many for a small batch, a few for each row of a large one."""
+        """The size of the candidate pool: 40 times the batch, at most the preset's, but at least 4 times the batch."""
         return max(4 * self.batch, min(40 * self.batch, self.preset.candidates))
 
     # --- when to stop -----------------------------------------------------------------------------------------------
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """After how many iterations a target may be seen to be reached.
+        """After which iterations the target is checked.
 
-        A network is there after every one; other families are made, so few times that choosing stays cheap and bounds
-        tight.
+        A network is there after every one. Other families have to be made: a few looks keep that cheap, and the
+        Bonferroni correction small.
         """
         n = self.iterations
         if self.network:
@@ -141,7 +141,7 @@ class Plan:
 
     @property
     def stops(self) -> int:
-        """After how many iterations the run may end because of what the held-out rows show."""
+        """After how many iterations the held-out rows may end the run: what the bound is corrected for."""
         if self.asked.until_flat:
             return self.iterations
         return len(self.looks) if self.asked.target else 1
@@ -155,7 +155,7 @@ class Plan:
 
     @property
     def free(self) -> int:
-        """How many points are kept whatever their uncertainty."""
+        """Up to so many points, none is dropped."""
         return min(self.room, self.preset.free)
 
     @property
@@ -191,7 +191,7 @@ class Plan:
 
 
 def settings_of_json(content: Json) -> Settings:
-    """The settings that `Plan.as_json` described: all that was decided is now said, but the budget that follows."""
+    """The settings that `Plan.as_json` described: all decisions are now explicit, except the budget, which follows."""
     found = {part.name: content[part.name] for part in fields(Settings) if part.name in content}
     return Settings(**{**found, "budget": None, "schedule": Schedule(**content["schedule"])})
 
@@ -215,7 +215,7 @@ def _sizes(settings: Settings, preset: Preset) -> tuple[int, int]:
 
 
 def _filled(settings: Settings, preset: Preset, iterations: int) -> dict[str, Any]:
-    """What was left to the preset, each checked."""
+    """What may be left to the preset, each checked."""
     single = settings.method == "one-shot"
     penalty = checks.choice("penalty", settings.penalty or preset.penalty, (*PENALTIES, FUNCTION))
     usual = preset.draw if settings.method in ("sequential", "pure") else "random"
@@ -236,7 +236,7 @@ def _filled(settings: Settings, preset: Preset, iterations: int) -> dict[str, An
 
 
 def _checked(settings: Settings) -> Settings:
-    """The settings that are no more to decide about, each checked."""
+    """The other settings, each checked."""
     certificate_n = checks.count("certificate_n", settings.certificate_n, 0)
     for name, asked in (("the target", settings.target is not None), ("until_flat", settings.until_flat)):
         if asked and certificate_n == 0:
@@ -268,7 +268,7 @@ def _counts(settings: Settings) -> dict[str, Any]:
 
 
 def _columns(settings: Settings) -> dict[str, Any]:
-    """The columns that are kept from the copy, or that it may only rise or fall with."""
+    """The columns that are excluded, and those in which the copy is to be monotone."""
     named = {name: _names(name, getattr(settings, name)) for name in ("exclude", "increasing", "decreasing")}
     together = [column for columns in named.values() for column in columns]
     twice = sorted({column for column in together if together.count(column) > 1})

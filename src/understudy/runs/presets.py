@@ -1,4 +1,4 @@
-"""Presets: what settings are where the user leaves them open, and how a network is then trained."""
+"""Presets: defaults for the settings that the user leaves open, and how networks are trained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from understudy.models.distillation import Effort
 
 # The paper's: queries of an iteration, and iterations.
 BATCH, ITERATIONS = 100, 30
-# The weight of the memory term: the paper's rule for distances between parameters, this for answers.
+# The weight of the memory term in function space; penalties on parameters follow the paper's rule.
 FUNCTION_WEIGHT = 7.0
 
 
@@ -28,34 +28,34 @@ class Training(TypedDict):
 
 @dataclass(frozen=True)
 class Preset:
-    """What settings are, unless said otherwise."""
+    """The default settings."""
 
     parts: int | None
-    """How many iterations a budget is spent in; else in batches of the paper's size."""
+    """How many iterations a budget is spent in; None: batches of the paper's size."""
     draw: str
     delta: float
     keep: float
     """The most points kept at the end, as a share of the training queries."""
     free: int
-    """Points that are kept whatever their uncertainty."""
+    """Up to so many points, none is dropped."""
     room: int
     """The most points kept before the end."""
     candidates: int
-    """The most rows that the next queries are chosen among, unless these are many themselves."""
+    """The most candidates that the next queries are chosen from, unless batches are large."""
     ending: float
     """The share of iterations, the last ones, in which the sample set shrinks to what is kept at the end."""
     penalty: str
     schedule: Schedule
-    """Of an iteration among many."""
+    """Of one iteration among several."""
     alone: Schedule
-    """Of an iteration that is the only one."""
+    """Of a single iteration (one-shot)."""
     run_steps: int
-    """Steps of all iterations together: where they are few, each takes more than its schedule says."""
+    """The fewest training steps of a run: with few iterations, each takes more than its schedule says."""
     compiled: bool
-    """Whether training is compiled, also where it can do without."""
+    """Whether training is compiled, even where NumPy could do it."""
     training: Training
     effort: Effort = Effort()
-    """What goes into copies of other families."""
+    """How much training goes into copies of other families."""
 
     def batch_of(self, budget: int | None) -> int:
         """Queries of an iteration."""
@@ -69,7 +69,7 @@ class Preset:
         return max(self.schedule, least, key=lambda schedule: schedule.steps)
 
     def decay(self, inputs: int) -> float:
-        """How much weights shrink: more in a network with more inputs, which has more of them to bend to a point."""
+        """Weight decay: more for a network with more inputs, which overfits more easily."""
         return 0.0 if self.training["loss"] == "rho" else min(0.02 * inputs, 0.2)
 
 
@@ -92,8 +92,8 @@ _DEFAULT = Preset(
 )
 PRESETS = {
     "default": _DEFAULT,
-    # Few steps, most of them when all answers are there, and so few iterations that what else they cost hardly counts;
-    # no point is dropped, and nothing compiled.
+    # Few steps, most of them in the last round, and so few iterations that their overhead hardly counts; no point is
+    # dropped, and nothing is compiled.
     "fast": replace(
         _DEFAULT,
         parts=3,

@@ -52,7 +52,7 @@ class Record:
     fidelity: float | None
     """On the held-out rows of the certificate."""
     moved: float
-    """How far the parameters went in this round."""
+    """The distance between the parameters before and after this round."""
     epochs: int
     seconds: float
     accuracy: float | None = None
@@ -67,17 +67,18 @@ class Record:
 
 @dataclass(frozen=True)
 class Repeats:
-    """Rows that the original was asked about twice, and on how many of them it changed its mind."""
+    """Rows that the original was asked twice, and on how many of them the answers differ."""
 
     n: int
     disagreed: int
 
     @property
     def ceiling(self) -> float:
-        """The most fidelity that any copy can be expected to reach.
+        """The highest fidelity that any copy can be expected to reach.
 
-        Answers drawn with probabilities p for a row agree with chance sum p^2, and a copy, which always gives the same
-        answer, agrees with chance max p at best. That is at most the root of the former, in the mean as well.
+        Two answers to a row, drawn with probabilities p, agree with probability sum p^2; a deterministic copy agrees
+        with probability max p at best. That is at most the square root of the former; by Jensen's inequality, also in
+        the mean over rows.
 
         >>> Repeats(100, 0).ceiling, round(Repeats(100, 18).ceiling, 4)
         (1.0, 0.9055)
@@ -120,14 +121,14 @@ class Result:
     seconds: float
     peak_mb: float
     repeats: Repeats | None = None
-    """How often the original answered the same rows differently."""
+    """How consistently the original answered the same rows."""
     diagnosis: Diagnosis | None = None
     """Why the target was missed, if it was."""
     tried: list[dict[str, Any]] = field(default_factory=list)
     """The models that the copy was chosen from, where there was a choice, that one first: family, teacher, fidelity on
     the certificate's rows, bytes."""
     refreshed: dict[str, Any] | None = None
-    """Of a copy that was refreshed: from what, how its original was found to have changed, and the flips."""
+    """Of a refreshed copy: the run it started from, the check of its original, and the flips."""
     versions: dict[str, str] = field(default_factory=lambda: {"understudy": __version__, **_versions()})
 
     @property
@@ -156,7 +157,7 @@ class Result:
         }
 
     def save(self, path: str | Path) -> Path:
-        """Write the run's directory; run.json comes last, so that a directory with one is whole.
+        """Write the run's directory; run.json comes last, so that a directory with one is complete.
 
         A directory that holds the same run is written over; one that holds anything else is refused.
         """
@@ -188,7 +189,7 @@ class Result:
 
 
 def load(path: str | Path, types: Sequence[str] = ()) -> Result:
-    """Read a directory that `save` wrote; `types` are those of a classifier that you trust beyond scikit-learn's.
+    """Read a directory that `save` wrote; `types` are classes from outside scikit-learn that you trust.
 
     >>> from tempfile import TemporaryDirectory
     >>> from understudy import Space, copy_classifier

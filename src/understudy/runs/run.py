@@ -36,20 +36,20 @@ from understudy.types import Answered, Json
 
 @dataclass(frozen=True)
 class Job:
-    """What a run is given: an original, a space, a plan, and what is known besides."""
+    """The inputs of a run: an original, a space, a plan, test data, and how it starts."""
 
     original: Original
     space: Space
     plan: Plan
     about: Json
-    """What makes this run this run and no other."""
+    """What identifies this run."""
     truth: Truth | None = None
     start: Start = field(default_factory=Fresh)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The rounds of a run, and why there were no more."""
+    """The rounds of a run, and why it stopped."""
 
     outcome: Outcome
     history: list[Record]
@@ -58,21 +58,21 @@ class Ended:
 
 @dataclass(frozen=True)
 class Run:
-    """A run whose first answers are there; what changes from round to round is in its loop and its inquiry."""
+    """A run with its first answers; the state that changes from round to round is in its loop and its inquiry."""
 
     job: Job
     inquiry: Inquiry
     loop: Loop
     held_out: Answered
     X: np.ndarray
-    """The held-out rows as the copy sees them."""
+    """The held-out rows, encoded."""
     repeats: Repeats | None
     clock: float
     """When it began."""
 
     @classmethod
     def begin(cls, job: Job, ledger: Ledger | None = None) -> Run:
-        """Ask the first questions: their answers come before the network, because they may tell the classes."""
+        """Make the first queries: they come before the network, because their answers may define the classes."""
         clock, inquiry = perf_counter(), Inquiry(job.original, job.space, job.plan, job.start, ledger)
         declared = job.original.declared
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
@@ -87,7 +87,7 @@ class Run:
         return cls(job, inquiry, loop, held_out, X, repeats, clock)
 
     def rounds(self) -> Generator[Record, None, Ended]:
-        """Consume the loop, with a record of every round, until the plan or the held-out rows say that it is enough."""
+        """Consume the loop, with a record of every round, until the plan or the held-out rows end it."""
         plan, history = self.job.plan, list[Record]()
         for step in islice(self.loop, plan.iterations):
             outcome = self._network(step)
@@ -103,7 +103,7 @@ class Run:
         return Ended(outcome, history, plan.limited_by)
 
     def result(self, ended: Ended) -> Result:
-        """What came of it: the last copy with its certificate, and why a target was missed, if it was."""
+        """The result: the last copy with its certificate, and why a target was missed, if it was."""
         plan, copy, proof = self.job.plan, ended.outcome.copy, ended.outcome.certificate
         if plan.network:
             check_kept(plan, copy)
@@ -123,24 +123,24 @@ class Run:
         )
 
     def _held(self) -> HeldOut:
-        """The held-out rows with the codes that labels have by now."""
+        """The held-out rows, with the labels' current codes."""
         labels = self.loop.labels
         return HeldOut(self.X, labels.encode(self.held_out[1]), labels)
 
     def _copy(self, model: Model) -> CopyClassifier:
-        """The classifier that a model is the inside of."""
+        """A model as a classifier."""
         excluded = tuple(self.job.space.names.index(name) for name in self.job.plan.asked.exclude)
         return CopyClassifier(model, self.loop.labels.classes, self.inquiry.view.space, excluded)
 
     def _network(self, step: Step) -> Outcome:
-        """The network of a round as the copy, which is one of as many as there are looks."""
+        """The network of a round as the copy, its bound corrected for the number of looks."""
         asked, copy = self.job.plan.asked, self._copy(Network(self.loop.network, step.theta))
         if not asked.certificate_n:
             return Outcome(copy, None, [])
         return Outcome(copy, self._held().certify(copy.decide(self.X), asked.confidence, self.job.plan.stops), [])
 
     def _workshop(self, last: Step) -> Workshop:
-        """What copies of other families are made of."""
+        """What copies of other families are made from."""
         points = self.job.start.lessons(self.loop, last, self.inquiry.paid(self.loop.labels))
         network = Network(self.loop.network, last.theta)
         return workshop(self.job.plan, self.job.space, self.inquiry.view, points, network, last.t + 1)
@@ -163,8 +163,8 @@ class Run:
         )
 
     def _explained(self, proof: Certificate, copy: CopyClassifier) -> Certificate:
-        """The certificate with where copy and original differ."""
-        shown = self.job.original.stored is None  # else they are rows of the user's
+        """The certificate with its differences."""
+        shown = self.job.original.stored is None  # stored rows are the user's
         seed = self.job.plan.asked.seed
         return explained(proof, copy, self.job.space, self._held(), self.held_out[0], show=shown, seed=seed)
 
@@ -179,14 +179,14 @@ class Run:
 
 
 def run_steps(job: Job, ledger: Ledger | None = None) -> Generator[Record, None, tuple[Result, Run]]:
-    """A record per iteration, then the result, and the run that it is of."""
+    """Yield a record per iteration; return the result, and its run."""
     run = Run.begin(job, ledger)
     ended = yield from run.rounds()
     return run.result(ended), run
 
 
 def _known_labels(job: Job, answers: np.ndarray) -> Labels:
-    """The labels declared; else those of the first answers, until others come."""
+    """The labels declared; else those of the first answers, until others turn up."""
     labels = job.original.declared or Labels(answers)
     if job.truth is not None and (labels.find(job.truth.labels) < 0).all():
         raise SettingError("test", f"labels among {labels}", f"labels such as {job.truth.labels[0].item()!r}")
@@ -194,7 +194,7 @@ def _known_labels(job: Job, answers: np.ndarray) -> Labels:
 
 
 def _reached(plan: Plan, step: Step, proof: Certificate | None) -> bool:
-    """Whether the target is shown to be reached, in a round in which it may be looked at."""
+    """Whether the lower bound reaches the target, in a round in which that is checked."""
     target = plan.asked.target
     return bool(target and proof and step.t + 1 in plan.looks and proof.lower >= target)
 

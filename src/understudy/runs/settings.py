@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class About:
-    """What there is to know about a setting, whoever asks for it."""
+    """The type and the documentation of a setting."""
 
     group: str
     text: str
     kind: type[int] | type[float] | type[bool] | str | tuple[str, ...]
     """What a value is: a number, a flag, one of some words, names of columns, sizes of layers, or a weight."""
     open: str = ""
-    """What it is where it is left open."""
+    """The default, where it is left open."""
 
 
 def _set(default: T, *about: Any) -> T:
@@ -46,9 +46,9 @@ def _set(default: T, *about: Any) -> T:
 
 @dataclass(kw_only=True)
 class Choices:
-    """The settings that every face has, each with what it means.
+    """The settings that functions, estimators and the command share, each with its documentation.
 
-    A family is a name, or an unfitted classifier of scikit-learn's; a schedule is a number of epochs, or a
+    A family is a name, or an unfitted scikit-learn classifier; a schedule is a number of epochs, or a
     `training.Schedule`, such as `training.steps(200)`.
     """
 
@@ -60,13 +60,13 @@ class Choices:
     draw: str | None = _set(
         None,
         ASK,
-        "Which rows to ask: as the space gives them (random), mostly where the copy is least sure (margin), where it "
-        "and trees are split (committee), on its boundary (boundary), or its classes in equal parts (balanced).",
+        "Which rows to ask: random ones (random), mostly those with the smallest margins (margin), those on which the "
+        "copy and trees disagree (committee), on the copy's boundary (boundary), or all classes equally (balanced).",
         DRAWS,
         PRESETS["default"].draw,
     )
     repeat: float = _set(
-        0.02, ASK, "The share of queries asked again, to see whether the original always answers alike.", float
+        0.02, ASK, "The share of queries asked again, to see how consistently the original answers.", float
     )
     to: str | Classifier = _set(
         "mlp",
@@ -77,18 +77,16 @@ class Choices:
     layers: Sequence[int] = _set(PAPER_LAYERS, MAKE, "The hidden layers of the network.", SIZES)
     max_depth: int | None = _set(None, MAKE, "How deep trees may grow.", int)
     max_leaves: int | None = _set(None, MAKE, "How many leaves a tree may have.", int)
-    exclude: Sequence[str] = _set(
-        (), MAKE, "Columns that the copy may not see; the original gets them all the same.", COLUMNS
-    )
+    exclude: Sequence[str] = _set((), MAKE, "Columns that the copy may not see; the original still gets them.", COLUMNS)
     increasing: Sequence[str] = _set(
-        (), MAKE, "Columns that may only make the last of two classes likelier; not for networks.", COLUMNS
+        (), MAKE, "Columns with which the last of two classes may only get likelier; not for networks.", COLUMNS
     )
     decreasing: Sequence[str] = _set(
-        (), MAKE, "Columns that may only make the last of two classes less likely; not for networks.", COLUMNS
+        (), MAKE, "Columns with which the last of two classes may only get less likely; not for networks.", COLUMNS
     )
-    max_bytes: int | None = _set(None, MAKE, "The most bytes that the copy may take when it is written.", int)
+    max_bytes: int | None = _set(None, MAKE, "The most bytes that the saved copy may take.", int)
     max_latency: float | None = _set(
-        None, MAKE, "The most milliseconds it may take for a row that comes alone, on this machine.", float
+        None, MAKE, "The most milliseconds that a single row may take, on this machine.", float
     )
     target: float | None = _set(None, STOP, "Stop as soon as the certificate's lower bound reaches this.", float)
     until_flat: bool = _set(
@@ -102,7 +100,7 @@ class Choices:
     )
     confidence: float = _set(0.95, STOP, "The certificate's confidence.", float)
     preset: str = _set(
-        "default", RUN, "What settings are where they are not given, and how networks are trained.", tuple(PRESETS)
+        "default", RUN, "Defaults for settings that are not given, and how networks are trained.", tuple(PRESETS)
     )
     delta: float | None = _set(
         None, RUN, "Drop points with an uncertainty rho below this, in every round.", float, "0, but as max_kept says"
@@ -120,8 +118,8 @@ class Choices:
     penalty: str | None = _set(
         None,
         RUN,
-        "The memory term: the copy's answers to unlabelled rows (function), tanh of the mean square between parameters "
-        "(bounded), or their distance, as printed in the paper (norm).",
+        "The memory term: rehearsal of the last copy's answers to unlabelled rows (function), tanh of the mean square "
+        "between parameters (bounded), or their distance, as printed in the paper (norm).",
         (*PENALTIES, FUNCTION),
         "function; the paper: bounded",
     )
@@ -148,5 +146,5 @@ class Settings(Choices):
 
 
 def about(name: str) -> About:
-    """What there is to know about a setting."""
+    """The type and the documentation of a setting, by name."""
     return next(part.metadata["about"] for part in fields(Settings) if part.name == name)

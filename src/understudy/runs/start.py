@@ -1,7 +1,7 @@
-"""Where a run starts: what it asks first, from which network it trains, and what it has besides its own answers.
+"""How a run starts: its first queries, its initial network, and what it has besides its own answers.
 
-A run that copies an original for the first time starts with nothing: `Fresh`. One that refreshes a copy starts with
-what an earlier run left: `understudy.refresh.warm`.
+A run that copies an original for the first time starts from scratch: `Fresh`. One that refreshes a copy is
+warm-started from an earlier run: `understudy.refresh.warm`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Policies(NamedTuple):
 
 
 class Start(Protocol):
-    """A policy for where a run starts."""
+    """A policy for how a run starts."""
 
     @property
     def choices(self) -> Mapping[str, Policy]:
@@ -46,7 +46,7 @@ class Start(Protocol):
 
     @property
     def random_first(self) -> int:
-        """After so many queries, rows may be asked about because the copy wavers."""
+        """The random queries before active learning begins."""
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
         """Random numbers for a purpose in round t."""
@@ -61,21 +61,21 @@ class Start(Protocol):
         """The rows and answers that the loop begins with."""
 
     def labels(self, found: Labels) -> Labels:
-        """The labels that the copy may give, of which some were declared or found."""
+        """The labels that the copy may give; `found` are those declared or answered."""
 
     def network(self, inquiry: Inquiry, labels: Labels) -> tuple[MLP, np.ndarray]:
-        """The network, and where its training starts."""
+        """The network, and its initial parameters."""
 
     def policies(self, loop: Loop) -> Policies:
         """What the loop is given."""
 
     def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
-        """The points that families without a warm start learn from, of which some were paid for in this run."""
+        """The training points of families without a warm start; `paid` are those of this run."""
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """A run that starts with nothing but an original and a space."""
+    """A run that starts from scratch, with an original and a space."""
 
     choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
     random_first: int = FIRST
@@ -85,7 +85,7 @@ class Fresh:
         return stream(seed, purpose, t)
 
     def training_queries(self, plan: Plan) -> int:
-        """All that the plan has."""
+        """Those of the plan."""
         return plan.queries
 
     def held_out(self, inquiry: Inquiry) -> Answered:
@@ -97,7 +97,7 @@ class Fresh:
         return inquiry.fresh("training", inquiry.plan.batch, Stream.DRAW)
 
     def labels(self, found: Labels) -> Labels:
-        """Those that were declared or found."""
+        """The labels that were declared or found."""
         return found
 
     def network(self, inquiry: Inquiry, labels: Labels) -> tuple[MLP, np.ndarray]:
@@ -119,7 +119,7 @@ class Fresh:
         return Policies(drop_compressed(loop.network, plan.delta, plan.most_kept, plan.free), memory, train)
 
     def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
-        """What was paid for."""
+        """The paid points."""
         return paid
 
 
