@@ -1,4 +1,4 @@
-"""What inputs look like: columns, what holds between them, and the distribution that rows are drawn from."""
+"""What inputs look like: columns, rules between them, and the distribution that rows are drawn from."""
 
 from understudy.space.space import Space, open_space
 

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, Stric
 from understudy.errors import SpaceError, UnderstudyWarning
 from understudy.types import Series
 
-# A level that no row of a space has, as a code: it may still turn up in rows that a copy is asked about.
+# The code of a level that the space does not know: it may turn up in rows that a copy is asked about.
 UNKNOWN = -1
-# Words that CSV files use for a boolean, in small letters.
+# Words that CSV files use for a boolean, in lower case.
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
 
 Share = Annotated[FiniteFloat, Field(gt=0)]
@@ -37,7 +37,7 @@ class _Column(Part):
     missing: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 0.0
     """The share of rows without a value."""
     dtype: str | None = None
-    """The pandas type in production, where it is not the usual one of the kind."""
+    """The pandas type in production, where it is not the default of the kind."""
 
     def present(self, values: np.ndarray) -> Series:
         """Values as they stand in a data frame in production."""
@@ -69,7 +69,7 @@ class _Column(Part):
         raise NotImplementedError
 
     def raw(self, values: np.ndarray) -> np.ndarray:
-        """Values as production has them, missing ones as NaN."""
+        """Values as in production, missing ones as NaN."""
         raise NotImplementedError
 
     def _error(self, where: str, expected: str, found: object, hint: str = "") -> SpaceError:
@@ -77,7 +77,7 @@ class _Column(Part):
 
 
 class Number(_Column):
-    """A float or an integer: by its bounds, mean and deviation, quantiles, or a few values with their shares."""
+    """A float or an integer, given by its bounds, mean and deviation, quantiles, or a few values with their shares."""
 
     kind: Literal["float", "integer"]
     low: FiniteFloat | None = None
@@ -85,7 +85,7 @@ class Number(_Column):
     mean: FiniteFloat | None = None
     std: Annotated[FiniteFloat, Field(gt=0)] | None = None
     quantiles: Annotated[Numbers, Field(min_length=2)] | None = None
-    """Values at evenly spaced probabilities from 0 to 1; a plateau is a value that many rows have."""
+    """Values at evenly spaced probabilities from 0 to 1; a plateau is a point mass."""
     values: Annotated[Numbers, Field(min_length=1)] | None = None
     shares: tuple[Share, ...] | None = None
 
@@ -111,7 +111,7 @@ class Number(_Column):
         return self
 
     def at(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Values at the normal scores z (probabilities u)."""
+        """Inverse transform sampling: the values at the normal scores z (probabilities u)."""
         if self.mean is not None and self.std is not None:
             found = self.mean + self.std * self._truncated(z, u)
         elif self.quantiles is not None:
@@ -178,7 +178,7 @@ class Number(_Column):
         return found
 
     def raw(self, values: np.ndarray) -> np.ndarray:
-        """Values as production has them; whole numbers with gaps are floats, as where pandas reads them."""
+        """Values as in production; whole numbers with gaps are floats, as pandas reads them."""
         return values.astype(np.int64) if self.kind == "integer" and not self.missing else values.copy()
 
     @property
@@ -242,16 +242,16 @@ class Boolean(_Column):
         return found
 
     def raw(self, values: np.ndarray) -> np.ndarray:
-        """Values as production has them."""
+        """Values as in production."""
         return _with_gaps(np.array([False, True]), values) if self.missing else values.astype(bool)
 
 
 class Category(_Column):
-    """One of some levels, which have an order or not."""
+    """One of several levels, ordered or not."""
 
     kind: Literal["category", "ordered"]
     levels: Annotated[tuple[StrictStr | StrictInt, ...], Field(min_length=1)]
-    """In their order, for an ordered category; for others any order, which the dependence between columns goes by."""
+    """In order, for an ordered category; for others in any order, along which the copula has its dependence."""
     shares: tuple[Share, ...] | None = None
 
     @model_validator(mode="after")
@@ -296,14 +296,14 @@ class Category(_Column):
         return found.astype(np.float64)
 
     def codes(self, values: Series) -> np.ndarray:
-        """Positions of levels, UNKNOWN for others; where levels are words, a number counts as the word for it."""
+        """Positions of levels, UNKNOWN for others; where all levels are strings, a number matches its string."""
         found = self._positions(values)
         if (found < 0).any() and all(isinstance(level, str) for level in self.levels):
             found = np.where(found < 0, self._positions(values.astype(str)), found)
         return found
 
     def raw(self, values: np.ndarray) -> np.ndarray:
-        """Values as production has them."""
+        """Values as in production."""
         return _with_gaps(np.array(self.levels, dtype=object), values)
 
     def present(self, values: np.ndarray) -> Series:
@@ -336,20 +336,20 @@ def _weights(values: Sequence[object], shares: Sequence[float] | None) -> np.nda
 
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Of the lines between quantiles: where each starts and ends, its value there, and its slope."""
+"""A piecewise linear quantile function: for each segment its start, its end, the value at its start, and its slope."""
 
 
 def _between(curve: Curve, u: np.ndarray) -> np.ndarray:
-    """The values at these probabilities; as `np.interp` has them, without its search, since lines are equally long."""
+    """The quantile function at these probabilities: `np.interp` without its search, since knots are evenly spaced."""
     starts, ends, values, slopes = curve
     at = (u * (len(starts) - 1)).astype(np.intp)
-    at -= starts[at] > u  # where the product was rounded over a start
+    at -= starts[at] > u  # where the product was rounded past a knot
     at += ends[at] <= u
     return slopes[at] * (u - starts[at]) + values[at]
 
 
 def _position(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Which of the values, laid end to end by their shares, lies at each probability."""
+    """Inverse transform for a discrete distribution: the position of the value at each probability."""
     return np.searchsorted(np.cumsum(weights)[:-1], u, side="right")
 
 

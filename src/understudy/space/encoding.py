@@ -1,4 +1,4 @@
-"""How a copy sees rows: numbers standardised, levels as one input each, gaps as inputs of their own."""
+"""How a copy sees rows: standardised numbers, one-hot levels, and missing-value indicators."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from understudy.space.columns import Category, Number
 from understudy.space.space import Space
 
-# Inputs are clipped so many deviations out, where a network is linear anyway: float32 would overflow further out.
+# Inputs are clipped at so many standard deviations: a network is linear there anyway, and float32 would overflow.
 FAR = 1e6
-# A number with no more values than this may stand for names: beside the number, each value gets an input of its own.
-# Without them, a network has to bend its way from one value to the next; a tree that tells them apart need not.
+# A number with no more values than this may be a code for names: it is one-hot encoded beside the number itself.
+# Without that, a network has to bend from one value to the next; a tree does not.
 FEW = 8
 
 
 class View:
-    """What a copy sees of rows: all columns but those that are kept from it, encoded."""
+    """What a copy sees of rows: all columns but the excluded ones, encoded."""
 
     def __init__(self, space: Space, exclude: Sequence[str] = ()):
         self.seen = [j for j, name in enumerate(space.names) if name not in exclude]
@@ -57,13 +57,13 @@ class Encoding:
 
     @property
     def width(self) -> int:
-        """How many inputs a row becomes."""
+        """The number of inputs."""
         levels = sum(k for _, k in self.levels) + sum(len(values) for _, values in self.values)
         return len(self.numbers) + levels + len(self.gaps)
 
     @property
     def sources(self) -> np.ndarray:
-        """The column that each input is made of."""
+        """The column that each input is made from."""
         levels = [j for j, k in self.levels for _ in range(k)]
         values = [j for j, values in self.values for _ in values]
         return np.array([*self.numbers, *levels, *values, *self.gaps])
@@ -84,7 +84,7 @@ class Encoding:
             at += k
         everyone = np.arange(len(rows))
         for j, values in self.values:
-            found = rows[:, j].copy()  # in one piece, and a line for each value: argmin is slow along short lines
+            found = rows[:, j].copy()  # contiguous, with a row for each value: argmin is slow along short axes
             nearest = np.abs(found - values[:, None]).argmin(axis=0)
             inputs[everyone, at + nearest] = ~np.isnan(found)
             at += len(values)

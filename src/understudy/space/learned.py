@@ -1,7 +1,7 @@
 """Learn a space from unlabelled rows: each column's distribution, and the dependence between them as a Gaussian copula.
 
-Only summaries are kept. Whatever fewer rows than the floor have in common does not show: rare levels are left out, and
-a quantile is the mean of as many neighbouring values as the floor says.
+Only summaries are kept, each of at least as many rows as the floor: rarer levels are left out, and a quantile is the
+mean of that many neighbouring values.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from understudy.types import Frame, Label, Series
 
 # Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
 QUANTILES = 257
-# A numeric column with no more values than this is a set of levels; inventing values between them would be wrong.
+# A numeric column with no more values than this is discrete; inventing values between them would be wrong.
 MOST_LEVELS = 32
-# How many rows a level or a quantile has to stand for, unless said otherwise.
+# The default floor: how many rows a level or a quantile has to summarise.
 FLOOR = 5
-# The share of rows that the levels of a numeric column have to cover, once rare ones are left out.
+# The share of rows that the values of a discrete column have to cover, once rare ones are left out.
 COVERED = 0.9
 
 AnyColumn = Number | Boolean | Category
@@ -47,7 +47,7 @@ def describe_frame(
 
 
 def copula(columns: Sequence[AnyColumn], table: np.ndarray) -> Correlation:
-    """Correlation of the normal scores of the columns, then of the gaps of those columns that have some."""
+    """The Gaussian copula: correlations of the columns' normal scores, then of the missing-value indicators."""
     gaps = [np.isnan(table[:, j]).astype(float) for j, column in enumerate(columns) if column.missing]
     scores = _scores(np.column_stack([table, *gaps]))
     there = ~np.isnan(scores)
@@ -60,7 +60,7 @@ def copula(columns: Sequence[AnyColumn], table: np.ndarray) -> Correlation:
 
 
 def _scores(table: np.ndarray) -> np.ndarray:
-    """Normal scores of the ranks, ties at their middle rank, centred; NaN where there is no value."""
+    """Normal scores of the ranks, mid-ranks for ties, centred; NaN where there is no value."""
     from scipy.special import ndtri
     from scipy.stats import rankdata
 
@@ -70,7 +70,7 @@ def _scores(table: np.ndarray) -> np.ndarray:
 
 
 def _nearest(correlation: np.ndarray) -> np.ndarray:
-    """The correlation itself if it is one, else without what pairs of columns with gaps contradict each other in."""
+    """The correlation, made positive semidefinite by clipping eigenvalues: pairwise estimates may contradict."""
     values, vectors = np.linalg.eigh(correlation)
     if values[0] >= -1e-8:
         return correlation
@@ -184,9 +184,9 @@ def _codes(column: AnyColumn, values: Series) -> np.ndarray:
 
 
 def _in_order_of_dependence(columns: list[AnyColumn], table: np.ndarray) -> tuple[list[AnyColumn], np.ndarray]:
-    """Put the levels of unordered categories into the order in which the other columns vary most.
+    """Order the levels of unordered categories along the first principal component of the other columns.
 
-    A Gaussian copula can only express dependence along an order, and any is as right as another for these.
+    A Gaussian copula can only express dependence along an order, and these levels have none of their own.
     """
     free = [j for j, column in enumerate(columns) if column.kind == "category" and len(column.levels) > 2]
     others = [j for j in range(len(columns)) if j not in free]

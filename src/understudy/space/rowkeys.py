@@ -1,21 +1,21 @@
-"""Keys of rows: which rows are the same, which were asked before, and in which request each was answered."""
+"""Hashes of rows: which rows are equal, which were asked before, and in which request each was answered."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Rows of more columns than this have keys of the upper halves of their numbers.
+# Rows of more columns than this are hashed by the upper halves of their numbers.
 WIDE = 4
-# Rows at a time, so that what is made on the way stays in the processor's cache.
+# Rows at a time, so that temporary arrays stay in the processor's cache.
 BLOCK = 4096
 HALF, LOWER = np.uint64(32), np.uint64(2**32 - 1)
 _ODD = np.random.default_rng(0x1ED6E2).integers(2**63, size=4096, dtype=np.uint64) | np.uint64(1)
 
 
 def keys_of(rows: np.ndarray) -> np.ndarray:
-    """A 64-bit hash of each row."""
-    # By halves of a number: the low bits of whole numbers are all zero, and a product would keep them so. Of many
-    # numbers the upper halves tell rows apart well enough.
+    """A multilinear hash of each row, 64 bits: its 32-bit halves times odd random constants, summed modulo 2**64."""
+    # Halves of 32 bits: the low bits of whole numbers are all zero, and a product would keep them so. With many columns
+    # the upper halves tell rows apart well enough.
     bits, d = np.ascontiguousarray(rows).view(np.uint64), rows.shape[1]
     odd, keys = np.resize(_ODD, 2 * d), np.empty(len(rows), np.uint64)
     for at in range(0, len(rows), BLOCK):
@@ -27,7 +27,7 @@ def keys_of(rows: np.ndarray) -> np.ndarray:
 
 
 def first_of_each(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """For every row the position of the first that is the same."""
+    """For every row the position of the first equal row."""
     first = np.arange(len(rows))
     if _any_twice(keys):
         seen: dict[bytes, int] = {}
@@ -37,23 +37,23 @@ def first_of_each(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def _any_twice(keys: np.ndarray) -> bool:
-    """Whether a key comes more than once; without sorting them all, which takes four times as long."""
-    size = min(3 + len(keys).bit_length(), 22)  # at least eight places for a key, as long as they take little memory
+    """Whether a key occurs more than once; by a hash table, since sorting takes four times as long."""
+    size = min(3 + len(keys).bit_length(), 22)  # at least eight slots per key, up to 2**22 slots
     place = (keys >> np.uint64(64 - size)).astype(np.intp)
     positions = np.arange(len(keys), dtype=np.int32)
-    owner = np.empty(2**size, np.int32)  # of a place: the last key that came to it
+    owner = np.empty(2**size, np.int32)  # the last key in each slot
     owner[place] = positions
     owners = owner[place]
     others = owners != positions
-    left = keys[others]  # of keys that are the same, all but one are among these, or they are the owner's
+    left = keys[others]  # of equal keys, all but one are in here, or equal the owner of their slot
     return bool((left == keys[owners[others]]).any()) or len(np.unique(left)) < len(left)
 
 
 class Index:
-    """In which request each row was answered, found by the row's key.
+    """In which request each row was answered, by the row's key: a log-structured merge of sorted runs.
 
-    Keys lie in a few sorted runs, each at least twice as long as the next, as in a log-structured merge tree: taking up
-    a request costs about the same however many came before it.
+    Each run is at least twice as long as the next, so that there are few, and adding a request costs about the same
+    however many came before it.
     """
 
     def __init__(self) -> None:
@@ -61,14 +61,14 @@ class Index:
         self._new: list[tuple[np.ndarray, int]] = []
 
     def add(self, keys: np.ndarray, number: int) -> None:
-        """Take up the keys of an answered request."""
+        """Add the keys of an answered request."""
         self._new.append((keys, number))
 
     def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions of keys that are known, with the numbers of their requests."""
         self._merge()
         found = np.full(len(keys), -1)
-        for known, numbers in reversed(self._runs):  # of two requests with the same key, the earlier one stands
+        for known, numbers in reversed(self._runs):  # of two requests with the same key, the earlier one wins
             at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
             found = np.where(known[at] == keys, numbers[at], found)
         where = np.flatnonzero(found >= 0)
@@ -85,7 +85,7 @@ class Index:
 
 
 class Seen:
-    """The rows of a space that were asked about: asking again teaches nothing, where a space has few rows.
+    """The rows that were already asked: in a space of few distinct rows, asking again teaches nothing.
 
     >>> seen, rows = Seen(), np.array([[1.0], [2.0], [1.0], [3.0]])
     >>> seen.add(rows[1:2])
@@ -97,11 +97,11 @@ class Seen:
         self._index = Index()
 
     def add(self, rows: np.ndarray) -> None:
-        """Remember these."""
+        """Mark rows as asked."""
         self._index.add(keys_of(rows), 0)
 
     def new(self, rows: np.ndarray, at_least: int) -> np.ndarray:
-        """Positions of those not seen yet, each row once; if they are too few, the others follow."""
+        """Positions of rows not asked yet, without duplicates; if fewer than `at_least`, the others follow."""
         keys, first = np.unique(keys_of(rows), return_index=True)
         known, _ = self._index.find(keys)
         new = np.sort(np.delete(first, known))

@@ -2,8 +2,8 @@
 
 A rule is a condition, or `if CONDITION then CONDITION`. A condition is one or more tests joined by `and`. A test
 compares a column with a column or a value (`<= < >= > == !=`), lists values (`in [...]`, `not in [...]`), or asks `is
-missing` or `is not missing`. A column whose name is no plain word stands in backticks. Where a value is missing, a
-comparison with it is neither true nor false, and a rule is only broken by what is false.
+missing` or `is not missing`. A column whose name is not a plain word stands in backticks. Missing values follow
+three-valued logic, as NULL does in SQL: a comparison with one is unknown, and only what is false breaks a rule.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _KEYWORDS = ("if", "then", "and", "in", "not", "is", "missing", "true", "false")
 
 AnyColumn = Number | Boolean | Category
 Verdict = tuple[np.ndarray, np.ndarray]
-"""For every row whether a condition is true, and whether it is false; neither, where a missing value leaves it open."""
+"""For every row whether a condition is true, and whether it is false; neither means unknown, by a missing value."""
 
 
 @dataclass(frozen=True)
 class Test:
-    """One comparison: `decide` gives true or false for every row whose columns are all there."""
+    """One comparison: `decide` gives true or false for every row without missing values."""
 
     columns: tuple[int, ...]
     decide: Callable[[np.ndarray], np.ndarray]
@@ -56,7 +56,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, read and checked against the columns it speaks of."""
+    """A rule, parsed and checked against its columns."""
 
     text: str
     condition: tuple[Test, ...]
@@ -72,7 +72,7 @@ class Rule:
 
 
 def read_rule(text: str, columns: Sequence[AnyColumn]) -> Rule:
-    """Read a rule about these columns; ValueError says what is wrong with it.
+    """Parse a rule about these columns; ValueError says what is wrong with it.
 
     >>> columns = [Number(name="a", kind="float", low=0, high=1), Number(name="b", kind="float", low=0, high=1)]
     >>> read_rule("a <= b", columns).kept(np.array([[0.2, 0.3], [0.5, 0.1]]))
@@ -91,7 +91,7 @@ def _all(tests: Sequence[Test], rows: np.ndarray) -> Verdict:
 
 
 class _Reader:
-    """A rule's text, read from left to right."""
+    """A recursive descent parser for the text of a rule."""
 
     def __init__(self, text: str, columns: Sequence[AnyColumn]):
         self.columns = list(columns)
@@ -181,7 +181,7 @@ class _Reader:
         return found
 
     def value(self, j: int) -> float:
-        """A value that comes next, as the number that stands for it in column j."""
+        """The next token as a value, in the numbers of column j."""
         kind, word = self.next("a value")
         column = self.columns[j]
         if isinstance(column, Category):

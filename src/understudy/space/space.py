@@ -25,9 +25,9 @@ from understudy.types import Json, Label, Rows, Table
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rules that fewer than one drawn row in so many satisfies are taken for a contradiction.
+# Rules are taken for a contradiction where rejection sampling accepts fewer than one row in so many.
 RAREST = 1000
-# How many rows are drawn for the first one that satisfies all rules, before that.
+# How many rows are drawn at least, before that.
 PATIENCE = 20_000
 
 S = TypeVar("S", bound="Space")
@@ -46,9 +46,9 @@ class Space(Part):
     version: Literal[1] = 1
     columns: Annotated[tuple[Column, ...], Field(min_length=1)]
     correlation: tuple[tuple[FiniteFloat, ...], ...] | None = None
-    """Of the columns' normal scores; further rows may follow for the gaps of those columns that have some."""
+    """Of the columns' normal scores; rows for the missing-value indicators of columns with gaps may follow."""
     rules: tuple[str, ...] = ()
-    """What holds between columns in every row; `understudy.space.rules` says how they are written."""
+    """Conditions that every row satisfies; `understudy.space.rules` has the syntax."""
     frame: bool = True
     """Whether the original expects a data frame with these column names, rather than a plain array."""
 
@@ -63,7 +63,7 @@ class Space(Part):
             raise ValueError("columns must stay far enough from the largest floating-point number to have a deviation")
         if self.correlation is not None:
             self._check_correlation(self.correlation)
-        _ = self._rules  # which reads them
+        _ = self._rules  # which parses them
         return self
 
     def _check_correlation(self, correlation: tuple[tuple[float, ...], ...]) -> None:
@@ -116,8 +116,8 @@ class Space(Part):
         """Learn the space from unlabelled rows: the columns' distributions, joined by a Gaussian copula.
 
         A data frame keeps its column names, kinds and types, and the original is then asked with data frames; `columns`
-        chooses some, `categories` are those whose numbers are names of levels, `ordered` gives levels from the lowest
-        to the highest. Levels that fewer rows than the `floor` have are left out, and no quantile stands for fewer.
+        chooses some, `categories` are numeric columns whose numbers are names, `ordered` lists levels from the lowest
+        to the highest. Levels of fewer rows than the `floor` are left out, and no quantile summarises fewer.
 
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "city": ["Bonn", "Nice"] * 10})
@@ -175,7 +175,7 @@ class Space(Part):
         return "{\n " + ",\n ".join(parts) + "\n}"
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file, whole or not at all."""
+        """Write the JSON form to a file, atomically."""
         try:
             write_text(Path(path), self.to_json() + "\n")
         except DirectoryError as error:
@@ -190,7 +190,7 @@ class Space(Part):
 
     @property
     def d(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self.columns)
 
     @cached_property
@@ -199,7 +199,7 @@ class Space(Part):
         return tuple(column.name for column in self.columns)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """n rows drawn from the distribution, all of which keep the rules, as a float64 matrix."""
+        """n rows of the distribution, as a float64 matrix; rejection sampling keeps those that satisfy the rules."""
         if not self._rules:
             return self._draw(n, rng)
         kept: list[np.ndarray] = []
@@ -214,11 +214,11 @@ class Space(Part):
         return np.concatenate(kept)
 
     def keeps_rules(self, rows: np.ndarray) -> np.ndarray:
-        """Which rows of a matrix break none of the rules."""
+        """Which rows of a matrix violate no rule."""
         return np.logical_and.reduce([rule.kept(rows) for rule in self._rules] or [np.ones(len(rows), bool)])
 
     def without(self, names: Sequence[str]) -> Space:
-        """The same space with some columns left out, and the rules that speak of them.
+        """The same space without some columns, and without the rules that mention them.
 
         >>> Space.normal(3).without(["x1"]).names
         ('x0', 'x2')
@@ -254,7 +254,7 @@ class Space(Part):
         return pd.DataFrame({c.name: c.present(rows[:, j]) for j, c in enumerate(self.columns)})
 
     def read(self, rows: Rows, where: str) -> np.ndarray:
-        """Rows in the layout of production as a matrix, the inverse of `present`. Further columns are ignored."""
+        """Rows in the layout of production as a matrix, the inverse of `present`. Other columns are ignored."""
         if not self.frame:
             return self._of_width(as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns)), where)
         if not is_frame(rows):
@@ -271,7 +271,7 @@ class Space(Part):
         return mean, np.where(std > 0, std, 1.0)
 
     def _draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """n rows drawn without a look at the rules."""
+        """n rows of the Gaussian copula, before rules: correlated normal scores, then inverse transform sampling."""
         gaps = self._gaps
         z = rng.standard_normal((n, self.d + len(gaps)))
         if self._factor is not None:
@@ -307,7 +307,7 @@ class Space(Part):
         return table
 
     def _named(self, rows: Rows, where: str) -> pd.DataFrame:
-        """Rows without names under those of the columns, in their order."""
+        """Rows without names as a data frame with the space's column names."""
         import pandas as pd
 
         try:
@@ -329,7 +329,7 @@ class Space(Part):
 
     @cached_property
     def _factor(self) -> np.ndarray | None:
-        """A matrix whose product with its own transpose is the correlation."""
+        """A square root of the correlation: times its transpose, it is the correlation."""
         if self.correlation is None:
             return None
         values, vectors = np.linalg.eigh(np.asarray(self.correlation))
@@ -356,13 +356,13 @@ def _checked(cls: type[S], content: Json) -> S:
         found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
         raise SpaceError(where, first["msg"].removeprefix("Value error, "), found) from error
     if space.rules or any(column.dtype is not None for column in space.columns):
-        # Rules that contradict each other, or types that do not fit, are found before they are needed.
+        # A trial sample finds rules that contradict each other, and types that do not fit.
         space.present(space.sample(64, np.random.default_rng(0)))
     return space
 
 
 def _lines(value: object) -> str:
-    """A JSON value, a list of lists or objects with one of them a line: for people who read it, or compare two."""
+    """A JSON value; of a list of lists or objects, one a line, so that people can read and diff it."""
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, dict)):
         return "[\n  " + ",\n  ".join(json.dumps(part) for part in value) + "\n ]"
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""Tables that users bring: what they are, and their rows as a matrix."""
+"""Tables of users: their type, their columns, and their rows as a matrix."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def as_matrix(rows: Rows, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
 
 
 def is_frame(rows: object) -> TypeGuard[Frame]:
-    """Whether this is a data frame, of pandas or of whatever has its face."""
+    """Whether this is a data frame, of pandas or with its interface."""
     return hasattr(rows, "iloc") and hasattr(rows, "columns")
 
 

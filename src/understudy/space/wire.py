@@ -1,4 +1,4 @@
-"""What values are on the wire: which types the V2 protocol, ONNX and NumPy have for columns, values and labels."""
+"""Wire types: what the V2 protocol, ONNX and NumPy call the types of columns, values and labels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORD = WireType("BYTES", "STRING", object)
 
 # By NumPy's kind of an array.
 _BY_KIND = {"b": FLAG, "i": WHOLE, "u": UNSIGNED, "f": REAL, "U": WORD}
-# By pandas' `infer_dtype`. All missing: nothing but words can be missing at will.
+# By pandas' `infer_dtype`. Values that are all missing ("empty") can only be strings.
 _BY_VALUES = {
     "boolean": FLAG,
     "integer": WHOLE,
