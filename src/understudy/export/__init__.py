@@ -1,4 +1,4 @@
-"""A finished copy as one file: ONNX, skops, rules, or SQL. A file gets its name once its answers were compared."""
+"""Export a copy as one file: ONNX, skops, rules or SQL. It is compared with the copy before it gets its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from understudy.files import written
 if TYPE_CHECKING:
     from understudy.models.classifier import CopyClassifier
 
-# What is written where only a file's ending tells.
+# The format that a file's ending implies.
 SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql"}
 FORMATS = ("onnx", "skops", "rules", "sql")
 ROWS = 10_000
@@ -27,7 +27,7 @@ class Exported:
     path: Path
     format: str
     rows: int
-    """How many fresh rows of the space both answered."""
+    """The fresh rows of the space on which both were compared."""
     disagreements: int
     tolerance: int
     """How many disagreements would have been accepted."""
@@ -41,9 +41,9 @@ class Exported:
 def export(
     copy: CopyClassifier, path: str | Path, format: str | None = None, *, rows: int = ROWS, seed: int = 0
 ) -> Exported:
-    """Write a copy as a file: `onnx`, `skops`, `rules` or `sql`; without a format, the file's ending tells.
+    """Write a copy as a file: `onnx`, `skops`, `rules` or `sql`; without a format, the file's ending decides.
 
-    The file is read back and asked about fresh rows of the copy's space. If it answers more of them otherwise than the
+    The file is read back and compared with the copy on fresh rows of its space. If they disagree on more rows than the
     format allows, nothing is written.
 
     >>> from tempfile import TemporaryDirectory
@@ -73,7 +73,7 @@ def export(
 
 
 def format_of(path: str | Path, format: str | None) -> str:
-    """The format asked for, or the one that a file's ending tells."""
+    """The format asked for, or the one that a file's ending implies."""
     if format is not None:
         return checks.choice("format", format, FORMATS)
     ending = Path(path).suffix.lower()

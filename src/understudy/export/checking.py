@@ -1,4 +1,4 @@
-"""What a format's file holds, and what it answers once it is read back."""
+"""The content of a file in each format, and its answers once it is read back."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from understudy.models.trees import Trees
 from understudy.space.tables import is_frame
 from understudy.types import Label, Table
 
-# Rows in so many that may be answered otherwise: float32 sums come out differently in another order, SQL has no
-# float32 to round to, and rules have rounded numbers. Trees compare and add exactly.
+# One row in so many may be answered differently: float32 sums depend on their order, SQL has no float32 to round to,
+# and rules have rounded numbers. Trees compare and add exactly.
 ONE_IN = {"onnx": 10_000, "sql": 10_000, "rules": 1000}
 
 
 def content(copy: CopyClassifier, kind: str) -> bytes:
-    """The file."""
+    """The bytes of the file."""
     if isinstance(copy.model, Fitted) and kind != "skops":
         expected, hint = "a family that is written as numbers", "write it as skops, or copy to another family"
         raise ExportError(kind, expected, type(copy.model.estimator).__name__, hint)
@@ -42,13 +42,13 @@ def content(copy: CopyClassifier, kind: str) -> bytes:
 
 
 def tolerance(copy: CopyClassifier, kind: str, rows: int) -> int:
-    """How many of so many rows may be answered otherwise."""
+    """How many of so many rows may be answered differently."""
     exact = isinstance(copy.model, Trees) and copy.model.link == "shares" and kind != "rules"
     return 0 if exact or kind == "skops" else rows // ONE_IN[kind]
 
 
 def disagreements(copy: CopyClassifier, kind: str, path: Path, rows: int, seed: int) -> int:
-    """How many fresh rows the file answers otherwise than the copy."""
+    """On how many fresh rows file and copy disagree."""
     fresh = copy.space.present(copy.space.sample(rows, np.random.default_rng(seed)))
     return int((np.asarray(_answers(copy, kind, path, fresh)) != copy.predict(fresh)).sum())
 
@@ -64,7 +64,7 @@ def _answers(copy: CopyClassifier, kind: str, path: Path, rows: Table) -> np.nda
 
 
 def onnx_answers(copy: CopyClassifier, path: Path, rows: Table) -> np.ndarray:
-    """What an ONNX file answers to rows as they come in production."""
+    """An ONNX file's answers to rows as in production."""
     import onnxruntime
 
     from understudy.export.onnx import feeds
@@ -74,7 +74,7 @@ def onnx_answers(copy: CopyClassifier, path: Path, rows: Table) -> np.ndarray:
 
 
 def sql_answers(copy: CopyClassifier, expression: str, rows: Table) -> list[Label]:
-    """What an SQL expression answers to rows as they come in production."""
+    """An SQL expression's answers to rows as in production."""
     import sqlite3
     from contextlib import closing
 
@@ -92,7 +92,7 @@ def sql_answers(copy: CopyClassifier, expression: str, rows: Table) -> list[Labe
 
 
 def _expression(copy: CopyClassifier, kind: str, path: Path) -> str:
-    """The file itself; of rules, which only people read, the same rules with the same numbers as SQL."""
+    """The file itself; for rules, which only people read, SQL with the same rules and numbers."""
     if kind == "sql":
         return path.read_text(encoding="utf-8")
     from understudy.export.sql import expression

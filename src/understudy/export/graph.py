@@ -1,4 +1,4 @@
-"""An ONNX graph while it is built: nodes, constants, and names that nothing else has."""
+"""A builder of ONNX graphs: nodes, constants, and unique names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from understudy._version import __version__
 
 ML = "ai.onnx.ml"
-# The oldest versions with all that a graph uses, so that as many runtimes as can be read the file.
+# The oldest versions with every operator that is used, so that as many runtimes as possible read the file.
 PLAIN = {"opset": 17, "ml": 3, "ir": 8}
 WITH_TREES = {"opset": 17, "ml": 5, "ir": 10}
 
@@ -20,7 +20,7 @@ Value = str | np.ndarray
 
 
 class Graph:
-    """Nodes in the order they compute; an operator is called by its name, with results of others or arrays."""
+    """Nodes in the order they compute; call it with an operator's name, and results of others or arrays."""
 
     def __init__(self, inputs: dict[str, tuple[int, int]]):
         """Inputs: by name, the type of the elements and the number of columns."""
@@ -30,14 +30,14 @@ class Graph:
         self._taken = set(inputs)
 
     def __call__(self, operator: str, *values: Value, domain: str = "", **attributes: Any) -> str:
-        """Add a node; the answer is the name of its result."""
+        """Add a node; gives the name of its output."""
         names = [value if isinstance(value, str) else self.constant(value) for value in values]
         result = self.name(f"{operator.lower()}_{len(self.nodes)}")
         self.nodes.append(helper.make_node(operator, names, [result], domain=domain, **attributes))
         return result
 
     def constant(self, array: np.ndarray) -> str:
-        """Add an array that is part of the file."""
+        """Add an initializer: an array that is stored in the file."""
         name = self.name(f"constant_{len(self.constants)}")
         if array.dtype.kind in "OU":
             words = [str(word).encode() for word in array.ravel()]
@@ -47,14 +47,14 @@ class Graph:
         return name
 
     def name(self, wish: str) -> str:
-        """A name as near to the wish as nothing else has."""
+        """A unique name, close to the one wished for."""
         while wish in self._taken:
             wish += "_"
         self._taken.add(wish)
         return wish
 
     def model(self, outputs: Iterable[tuple[str, str, int, list[int | str]]], about: dict[str, str]) -> onnx.ModelProto:
-        """The whole, with outputs given as a wish for the name, a result nothing reads, its type and its shape."""
+        """The finished model; outputs are a wish for the name, a result that no node reads, its type and its shape."""
         given = [helper.make_tensor_value_info(n, kind, ["rows", width]) for n, (kind, width) in self.inputs.items()]
         said = []
         for wish, result, kind, shape in outputs:

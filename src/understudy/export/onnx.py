@@ -1,8 +1,8 @@
-"""A copy as one ONNX file: raw columns in, labels and probabilities out; how columns are encoded is part of the graph.
+"""A copy as one ONNX file: raw columns in, labels and probabilities out; the encoding of columns is part of the graph.
 
 A space without a data frame has one input "X", a matrix of doubles. One with a data frame has an input [rows, 1] for
-every column, under its name: double for numbers, int64 for whole ones, bool for flags, string for levels, int64 if all
-of them are whole numbers. A gap is NaN, or the empty word; whole numbers and flags that may have gaps are doubles.
+every column, under its name: double for floats, int64 for integers, bool for booleans, string for levels, int64 if all
+of them are integers. A gap is NaN, or the empty string; integers and booleans that may have gaps are doubles.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from understudy.space.wire import FLAG, REAL, WHOLE, WORD, WireType, of_column, 
 from understudy.types import Series, Table
 
 MATRIX = "X"
-# Doubles hold whole numbers up to here.
+# Doubles hold all integers up to here.
 EXACT = 2**53
 
 
 def onnx_model(copy: CopyClassifier) -> onnx.ModelProto:
-    """The copy as a model of the ONNX standard's operators alone."""
+    """The copy as an ONNX model of standard operators only."""
     types, labels = _types(copy.space), of_labels(copy.classes)
     width = copy.space.d if not copy.space.frame else 1
     graph = Graph({name: (_code(kind), width) for name, kind in types.items()})
@@ -56,7 +56,7 @@ def input_types(space: Space) -> dict[str, str]:
 
 
 def feeds(space: Space, rows: Table) -> dict[str, np.ndarray]:
-    """Rows as they come in production as the inputs of the file."""
+    """Rows as in production as the inputs of the file."""
     if not space.frame:
         return {MATRIX: np.asarray(rows, np.float64)}
     assert not isinstance(rows, np.ndarray)
@@ -81,7 +81,7 @@ def _code(kind: WireType) -> int:
 
 
 def _type(column: Column) -> WireType:
-    """Of whole numbers and flags, those that may have gaps are doubles; levels beyond what doubles hold are words."""
+    """Integers and booleans that may have gaps are doubles; integer levels that doubles cannot hold are strings."""
     kind = of_column(column)
     if kind in (FLAG, WHOLE) and column.missing:
         kind = REAL if not isinstance(column, Category) or _are_exact(column.levels) else WORD
@@ -105,7 +105,7 @@ def _check_words(column: Category) -> None:
 
 
 def _read(graph: Graph, space: Space, types: dict[str, WireType]) -> str:
-    """Numbers as themselves, flags as 0 and 1, levels as their positions, gaps as NaN."""
+    """Numbers as they are, booleans as 0 and 1, levels as their positions, gaps as NaN."""
     if not space.frame:
         return MATRIX
     columns = [_column(graph, column, types[column.name]) for column in space.columns]
@@ -160,7 +160,7 @@ def _encode(graph: Graph, encoding: Encoding, rows: str) -> str:
 
 
 def _numbers(graph: Graph, encoding: Encoding, rows: str) -> str:
-    """Standardised, clipped, and 0 where there is a gap, or a level that the space does not have."""
+    """Standardised, clipped, and 0 at a gap, or at a level that the space does not know."""
     numbers = rows
     if encoding.numbers != list(range(encoding.d)):
         numbers = _columns(graph, rows, np.array(encoding.numbers))
@@ -191,7 +191,7 @@ def _float(graph: Graph, value: str) -> str:
 
 
 def _decide(graph: Graph, model: Model, inputs: str) -> tuple[str, str]:
-    """Scores of the classes, and the probabilities they stand for."""
+    """Scores of the classes, and their probabilities."""
     if isinstance(model, Network):
         *hidden, (weights, biases) = model.mlp.layers(model.theta)
         for w, b in hidden:

@@ -11,7 +11,7 @@ from understudy.models.classifier import CopyClassifier
 
 
 def rules_text(copy: CopyClassifier) -> str:
-    """The rules, with numbers rounded to six digits of a column's deviation."""
+    """The rules, with numbers rounded to six digits of a column's standard deviation."""
     logic, classes = logic_of(copy, DIGITS), [word(label) for label in copy.classes.tolist()]
     lines = _of_tree(logic, classes) if isinstance(logic, Tree) else _of_sums(logic, classes)
     return "\n".join(lines) + "\n"

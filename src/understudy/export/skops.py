@@ -1,6 +1,6 @@
 """A copy as a skops file, for Python with understudy: skops.io.load(file, trusted=TRUSTED) gives the classifier back.
 
-Copies are arrays and a space, no estimators of scikit-learn's: its own classes could not hold how columns are encoded.
+A copy is arrays and a space, not a scikit-learn estimator, which could not hold how columns are encoded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TYPES = (
     "understudy.space.columns.Number",
     "understudy.space.space.Space",
 )
-# What files written by 0.1 call these modules.
+# The former names of these modules, in files written by 0.1.
 MOVED = {
     "understudy.classifier": "understudy.models.classifier",
     "understudy.columns": "understudy.space.columns",
@@ -48,7 +48,7 @@ for _old, _new in MOVED.items():
 
 
 def skops_bytes(copy: CopyClassifier) -> bytes:
-    """The file, without what the copy has worked out since it was made."""
+    """The bytes of the file, without cached properties of the copy."""
     import skops.io
 
     model = copy.model
@@ -60,7 +60,7 @@ def skops_bytes(copy: CopyClassifier) -> bytes:
 
 
 def skops_answers(copy: CopyClassifier, path: Path, rows: Table) -> np.ndarray:
-    """What a skops file of a copy answers to rows as they come in production."""
+    """A skops file's answers to rows as in production."""
     import skops.io
 
     from understudy.original.skops_types import TRUSTED as PARTS

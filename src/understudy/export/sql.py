@@ -15,12 +15,12 @@ JOINED = "\n    AND "
 
 
 def sql_text(copy: CopyClassifier) -> str:
-    """The file: a line of comment, and the expression."""
+    """The file: a comment line, and the expression."""
     return f"{HEAD}{expression(logic_of(copy), copy.classes)}\n"
 
 
 def expression(logic: Tree | Sums, classes: np.ndarray) -> str:
-    """The label as a CASE expression; NULL where a column that matters has none and may not be without."""
+    """The label as a CASE expression; NULL where a column that it needs is NULL but must not be missing."""
     labels = [literal(label) for label in classes.tolist()]
     return _of_tree(logic, labels) if isinstance(logic, Tree) else _of_sums(logic, labels)
 
@@ -42,7 +42,7 @@ def quoted(name: str) -> str:
 
 
 def _of_tree(tree: Tree, labels: list[str]) -> str:
-    if not tree.regions[0].inside:  # a copy that always answers the same
+    if not tree.regions[0].inside:  # a constant copy
         return labels[tree.regions[0].code]
     lines = []
     for region in tree.regions:
@@ -52,7 +52,7 @@ def _of_tree(tree: Tree, labels: list[str]) -> str:
 
 
 def condition(cells: Cells, inside: np.ndarray) -> str:
-    """That a column's value lies in some of its cells; nothing if that is so of every value."""
+    """The condition that a column's value lies in some of its cells; empty if every value does."""
     if inside.all():
         return ""
     name = quoted(cells.column.name)
@@ -96,7 +96,7 @@ def _of_sums(sums: Sums, labels: list[str]) -> str:
 
 
 def _difference(sums: Sums, i: int, j: int) -> str:
-    """The score of one class less that of another."""
+    """The score of one class minus that of another."""
     parts = [_number(sums.start[i] - sums.start[j]), *(_added(term, i, j) for term in sums.terms)]
     return " + ".join(parts)
 
@@ -119,5 +119,5 @@ def _added(term: Term, i: int, j: int) -> str:
 
 
 def _number(number: float) -> str:
-    """A number that may follow any operator."""
+    """A number that may follow any operator: in parentheses if it is negative."""
     return repr(float(number)) if number >= 0 else f"({float(number)!r})"

@@ -1,7 +1,7 @@
-"""Trees as ONNX's operator TreeEnsemble has them: a leaf adds one number to one class.
+"""Trees for ONNX's operator TreeEnsemble, where a leaf adds one number to one class.
 
-A tree whose leaves speak for several classes becomes several trees: the first has every leaf's largest value, the next
-the second largest, and so on, with the branches left out that say nothing.
+A tree whose leaves score several classes becomes several trees: the first has every leaf's largest value, the next the
+second largest, and so on; branches that add nothing are pruned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SUM = 1
 
 
 def ensembles(trees: Trees) -> dict[str, Any]:
-    """The attributes of a TreeEnsemble node that adds up what the trees say, in double."""
+    """The attributes of a TreeEnsemble node that sums the trees, in double."""
     parts, nodes, leaves = [], 0, 0
     for targets, weights in _layers(trees):
         part = _nodes(trees, targets, weights)
@@ -35,7 +35,7 @@ def ensembles(trees: Trees) -> dict[str, Any]:
 
 
 def _layers(trees: Trees) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The class that each leaf speaks for and what it says of it: its largest value first, then the next."""
+    """The class and the value of each leaf, layer by layer: its largest value first, then the next."""
     first = np.repeat(trees.outputs, np.diff(np.append(trees.roots, len(trees.feature))))
     order = np.argsort(-np.abs(trees.values), axis=1, kind="stable")
     for rank in range(trees.values.shape[1]):
@@ -50,7 +50,7 @@ def _nodes(trees: Trees, targets: np.ndarray, weights: np.ndarray) -> dict[str, 
     speaks = _speaks(trees, weights)
     inner = (trees.feature != LEAF) & speaks
     at = np.flatnonzero(inner)
-    # Trees that are all leaf: a node with that leaf on both sides. If all of them are silent, one says so.
+    # Single-leaf trees: a node with that leaf on both sides. If all trees are pruned, one stays.
     lone = trees.roots[speaks[trees.roots] & ~inner[trees.roots]] if speaks.any() else trees.roots[:1]
     used = np.zeros(len(inner), bool)
     used[np.concatenate([trees.left[at], trees.right[at], lone])] = True
@@ -73,7 +73,7 @@ def _nodes(trees: Trees, targets: np.ndarray, weights: np.ndarray) -> dict[str, 
 
 
 def _speaks(trees: Trees, weights: np.ndarray) -> np.ndarray:
-    """Which nodes have a leaf below them, or are one, that adds something."""
+    """Which nodes are, or have below them, a leaf whose value is not 0."""
     inner = np.flatnonzero(trees.feature != LEAF)
     found = (trees.feature == LEAF) & (weights != 0)
     while True:
