@@ -1,1 +1,1 @@
-"""If-then over raw columns: what rules, SQL and the differences between copy and original are written in."""
+"""Conditions over raw columns, from which rules, SQL and the differences between copy and original are written."""

@@ -1,7 +1,7 @@
-"""What a copy can tell apart in a raw column: its cells, each an interval of numbers, a level, other levels, or a gap.
+"""The cells of a raw column, which a copy can tell apart: intervals of numbers, levels, other levels, or a gap.
 
-A tree compares encoded inputs, in float32. The largest double that the encoding still sends to one side is found by
-bisection over the doubles themselves, so that comparing the raw number splits every double where the tree does.
+A tree compares encoded inputs, in float32. The largest double that still goes left is found by bisection over all
+doubles, so that comparing the raw number splits them exactly where the tree does.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from understudy.space.encoding import FAR, Encoding
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one column, and a value in each of them as a space's matrix has it."""
+    """The cells of one column, and a value in each of them, as in a space's matrix."""
 
     column: Column
     cuts: np.ndarray
-    """For a number, where its cells end: each belongs to the cell below it."""
+    """For a number, the upper ends of its cells, inclusive."""
     values: np.ndarray
-    """A value in every cell: of numbers from the lowest, or a level each, UNKNOWN for others; NaN, for a gap, last."""
+    """A value in every cell: numbers in ascending order, or each level and UNKNOWN for others; last, NaN for a gap."""
 
     @property
     def levels(self) -> list[Any]:
-        """For flags and categories, the raw value of every cell but those of other levels and of gaps."""
+        """For booleans and categories, the raw value of every cell but those of other levels and of gaps."""
         return [False, True] if isinstance(self.column, Boolean) else list(getattr(self.column, "levels", ()))
 
     @property
@@ -52,14 +52,14 @@ def cells_of(space: Space, encoding: Encoding, thresholds: dict[int, np.ndarray]
 
 
 def intervals(cells: Cells, inside: np.ndarray) -> list[tuple[float | None, float | None]]:
-    """Cells of a number that follow one another, as intervals: above the first, up to the second."""
+    """Runs of adjacent cells of a number, as half-open intervals (low, high]; None where unbounded."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
     ends = [None, *(int(cut) if cells.column.kind == "integer" else cut for cut in cells.cuts.tolist()), None]
     return [(ends[start], ends[stop]) for start, stop in edges.reshape(-1, 2)]
 
 
 def inputs_of(cells: Cells, j: int, encoding: Encoding) -> np.ndarray:
-    """What column j's cells are as inputs, a row for each; only the inputs made of that column mean something."""
+    """Column j's cells as encoded inputs, a row for each; only the inputs made from that column have a meaning."""
     rows = np.zeros((len(cells.values), encoding.d))
     rows[:, j] = cells.values
     return encoding(rows)
@@ -87,7 +87,7 @@ def _cells(column: Column, j: int, encoding: Encoding, thresholds: dict[int, np.
 
 
 def raw_cuts(thresholds: np.ndarray, center: float, scale: float) -> np.ndarray:
-    """The largest double that is encoded as at most each threshold; none for those that all doubles are below or above.
+    """For each threshold, the largest double that is encoded as at most that; none beyond the clipped range.
 
     >>> raw_cuts(np.array([0.5], np.float32), 10.0, 2.0) >= 11
     array([ True])
@@ -110,16 +110,16 @@ def value_cuts(values: np.ndarray) -> np.ndarray:
     rank = np.searchsorted(order, values)
 
     def below(x: np.ndarray) -> np.ndarray:
-        within = np.clip(x, order[0], order[-1])  # further out they are all as far away, to the last bit of a double
+        within = np.clip(x, order[0], order[-1])  # further out, distances to all of them round to the same double
         return rank[np.abs(within[:, None] - values).argmin(axis=1)] <= np.arange(len(values) - 1)
 
     return _last(below, len(values) - 1)
 
 
 def _last(below: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
-    """For each of n conditions that hold up to some double and no further, that double."""
+    """For each of n conditions that hold up to some double, that double, by bisection."""
     low, high = (np.full(n, _place(np.array(end))) for end in (-np.finfo(float).max, np.finfo(float).max))
-    while (high > low + 1).any():  # their difference, or sum, would not fit into 64 bits
+    while (high > low + 1).any():  # their difference, or sum, would overflow
         middle = low // 2 + high // 2 + (low % 2 + high % 2) // 2
         holds = below(_double(middle))
         low, high = np.where(holds, middle, low), np.where(holds, high, middle)
@@ -127,7 +127,7 @@ def _last(below: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
 
 
 def _place(x: np.ndarray) -> np.ndarray:
-    """Doubles as whole numbers in the same order, neighbours next to each other."""
+    """Doubles as integers in the same order: adjacent doubles become adjacent integers."""
     bits = x.view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 

@@ -1,4 +1,4 @@
-"""A copy over raw columns: a tree as regions with a label each, a linear copy as sums of what columns add to scores.
+"""A copy over raw columns: a tree as regions with a label each, a linear copy as additive scores.
 
 Exact, or with numbers rounded for people; rows near a boundary may then change sides.
 """
@@ -15,7 +15,7 @@ from understudy.models.classifier import CopyClassifier
 from understudy.models.linear import Linear
 from understudy.models.trees import LEAF, Trees
 
-# Digits that rules for people keep: of a weight, or of a deviation of the column.
+# Digits that rules for people keep: of a weight, or of a column's standard deviation.
 DIGITS = 6
 
 
@@ -29,7 +29,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree: regions that share no row, of columns with these cells."""
+    """A tree: disjoint regions, over columns with these cells."""
 
     cells: list[Cells]
     regions: list[Region]
@@ -50,12 +50,12 @@ class Term:
     slope: np.ndarray
     center: float
     amounts: np.ndarray
-    """A row for every cell; of a gap it is all that the column adds."""
+    """A row for every cell; for a gap it is all that the column adds."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """A linear copy: the class with the highest score wins, the first of several."""
+    """A linear copy: the class with the highest score wins; of equal ones, the first."""
 
     codes: np.ndarray
     """The classes that have a score; others were never answered."""
@@ -70,7 +70,7 @@ def expressible(copy: CopyClassifier) -> bool:
 
 
 def logic_of(copy: CopyClassifier, digits: int | None = None) -> Tree | Sums:
-    """The copy over raw columns, exactly, or with numbers of so many digits."""
+    """The copy over raw columns: exact, or with numbers rounded to so many digits."""
     if not expressible(copy):
         hint = "copy again with --to tree or --to linear, or export as onnx"
         kind = {"mlp": "an mlp"}.get(copy.model.kind, "a forest or boosting")
@@ -107,7 +107,7 @@ def _tree(copy: CopyClassifier, model: Trees, digits: int | None) -> Tree:
 
 
 def _labels(model: Trees) -> np.ndarray:
-    """The class of a leaf, or of a node all of whose leaves have the same; -1 for others."""
+    """The class of a leaf, or of a node whose leaves all agree; -1 for others."""
     label = np.where(model.feature == LEAF, model.values.argmax(axis=1), -1)
     for node in np.flatnonzero(model.feature != LEAF)[::-1]:  # children come after their parents
         left, right = label[model.left[node]], label[model.right[node]]
@@ -122,7 +122,7 @@ def _sums(copy: CopyClassifier, model: Linear, digits: int | None) -> Sums:
     for j, cells in enumerate(cells_of(copy.space, encoding, {})):
         own = np.flatnonzero(encoding.sources == j)
         slope, center = np.zeros(len(codes)), 0.0
-        if not cells.levels:  # a number: the input that stands for it is no amount by cell
+        if not cells.levels:  # a number: its own input gives the slope, no amount by cell
             k = encoding.numbers.index(j)
             slope, center, own = weights[k] / encoding.scale[k], float(encoding.center[k]), own[own != k]
         amounts = inputs_of(cells, j, encoding)[:, own].astype(np.float64) @ weights[own]
@@ -137,7 +137,7 @@ def _sums(copy: CopyClassifier, model: Linear, digits: int | None) -> Sums:
 
 
 def _rounded(numbers: np.ndarray, copy: CopyClassifier, j: int, digits: int) -> np.ndarray:
-    """Raw numbers of a column with some digits of its deviation."""
+    """Raw numbers of a column, rounded to so many digits of its standard deviation."""
     return np.round(numbers, digits - int(np.floor(np.log10(copy.space.moments[1][j]))))
 
 

@@ -31,7 +31,7 @@ def _condition(cells: Cells, inside: np.ndarray) -> str:
 
 
 def interval_of(name: str, low: float | None, high: float | None) -> str:
-    """That a column lies above one number and up to another."""
+    """The condition low < column <= high, in words."""
     below = "" if low is None else f"{low:.15g} < "
     above = "" if high is None else f" <= {high:.15g}"
     return f"{name} > {low:.15g}" if low is not None and high is None else f"{below}{name}{above}"
