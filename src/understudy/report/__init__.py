@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a copy: no script, no request to anywhere."""
+"""One self-contained HTML page about a copy: no scripts, no external requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from understudy.types import Label
 if TYPE_CHECKING:
     from jinja2 import Template
 
-# More labels than this make no matrix that can be read; then the pairs are listed. More columns make no table.
+# With more labels than this, pairs are listed in place of a matrix. Of more columns, examples show the first.
 LABELS, COLUMNS = 12, 30
 
 
@@ -43,7 +43,7 @@ def write_report(
 
 
 def flip_matrix(proof: Certificate) -> list[tuple[Label, list[int]]] | None:
-    """By label of the original, how many rows the copy gives each of the same labels; None if there are too many."""
+    """The confusion matrix: a row for each label of the original, with the copy's labels counted; None if too large."""
     if proof.differences is None:
         return None
     flips = {(flip.original, flip.copy): flip.n for flip in proof.differences.flips}

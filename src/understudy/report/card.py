@@ -1,6 +1,6 @@
-"""The audit pack: a Markdown card that says what was copied, how, how alike it is, and where that ends.
+"""A model card in Markdown: what was copied, how, how faithful the copy is, and its known limits.
 
-Everything in it is read from the run's directory; nothing is asked, and nothing is said that is not stored there.
+Everything in it is read from the run's directory; there is no query.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def card(directory: str | Path, types: Sequence[str] = ()) -> str:
 
 
 def limits(result: Result) -> Iterator[str]:
-    """What the certificate does not say, each in a sentence."""
+    """What the certificate does not cover, a sentence each."""
     proof, settings = result.certificate, result.settings
     yield (
         "The bound is about inputs that are drawn as the space says. On others, and where the space draws rarely, the "

@@ -25,7 +25,7 @@ MARKS = (*COLOURS, "#e69f00", "#56b4e9")
 
 
 def curves(results: Mapping[str, Result]) -> str:
-    """Accuracy, fidelity, mean rho, points kept and lambda by iteration; a method of one iteration is a level line."""
+    """Accuracy, fidelity, mean rho, points kept and lambda by iteration; a single iteration is a horizontal line."""
     panels: list[tuple[str, Callable[[Record], float | None], str]] = [
         ("accuracy on test data", lambda record: record.accuracy, "linear"),
         ("fidelity on held-out rows", lambda record: record.fidelity, "linear"),
@@ -52,7 +52,7 @@ def curves(results: Mapping[str, Result]) -> str:
                 (handles[name],) = axes.plot(t, v, color=colour, marker="o", markersize=3, linewidth=1.5)
         axes.set_xlim(0, last + 1)  # the same in every panel, also where only some iterations have a value
         axes.set_yscale(scale)
-        if scale == "log":  # plain text: setting 10 to a power as mathematics takes longer than all the rest
+        if scale == "log":  # plain text: mathtext for powers of 10 takes longer than all the rest
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axes.yaxis.set_minor_formatter(lambda value, _: "")
         axes.set_title(title, fontsize=10, loc="left")
@@ -67,7 +67,7 @@ def curves(results: Mapping[str, Result]) -> str:
 
 
 def boundaries(result: Result, original: Original | None) -> str:
-    """What the copy decides over the plane, beside the original if it may be asked; empty unless two floats span it."""
+    """Decision regions of the copy, and of the original if it may be asked; empty unless the space is two floats."""
     space, copy = result.space, result.copy
     if space.d != 2 or any(column.kind != "float" or column.missing for column in space.columns):
         return ""
@@ -113,7 +113,7 @@ def boundaries(result: Result, original: Original | None) -> str:
 
 
 def frontier(points: Frame) -> str:
-    """Certified fidelity against bytes and against milliseconds; a line joins those that nothing smaller beats."""
+    """Certified fidelity against bytes and against milliseconds; a line joins the Pareto frontier."""
     figure = _figure(11, 4.2)
     families = list(dict.fromkeys(points["family"]))
     for number, (column, title) in enumerate({"bytes": "bytes", "ms": "milliseconds for a single row"}.items(), 1):
@@ -156,7 +156,7 @@ def _svg(figure: Figure) -> str:
     # A fixed salt and no date: the same run gives the same page.
     style = {"svg.hashsalt": "understudy", "svg.fonttype": "none", "font.family": "sans-serif"}
     with matplotlib.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # the reader's browser has the letters that our font lacks
+        warnings.filterwarnings("ignore", "Glyph")  # the reader's browser has the glyphs that our font lacks
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     return svg[svg.index("<svg") :]

@@ -1,4 +1,4 @@
-"""Tables and text of others as Markdown: every such table of ours is written here."""
+"""Markdown tables, and escaping for text from outside."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[object]], show: Callable
 
 
 def escaped(text: object) -> str:
-    r"""Text from outside, on one line, that Markdown, or HTML in it, must not take for its own.
+    r"""Text from outside, on one line, with everything escaped that is Markdown or HTML syntax.
 
     >>> print(escaped("a|b <i>"))
     a\|b \<i\>
