@@ -1,4 +1,4 @@
-"""Copy a classifier you can only query, and prove how alike the copy decides.
+"""Copy a classifier you can only query, and certify how faithful the copy is.
 
 Everything public is listed here; what needs JAX, scikit-learn or pydantic is imported when first used.
 """

@@ -1,4 +1,4 @@
-"""Checks of arguments, each an error that names the argument, what it takes and what it was given."""
+"""Argument checks: an error names the argument, what was expected and what was found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from understudy.errors import SettingError
 
 
 def choice(name: str, value: object, known: tuple[str, ...]) -> str:
-    """One of some words."""
+    """One of the known words."""
     if not isinstance(value, str) or value not in known:
         raise SettingError(name, "one of " + ", ".join(map(repr, known)), repr(value))
     return value
@@ -36,7 +36,7 @@ def number(name: str, value: object, expected: str, low: float, high: float) -> 
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False, and nothing that only counts as such."""
+    """True or False; values that are merely truthy are refused."""
     if not isinstance(value, bool):
         raise SettingError(name, "True or False", repr(value))
     return value

@@ -36,7 +36,7 @@ class SettingError(UnderstudyError, ValueError):
 
 
 class TargetError(UnderstudyError, ValueError):
-    """A target that the original itself puts out of reach; what was answered is kept."""
+    """A target above what the original's noise allows; what was answered is kept."""
 
     exit_code = 1
 
@@ -50,13 +50,13 @@ class DirectoryError(UnderstudyError):
 
 
 class UnwrittenError(DirectoryError):
-    """What was made of answers could not be written; the answers are kept, and the same command goes on from there."""
+    """A result could not be written; the answers are kept, and the same command resumes."""
 
     exit_code = 3
 
 
 class ExportError(UnderstudyError):
-    """A file that answers otherwise than the copy it was made of; it was not written."""
+    """A copy cannot be written in a format, or the file disagrees with the copy; nothing was written."""
 
 
 class OriginalError(UnderstudyError):
@@ -66,7 +66,7 @@ class OriginalError(UnderstudyError):
 
 
 class OutageError(OriginalError):
-    """The original cannot be asked at all just now; asking about other rows would not help."""
+    """The original is unavailable; asking about other rows would not help."""
 
 
 class BudgetError(UnderstudyError):
@@ -74,7 +74,7 @@ class BudgetError(UnderstudyError):
 
 
 class EngineError(UnderstudyError):
-    """What units are run on was lost half-way; what is finished is kept."""
+    """The connection to the workers was lost; what is finished is kept."""
 
     exit_code = 3
 

@@ -1,4 +1,4 @@
-"""The scikit-learn face: copies as estimators that fit into pipelines and searches."""
+"""The scikit-learn interface: copies as estimators, for pipelines and searches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Rows, y: object = None) -> Self:
-        """Copy the original on the space that X shows.
+        """Copy the original, on the space given or learned from X.
 
         An unfitted original is cloned and fitted on X and y. A `FrozenEstimator`, an `understudy.Original` or a
         function rows -> labels is only queried, and y may be left out.
@@ -59,7 +59,7 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _as_frame(self, rows: np.ndarray) -> Table:
-        """Rows under the names X had, so that the original sees what it would see without us."""
+        """Rows with the column names of X, as the original would get them without us."""
         if not hasattr(self, "feature_names_in_"):
             return rows
         import pandas as pd

@@ -1,4 +1,4 @@
-"""Writing files: whole or not at all, and what the file system refuses as an error of ours."""
+"""Atomic file writes; what the file system refuses becomes an error of ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from understudy.errors import DirectoryError, UnderstudyError
 
-# What files and folders are called until they are whole.
+# The prefix of temporary files and folders, until they are complete.
 UNFINISHED = ".unfinished-"
 
 
@@ -24,7 +24,7 @@ def as_path(path: object) -> Path:
 
 @contextmanager
 def errors_of(path: Path, expected: str = "a directory that can be written") -> Iterator[None]:
-    """Turn what the file system says into an error of ours."""
+    """Turn errors of the file system into a DirectoryError."""
     try:
         yield
     except UnderstudyError:  # some are ValueErrors, and all say what is wrong already
@@ -36,9 +36,9 @@ def errors_of(path: Path, expected: str = "a directory that can be written") -> 
 
 @contextmanager
 def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A file to write in the place of `path`, which it gets at the end: nobody ever sees half of it.
+    """A temporary file that replaces `path` atomically at the end: nobody ever sees half of it.
 
-    Nothing is left behind if something goes wrong on the way. With `durable`, it has reached the disk by then.
+    It is removed if something goes wrong. With `durable`, file and directory are synced to disk.
 
     >>> with tempfile.TemporaryDirectory() as folder, written(Path(folder) / "a.txt") as part:
     ...     _ = part.write_text("all of it")
@@ -62,12 +62,12 @@ def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> Path:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     return write_bytes(path, text.encode(), durable=durable)
 
 
 def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> Path:
-    """Write a file, whole or not at all."""
+    """Write a file atomically."""
     with written(path, durable=durable) as part:
         part.write_bytes(content)
     return path
@@ -75,7 +75,7 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> Path:
 
 @contextmanager
 def unfinished_folder(beside: Path) -> Iterator[Path]:
-    """A folder in `beside`, gone at the end: what is to stay is moved out of it."""
+    """A temporary folder in `beside`, removed at the end; move out what should stay."""
     work = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=beside))
     try:
         yield work
@@ -84,12 +84,12 @@ def unfinished_folder(beside: Path) -> Iterator[Path]:
 
 
 def missing_folders(path: Path) -> list[Path]:
-    """Those of a path that are not there yet, inner ones first."""
+    """The folders of a path that do not exist yet, innermost first."""
     return [folder for folder in (path, *path.parents) if not folder.exists()]
 
 
 def remove_empty(folders: list[Path]) -> None:
-    """Remove folders that have nothing in them, inner ones first."""
+    """Remove folders that are empty, innermost first."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()

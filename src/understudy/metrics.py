@@ -34,7 +34,7 @@ def fidelity(original: ArrayLike, copy: ArrayLike) -> float:
 
 
 def convergence(accuracies: ArrayLike) -> float:
-    """conv: the mean of A(t) over the iterations, divided by its maximum. 1 is a copy that was finished at once.
+    """conv: the mean of A(t) over the iterations, divided by its maximum. 1: no iteration is worse than the best.
 
     >>> convergence([0.5, 1.0, 1.0, 1.0])
     0.875
@@ -45,7 +45,7 @@ def convergence(accuracies: ArrayLike) -> float:
 
 
 def efficiency(kept: ArrayLike, n: int) -> float:
-    """eff: 1 minus the points used, |S_t| added up, over the points that keeping all would have used, n * t.
+    """eff: 1 - sum |S_t| / sum n * t, the share of points saved against keeping all.
 
     >>> efficiency([100, 200, 300], n=100), efficiency([100, 100, 100], n=100)
     (0.0, 0.5)

@@ -1,4 +1,4 @@
-"""What is passed around, by name: rows as users have them, labels, JSON. pandas is not imported for it."""
+"""Type aliases: rows as users have them, labels, JSON. pandas is imported by type checkers only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Label: TypeAlias = bool | int | float | str
 """A class, as an original answers it."""
 
 Classes: TypeAlias = Iterable[Label] | None
-"""The labels that an original may answer; None where it tells them itself, or where they are what it answers."""
+"""The labels that an original may answer; None if it declares them itself, or they are taken from its answers."""
 
 Frame: TypeAlias = "pd.DataFrame"
 Series: TypeAlias = "pd.Series"
@@ -35,11 +35,11 @@ Array: TypeAlias = Any
 """A NumPy or a JAX array: the algorithm's functions take both, and JAX has no types that we follow."""
 
 Estimator: TypeAlias = Any
-"""An estimator of scikit-learn's, which has no types."""
+"""A scikit-learn estimator; that library has no types."""
 
 
 class Classifier(Protocol):
-    """An unfitted classifier as scikit-learn has them."""
+    """An unfitted scikit-learn classifier."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Learn from rows and their labels."""
@@ -48,7 +48,7 @@ class Classifier(Protocol):
         """Labels for rows."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """What it was made with."""
+        """The arguments of its constructor."""
 
 
 def is_classifier(to: object) -> TypeGuard[Classifier]:
