@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_command
 from processes import shown_on_a_terminal
 from understudy.errors import EngineError, SettingError, SpaceError
 from understudy.paper import FAMILY_OF
@@ -32,7 +33,7 @@ ENGINES = {"local": Local, "dask": Dask}
 
 
 def call(*arguments):
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=200)
+    return run_command("paper", "sweep", *arguments)
 
 
 # Which units, in which order
@@ -333,10 +334,11 @@ def wait_for_the_lock(folder):
 def test_ctrl_c_is_exit_code_130_and_keeps_what_is_finished(tmp_path, name):
     if name == "dask":
         pytest.importorskip("distributed")
-    slow = ["--iterations", "9", "--epochs", "100", "--deltas", "1e-9", "--runs", "50", "--workers", "2"]
-    command = [*TALKING, "--out", str(tmp_path / "store"), "--problems", "iris", "--engine", name, *slow]
+    # So many that their lines are more than a pipe holds: it cannot be done before it is interrupted.
+    many = ["--iterations", "2", "--epochs", "5", "--methods", "online", "--runs", "3000", "--workers", "1"]
+    command = [*TALKING, "--out", str(tmp_path / "store"), "--problems", "iris", "--engine", name, *many]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    reads_until(process.stderr, "1/100 units")
+    reads_until(process.stderr, "1/3000 units")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers hear it too
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -372,15 +374,13 @@ def test_bad_input_is_exit_code_2_and_nothing_is_written(tmp_path, arguments, sa
     assert not (tmp_path / "store").exists()
 
 
-def test_units_that_fail_are_exit_code_1_and_run_again_next_time(tmp_path):
+def test_units_that_fail_are_exit_code_1_and_run_again_next_time(tmp_path, monkeypatch):
     """wine's original is of xgboost, which a module of that name in the way keeps from being imported."""
     (tmp_path / "xgboost.py").write_text("raise ImportError('in the way')\n")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments = ["--out", tmp_path / "store", "--problems", "iris,wine", "--methods", "online", "--runs", 1, "--json"]
     small = ["--iterations", "2", "--epochs", "5", "--workers", "1"]
-    environment["XDG_CACHE_HOME"] = str(tmp_path)
-    command = [*COMMAND, *map(str, arguments), *small]
-    out = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
+    out = run_command("paper", "sweep", *arguments, *small, cwd=tmp_path)
     assert out.returncode == 1, out.stderr
     document = json.loads(out.stdout)
     assert document["ran"] == 1
@@ -390,7 +390,8 @@ def test_units_that_fail_are_exit_code_1_and_run_again_next_time(tmp_path):
 
 
 def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
-    arguments = ["--out", tmp_path / "store", "--problems", "iris", *SMALL, "--runs", "1", "--workers", "1"]
+    small = ["--iterations", "2", "--epochs", "5", "--methods", "online", "--runs", "3", "--workers", "1"]
+    arguments = ["--out", tmp_path / "store", "--problems", "iris", *small]
     shown = shown_on_a_terminal([*COMMAND, *map(str, arguments)])
     assert b"3/3" in shown
     assert b"left 0:00" in shown
