@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import runpy
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from understudy.cli import main
 from understudy.errors import UnderstudyWarning
@@ -32,6 +35,24 @@ def run_command(*arguments: object, cwd: Path | None = None) -> Ended:
 def run_code(code: str, cwd: Path | None = None) -> Ended:
     """Run a script, as `python -W error -c` does in the directory."""
     return _ended(lambda: exec(compile(code, "<script>", "exec"), {"__name__": "__main__"}), cwd)
+
+
+def run_program(file: Path, *arguments: object) -> Ended:
+    """Run a program, as `python file` does."""
+    with pytest.MonkeyPatch.context() as patch, _same_cores():
+        patch.setattr(sys, "argv", [str(file), *map(str, arguments)])
+        patch.syspath_prepend(file.parent)
+        return _ended(lambda: runpy.run_path(str(file), run_name="__main__"), None)
+
+
+@contextmanager
+def _same_cores() -> Iterator[None]:
+    """After it, this process may use the cores that it could before: some programs keep to one."""
+    cores = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def _ended(work: Callable[[], None], cwd: Path | None) -> Ended:

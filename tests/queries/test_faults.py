@@ -1,14 +1,12 @@
 """Whole runs against a server that fails: the same copy as from a healthy one, or an end that names its cause."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import understudy as us
+from commands import run_command
 from faulty import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 from understudy.errors import OriginalError, OutageError
 from understudy.original.http import Patience, open_http
@@ -84,22 +82,18 @@ def test_a_poison_row_is_named_and_the_rest_is_kept(tmp_path):
     assert (answered["label"] == rings(answered[["x0", "x1", "x2"]])).all()
 
 
-def call(*arguments, env=None, cwd):
-    command = [sys.executable, "-m", "understudy", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **(env or {})})
-
-
-def test_the_command_keeps_the_token_to_itself(tmp_path):
+def test_the_command_keeps_the_token_to_itself(tmp_path, monkeypatch):
     secret = "s3cret-t0ken-for-nobody"
+    monkeypatch.setenv("BOX_TOKEN", secret)
     (tmp_path / "template.json").write_text(json.dumps(TEMPLATE))
     arguments = ["--space", "normal:3", "--budget", 100, "--certificate-n", 100, "--protocol", "template", "--template",
                  "template.json", "--classes", "0,1,2", "--token-env", "BOX_TOKEN", "--attempts", 2]  # fmt: skip
     with FaultyServer(rings, share=0) as server:
-        out = call("copy", server.url, "--out", "run", *arguments, cwd=tmp_path, env={"BOX_TOKEN": secret})
+        out = run_command("copy", server.url, "--out", "run", *arguments, cwd=tmp_path)
         assert out.returncode == 0, out.stderr
         assert server.log[0].headers["Authorization"] == f"Bearer {secret}"
     with FaultyServer(rings, ["401"], share=1) as server:
-        refused = call("copy", server.url, "--out", "other", *arguments, cwd=tmp_path, env={"BOX_TOKEN": secret})
+        refused = run_command("copy", server.url, "--out", "other", *arguments, cwd=tmp_path)
     assert refused.returncode == 3
     assert "the token in the environment variable BOX_TOKEN was refused" in refused.stderr
     for path in (*(tmp_path / "run").iterdir(), *(tmp_path / "other").iterdir()):
@@ -126,7 +120,7 @@ def test_originals_that_cannot_be_opened_or_reached(arguments, code, message, tm
     (tmp_path / "model.onnx").write_text("not a model")
     (tmp_path / "model.pkl").write_bytes(b"not a pickle")
     (tmp_path / "answers.csv").write_text("a,b\n1,2\n")
-    out = call("copy", *arguments, "--space", "normal:2", "--out", "run", cwd=tmp_path)
+    out = run_command("copy", *arguments, "--space", "normal:2", "--out", "run", cwd=tmp_path)
     assert out.returncode == code, out.stderr
     assert message in out.stderr
     assert "Traceback" not in out.stderr
