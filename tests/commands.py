@@ -61,7 +61,9 @@ def _ended(work: Callable[[], None], cwd: Path | None) -> Ended:
         try:
             work()
         except SystemExit as end:
-            code = end.code or 0
+            if isinstance(end.code, str):  # as Python does
+                print(end.code, file=sys.stderr)
+            code = 1 if isinstance(end.code, str) else end.code or 0
     return Ended(code, out.getvalue(), said.getvalue())
 
 

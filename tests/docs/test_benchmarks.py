@@ -8,16 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_program
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def run(name, *arguments):
+    out = run_program(BENCHMARKS / name, *arguments)
+    assert out.returncode == 0, out.stderr
+    return out.stdout
+
+
+def run_alone(name, *arguments):
+    """In a process of its own, for what has workers import it, or measures how a process starts."""
     out = subprocess.run([sys.executable, BENCHMARKS / name, *arguments], capture_output=True, text=True, check=True)
     return out.stdout
 
 
 def test_engine():
-    document = json.loads(run("engine.py", "--quick", "--json"))
+    document = json.loads(run_alone("engine.py", "--quick", "--json"))
     assert set(document) == {"steps", "compile_s", "sgemm_gflops"}
     rows = {(row["d"], row["engine"]): row for row in document["steps"]}
     assert set(rows) == {(d, name) for d in (2, 30, 166) for name in ("understudy", "sklearn", "torch", "keras")}
@@ -35,7 +44,7 @@ def test_spirals():
 
 
 def test_scale():
-    small, large = json.loads(run("scale.py", "--quick", "--json"))
+    small, large = json.loads(run_alone("scale.py", "--quick", "--json"))
     assert (small["kept"], large["kept"]) == (1000, 2000)
 
 
@@ -48,7 +57,7 @@ def test_parity():
 
 
 def test_serve():
-    found = json.loads(run("serve.py", "--requests", "100", "--clients", "4", "--problems", "mixed", "--json"))
+    found = json.loads(run_alone("serve.py", "--requests", "100", "--clients", "4", "--problems", "mixed", "--json"))
     assert [(row["clients"], row["rows"], row["requests"]) for row in found] == [(4, 1, 100), (1, 1, 10), (4, 1000, 4)]
     assert not any(row["errors"] for row in found)
     assert all(row["after_mb"] > 0 and row["p99_ms"] >= row["p50_ms"] > 0 for row in found)
@@ -82,7 +91,7 @@ def test_refresh():
 
 def test_queries(tmp_path):
     small = ["--problems", "spirals", "--budgets", "100", "400", "--draws", "margin", "boundary", "--workers", "1"]
-    document = json.loads(run("queries.py", *small, "--json", "--figure", tmp_path / "queries.svg"))
+    document = json.loads(run_alone("queries.py", *small, "--json", "--figure", tmp_path / "queries.svg"))
     assert document["problems"] == 1
     assert set(document["mean"]) == {"one-shot", "margin", "boundary"}
     assert document["mean"]["one-shot"]["3000"] == document["bar"] > 0.95
@@ -136,8 +145,7 @@ def test_peers_say_what_is_missing(tmp_path):
     without = tmp_path / "python"
     without.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     without.chmod(0o755)
-    command = [sys.executable, BENCHMARKS / "peers.py", "--problems", "moons", "--methods", "PRESC", "--presc", without]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    done = run_program(BENCHMARKS / "peers.py", "--problems", "moons", "--methods", "PRESC", "--presc", without)
     assert done.returncode == 1
     assert "pip install presc" in done.stderr
     assert done.stdout == ""
