@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from understudy.cli.paper import command
 from understudy.paper.catalogue import NAMES, exhibit
 
-QUICK = ["--runs", "2", "--iterations", "3", "--epochs", "5", "--workers", "2"]
+QUICK = ["--runs", "2", "--iterations", "3", "--epochs", "5", "--workers", "1"]
 
 
 def invoke(*arguments):

@@ -238,7 +238,7 @@ def test_how_much_of_the_gap_closes():
 
 
 def test_table_2_is_measured(tmp_path):
-    quick = ["--runs", "2", "--iterations", "3", "--epochs", "5", "--workers", "2"]
+    quick = ["--runs", "2", "--iterations", "3", "--epochs", "5", "--workers", "1"]
     made = invoke("table2", "--out", tmp_path, *quick)
     assert made.exit_code == 0, made.output
     rows = {row["method"]: row for row in rows_of(tmp_path / "table2.csv")}

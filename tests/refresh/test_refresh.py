@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -13,6 +11,7 @@ import pytest
 
 import understudy as us
 from cases import disc
+from commands import run_command
 from understudy.algorithm.training import steps
 from understudy.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
 from understudy.queries import Queries, ledger
@@ -278,8 +277,7 @@ def test_flips_and_mistakes_are_counted():
 
 
 def command(folder, *arguments):
-    call = [sys.executable, "-m", "understudy", "refresh", *map(str, arguments)]
-    return subprocess.run(call, cwd=folder, capture_output=True, text=True)
+    return run_command("refresh", *arguments, cwd=folder)
 
 
 def test_the_command(finished, tmp_path):
