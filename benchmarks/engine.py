@@ -4,7 +4,8 @@ The step is the paper's: layers 64-32-10 with ReLU, softmax over two classes, ba
 rho^2 as loss; for 2, 30 and 166 inputs. Ours includes the memory term and the risk before and after the round.
 scikit-learn has no squared loss for classifiers: it takes its log loss, over the single output it has for two classes.
 PyTorch takes its default Adam, which is not its fused one.
-Every engine gets one thread, on one core. Engines take turns, round by round, and a figure is the median of its rounds.
+Every engine gets one thread, on one core. Engines take turns, round by round, and a figure is the median of its rounds;
+times are those of work, which others on the same machine do not make longer by making us wait.
 GFLOP/s counts the matrix products of a step, forward and backward; the limit is what one core reaches in sgemm.
 
     python benchmarks/engine.py [--json] [--quick] [--rounds 7] [--engines understudy,sklearn,torch,keras]
@@ -139,9 +140,9 @@ def flops(d: int) -> int:
 
 
 def seconds(run: Run) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def pin() -> None:
