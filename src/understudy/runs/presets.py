@@ -23,6 +23,7 @@ class Training(TypedDict):
     loss: str
     batch: int
     balanced: bool
+    order: str
     rate: float
 
 
@@ -51,8 +52,6 @@ class Preset:
     """Of an iteration that is the only one."""
     run_steps: int
     """Steps of all iterations together: where they are few, each takes more than its schedule says."""
-    compiled: bool
-    """Whether training is compiled, also where it can do without."""
     training: Training
     effort: Effort = Effort()
     """What goes into copies of other families."""
@@ -87,13 +86,12 @@ _DEFAULT = Preset(
     schedule=steps(800),
     alone=steps(20_000),
     run_steps=24_000,
-    compiled=True,
-    training={"loss": "cross-entropy", "batch": 32, "balanced": False, "rate": 8e-3},
+    training={"loss": "cross-entropy", "batch": 32, "balanced": False, "order": "drawn", "rate": 8e-3},
 )
 PRESETS = {
     "default": _DEFAULT,
     # Few steps, most of them when all answers are there, and so few iterations that what else they cost hardly counts;
-    # no point is dropped, and nothing compiled.
+    # no point is dropped.
     "fast": replace(
         _DEFAULT,
         parts=3,
@@ -104,8 +102,7 @@ PRESETS = {
         schedule=steps(200, last=600, anneal=0.5, warm=80),
         alone=steps(1000, anneal=0.5, warm=80),
         run_steps=0,
-        compiled=False,
-        training={**_DEFAULT.training, "batch": 64, "rate": 2e-2},
+        training={**_DEFAULT.training, "batch": 64, "order": "shuffled", "rate": 2e-2},
     ),
     # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
     "paper": Preset(
@@ -121,7 +118,6 @@ PRESETS = {
         schedule=plain(1000),
         alone=plain(1000),
         run_steps=0,
-        compiled=True,
-        training={"loss": "rho", "batch": 32, "balanced": True, "rate": 5e-4},
+        training={"loss": "rho", "batch": 32, "balanced": True, "order": "drawn", "rate": 5e-4},
     ),
 }
