@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class Answers:
 
     def __init__(self, widths: Sequence[int], theta: np.ndarray, activation: str = "relu"):
         self._widths, self._theta = np.array(widths, np.int32), np.ascontiguousarray(theta, np.float32)
-        if self._theta.shape != (sum((a + 1) * b for a, b in zip(widths[:-1], widths[1:], strict=True)),):
+        if self._theta.shape != (sum((a + 1) * b for a, b in pairwise(widths)),):
             raise KernelError("theta", "one number for each weight and bias", f"shape {self._theta.shape}")
         self._inputs, self._classes = int(widths[0]), int(widths[-1])
         self._shape = address(self._widths), len(widths) - 1

@@ -88,12 +88,8 @@ class Trainer:
 
     def _staged(self, theta: np.ndarray, S: Samples, training: Training, schedule: Schedule) -> Trained:
         """Algorithm 3: bounds halve and capacities double from stage to stage, until the risk is low enough."""
-        bound, capacity, per_epoch = (
-            schedule.bound,
-            schedule.capacity,
-            schedule.in_all(len(S), self.batch) // schedule.epochs,
-        )
-        used = epochs = stages = 0
+        bound, capacity, used, epochs, stages = schedule.bound, schedule.capacity, 0, 0, 0
+        per_epoch = schedule.in_all(len(S), self.batch) // schedule.epochs
         # The risk before the round may end it, where there is a risk to end it.
         risk, mean_rho = self._risk(theta, S) if schedule.epsilon > 0 else (np.inf, np.inf)
         while risk >= schedule.epsilon and epochs < schedule.epochs:
