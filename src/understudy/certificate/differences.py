@@ -18,7 +18,7 @@ from understudy.certificate.values import Certificate, Differences, Example, Fli
 from understudy.logic.conditions import Tree, logic_of
 from understudy.logic.words import condition_of
 from understudy.models.classifier import CopyClassifier
-from understudy.models.families import Limits, fit
+from understudy.models.shallow import shallow_tree
 from understudy.original import CHUNK
 from understudy.space import Space
 from understudy.space.columns import UNKNOWN, Category
@@ -32,7 +32,7 @@ NEAR = 0.2
 # Rows of the space that tell which margins are low; they cost no query.
 FREE = 5000
 # A tree that is no larger can be read.
-READABLE = Limits(max_depth=3, max_leaves=8)
+DEPTH, LEAVES = 3, 8
 RULES, EXAMPLES = 5, 10
 # Conditions found on fewer disagreements than this would be chance.
 FEWEST = 10
@@ -154,9 +154,8 @@ def rules_of(
 
 def _tree(rows: np.ndarray, differ: np.ndarray, space: Space) -> Tree:
     """A shallow tree of which rows differ. These count as much as the others: its leaves then say where they crowd."""
-    times = np.where(differ, max(1, round((~differ).sum() / differ.sum())), 1)
-    chosen = np.repeat(np.arange(len(rows)), times)
-    model = fit("tree", Encoding(space)(rows)[chosen], differ[chosen].astype(int), 2, READABLE)
+    weights = np.where(differ, max(1, round((~differ).sum() / differ.sum())), 1)
+    model = shallow_tree(Encoding(space)(rows), differ, weights, depth=DEPTH, leaves=LEAVES)
     tree = logic_of(CopyClassifier(model, np.array([False, True]), space), DIGITS)
     assert isinstance(tree, Tree)
     return tree
