@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from understudy.engine.library import address, library
-from understudy.engine.training import ACTIVATIONS
+from understudy.engine.training import ACTIVATIONS, parameters, sizes_fit
 from understudy.errors import KernelError
 
 # Rows at a time: what is made on the way stays in the processor's cache.
@@ -25,8 +24,13 @@ class Answers:
 
     def __init__(self, widths: Sequence[int], theta: np.ndarray, activation: str = "relu"):
         self._widths, self._theta = np.array(widths, np.int32), np.ascontiguousarray(theta, np.float32)
-        if self._theta.shape != (sum((a + 1) * b for a, b in pairwise(widths)),):
+        if not sizes_fit(self._widths):
+            raise KernelError("widths", "from two to seventeen sizes above zero", str(widths))
+        if self._theta.shape != (parameters(self._widths),):
             raise KernelError("theta", "one number for each weight and bias", f"shape {self._theta.shape}")
+        if activation not in ACTIVATIONS:
+            raise KernelError("activation", f"one of {', '.join(ACTIVATIONS)}", activation)
+        self._made_of = tuple(widths), self._theta, activation
         self._inputs, self._classes = int(widths[0]), int(widths[-1])
         self._shape = address(self._widths), len(widths) - 1
         self._activation = ACTIVATIONS.index(activation)
@@ -45,6 +49,9 @@ class Answers:
         )
         return found
 
+    def __reduce__(self) -> tuple[type[Answers], tuple[tuple[int, ...], np.ndarray, str]]:
+        return Answers, self._made_of  # what is laid out belongs to a process, and to its threads
+
     def _block(self) -> int:
         """The network laid out, and room to compute in: each thread has its own."""
         known: int | None = getattr(self._mine, "at", None)
@@ -52,10 +59,7 @@ class Answers:
 
     def _laid_out(self) -> int:
         widths, layers = self._shape
-        size = self._kernel.network_size(widths, layers, ROWS)
-        if size < 0:
-            raise KernelError("layers", "at most 16", layers)
-        block = np.empty(size, np.uint8)
+        block = np.empty(self._kernel.network_size(widths, layers, ROWS), np.uint8)
         self._kernel.network_fold(address(self._theta), widths, layers, ROWS, address(block))
         self._mine.block, self._mine.at = block, block.ctypes.data
         return self._mine.at

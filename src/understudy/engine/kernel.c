@@ -245,12 +245,24 @@ static void restore(uint64_t before) {
 
 /* --- memory: one block, the caller's -------------------------------------------------------------------------------- */
 
+/* A build that looks for errors (tools/fuzz_kernel.py) also watches the lines between arrays. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define GUARD __asan_poison_memory_region
+#define UNGUARD __asan_unpoison_memory_region
+#else
+#define GUARD(at, bytes) ((void)0)
+#define UNGUARD(at, bytes) ((void)0)
+#endif
+
 struct room { char *start; size_t used; };
 
 static void *take(struct room *room, size_t bytes) {
     size_t at = room->used;
     room->used += (bytes + LINE - 1) / LINE * LINE + LINE; /* a line apart, so that arrays do not meet in the cache */
-    return room->start ? room->start + at : 0;
+    if (!room->start) return 0;
+    GUARD(room->start + at + bytes, room->used - at - bytes);
+    return room->start + at;
 }
 
 static float *floats(struct room *room, idx n) { return take(room, sizeof(float) * (size_t)n); }
@@ -442,6 +454,7 @@ struct training {
     struct decks decks;
     int32_t *rows;  /* of the next batch, then of the one at work */
     float *scratch; /* scores of 16 rows */
+    double *kept;   /* what Adam has kept of the moments before this stage; steps in pieces multiply it as those at once */
 };
 
 static struct training lay_out_all(struct room *room, const struct job *job) {
@@ -449,6 +462,7 @@ static struct training lay_out_all(struct room *room, const struct job *job) {
     lay_out_training(&t.net, room, job);
     t.rows = take(room, sizeof(int32_t) * 2 * (size_t)job->batch);
     t.scratch = floats(room, whole(job->widths[job->layers]) * PANEL);
+    t.kept = take(room, sizeof(double) * 2);
     t.decks = lay_out_decks(room, job);
     return t;
 }
@@ -465,6 +479,7 @@ API int64_t training_size(const struct job *job) {
 API void training_begin(struct job *job, void *block) {
     struct room room = room_in(block);
     struct training t = lay_out_all(&room, job);
+    UNGUARD(room.start, room.used);
     memset(room.start, 0, room.used);
     const float *theta = job->theta, *first = job->first, *second = job->second;
     for (int i = 0; i < t.net.layers; i++) {
@@ -481,6 +496,7 @@ API void training_begin(struct job *job, void *block) {
     room = room_in(block);
     t = lay_out_all(&room, job);
     fill_decks(&t.decks, job);
+    t.kept[0] = power(job->keep_first, job->stage_steps), t.kept[1] = power(job->keep_second, job->stage_steps);
     draw(job, &t.decks, (uint64_t)job->round_steps, t.rows);
 }
 
@@ -499,11 +515,12 @@ static double pull(const struct job *job, const struct arithmetic *of, const str
     return scale * (1 - tanh * tanh) * 2 / n;
 }
 
-/* The size of the next step, with Adam's corrections. */
-static double step_size(const struct job *job, double first, double second) {
-    double size = job->rate * square_root(1 - second) / (1 - first), k = (double)job->stage_steps + 1;
+/* The size of the next step, with Adam's corrections. Beyond the steps of a round it is zero, if it falls at all. */
+static double step_size(const struct job *job, const double *kept) {
+    double size = job->rate * square_root(1 - kept[1]) / (1 - kept[0]), k = (double)job->stage_steps + 1;
     double gone = (double)job->round_steps / (double)job->all_steps;
     if (k < (double)job->warm) size *= k / (double)job->warm;
+    if (gone > 1) gone = 1;
     if (job->anneal > 0 && gone > 1 - job->anneal) size *= 0.5 + 0.5 * cosine((gone - (1 - job->anneal)) / job->anneal);
     return size;
 }
@@ -515,7 +532,6 @@ API void training_steps(struct job *job, void *block, int64_t steps) {
     struct room room = room_in(block);
     struct training t = lay_out_all(&room, job);
     int32_t *rows = t.rows + job->batch;
-    double first = power(job->keep_first, job->stage_steps), second = power(job->keep_second, job->stage_steps);
     double scale = (1 - job->keep_first) / square_root(1 - job->keep_second);
     struct step s = {(float)job->keep_first, (float)job->keep_second, 0, 1, 0, 0};
     s.least = (float)(job->epsilon * (double)job->batch / square_root(1 - job->keep_second));
@@ -523,8 +539,8 @@ API void training_steps(struct job *job, void *block, int64_t steps) {
         memcpy(rows, t.rows, sizeof(int32_t) * (size_t)job->batch);
         gather(&t.net, job->X, rows, 0, job->batch);
         draw(job, &t.decks, (uint64_t)job->round_steps + 1, t.rows);
-        first *= job->keep_first, second *= job->keep_second;
-        double size = step_size(job, first, second);
+        t.kept[0] *= job->keep_first, t.kept[1] *= job->keep_second;
+        double size = step_size(job, t.kept);
         s.length = (float)(size * scale), s.shrink = (float)(1 - job->decay * size);
         if (job->penalty != PENALTY_NONE) s.pull = (float)pull(job, of, &t.net);
         of->forward(&t.net, job->batch);
@@ -545,7 +561,7 @@ API void training_restart(struct job *job, void *block) {
         memset(l->weights.first, 0, weights), memset(l->weights.second, 0, weights);
         memset(l->biases.first, 0, biases), memset(l->biases.second, 0, biases);
     }
-    job->stage_steps = 0;
+    job->stage_steps = 0, t.kept[0] = t.kept[1] = 1;
 }
 
 /* The parameters so far, and the moments where there is a place for them. */
@@ -579,6 +595,7 @@ API void network_fold(const float *theta, const int32_t *widths, int32_t layers,
     struct net net;
     lay_out(&net, &room, widths, layers, RELU, rows);
     floats(&room, whole(widths[layers]) * PANEL);
+    UNGUARD(room.start, room.used);
     memset(room.start, 0, room.used);
     for (int i = 0; i < layers; i++) {
         struct layer *l = &net.layer[i];

@@ -25,7 +25,8 @@ typedef uint32_t NAME(bits) __attribute__((vector_size(4 * WIDTH)));
 #define WHERE(mask, x) ((F)((I)(x) & (mask)))
 #define CHOOSE(mask, x, y) ((F)(((I)(x) & (mask)) | ((I)(y) & ~(mask))))
 
-/* exp(x) for x <= 0, within two units in the last place; never below 2^-125. */
+/* exp(x) for x <= 0, within two units in the last place; never below 2^-125. What is not a number stays so, whatever its
+   bits. */
 static INLINE F NAME(exp)(F x) {
     const F lowest = SET(-86.6f), shift = SET(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
     x = CHOOSE(x < lowest, lowest, x);
@@ -41,7 +42,7 @@ static INLINE F NAME(exp)(F x) {
     p = FMA(p, r, SET(1.6666665459e-1f));
     p = FMA(p, r, SET(5.0000001201e-1f));
     p = FMA(p, r * r, r) + SET(1.0f);
-    return (F)((NAME(bits))p + (exponent << 23));
+    return (F)((NAME(bits))p + (exponent << 23 & (NAME(bits))(x == x)));
 }
 
 /* Mish, x tanh(log(1 + e^x)), and its slope. With t = e^-|x| neither half of the line overflows. */

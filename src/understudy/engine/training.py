@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from understudy.errors import KernelError
 
 ACTIVATIONS, LOSSES, ORDERS = ("relu", "mish"), ("cross-entropy", "rho"), ("drawn", "shuffled")
 PENALTIES = ("none", "bounded", "norm")
+_NAMED = {"activation": ACTIVATIONS, "loss": LOSSES, "order": ORDERS, "penalty": PENALTIES}
+MOST_LAYERS = 16
 # How much of its moments Adam keeps from one step to the next.
 FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.999
 # Multiplications of one call: some hundredths of a second, after which an interrupt is heard.
@@ -127,10 +130,7 @@ class Training:
             anneal=method.anneal,
         )
         self._kernel, self._at = library(), ct.addressof(self._job)
-        size = self._kernel.training_size(self._at)
-        if size < 0:
-            raise KernelError("layers", "at most 16", len(widths) - 1)
-        self._block = np.empty(size, np.uint8)
+        self._block = np.empty(self._kernel.training_size(self._at), np.uint8)
         self._kernel.training_begin(self._at, address(self._block))
         self._piece = max(1, CALL // (method.batch * len(self._theta)))
 
@@ -154,27 +154,38 @@ def _check(arrays: dict[str, np.ndarray | None], method: Method, steps: int) -> 
     """Make sure of everything that the kernel relies on: it looks at no size itself."""
     theta, X, widths = (arrays[name] for name in ("theta", "X", "widths"))
     assert theta is not None and X is not None and widths is not None  # noqa: PT018
-    pairs = list(zip(widths[:-1].tolist(), widths[1:].tolist(), strict=True))
-    expected = {
-        "widths": (len(pairs) >= 1 and bool((widths > 0).all()), "at least two sizes above zero"),
-        "theta": (theta.shape == (sum(a * b + b for a, b in pairs),), "one number for each weight and bias"),
-        "X": (X.ndim == 2 and X.shape[1] == widths[0] and 0 < len(X) < 2**31, "rows of as many inputs as there are"),
-        "method": (method.batch > 0 and method.epsilon > 0 and 0 <= steps < 2**62, "batches and steps above zero"),
-    }
-    labels = {"y": arrays.get("y"), "targets": arrays.get("targets"), "weights": arrays["weights"]}
-    for name, array in labels.items():
-        if array is not None:
-            shape = (len(X), int(widths[-1])) if name == "targets" else (len(X),)
-            expected[name] = (array.shape == shape, f"shape {shape}")
-    codes = labels["y"]
-    if codes is not None and codes.shape == (len(X),):
-        inside = bool((codes >= 0).all() and (codes < widths[-1]).all())
-        expected["codes"] = (inside, f"from 0 to below {widths[-1]}")
-    expected["loss"] = (codes is not None or method.loss == "cross-entropy", "cross-entropy for targets")
+    _expect("widths", sizes_fit(widths), "from two to seventeen sizes above zero")
+    d, n_c, n = int(widths[0]), int(widths[-1]), len(X)
+    _expect("theta", theta.shape == (parameters(widths),), "one number for each weight and bias")
+    _expect("X", X.ndim == 2 and X.shape[1] == d and 0 < n < 2**31, "rows of as many inputs as there are")
+    for name, kinds in _NAMED.items():
+        _expect(name, getattr(method, name) in kinds, f"one of {', '.join(kinds)}")
+    _expect("batch", 0 < method.batch < 2**31, "above zero")
+    _expect("epsilon", method.epsilon >= 1e-30, "at least 1e-30")  # less would be zero, which Adam divides by
+    _expect("steps", 0 <= steps < 2**62 and method.warm >= 0, "not below zero")
+    for name, shape in (("y", (n,)), ("targets", (n, n_c)), ("weights", (n,))):
+        array = arrays.get(name)
+        _expect(name, array is None or array.shape == shape, f"shape {shape}")
+    codes = arrays.get("y")
+    _expect("y", codes is None or bool((codes >= 0).all() and (codes < n_c).all()), f"from 0 to below {n_c}")
+    _expect("loss", codes is not None or method.loss == "cross-entropy", "cross-entropy for targets")
     starts, counts, places = (np.asarray(arrays[name], np.int64) for name in ("starts", "counts", "places"))
-    within = len(starts) > 0 and bool((starts >= 0).all() and (counts > 0).all() and (starts + counts <= len(X)).all())
-    named = len(places) > 0 and bool((places >= 0).all() and (places < len(starts)).all())
-    expected["groups"] = (within and named and len(starts) == len(counts), "groups of rows that are there")
-    for name, (fits, what) in expected.items():
-        if not fits:
-            raise KernelError(name, what, "something else")
+    one = starts.ndim == counts.ndim == places.ndim == 1 and 0 < len(starts) == len(counts)
+    within = one and bool((starts >= 0).all() and (counts > 0).all() and (starts + counts <= n).all())
+    named = within and len(places) > 0 and bool((places >= 0).all() and (places < len(starts)).all())
+    _expect("groups", named, "groups of rows that are there")
+
+
+def _expect(name: str, fits: bool, expected: str) -> None:
+    if not fits:
+        raise KernelError(name, expected, "something else")
+
+
+def sizes_fit(widths: np.ndarray) -> bool:
+    """Whether the kernel has room for the layers between these sizes."""
+    return widths.ndim == 1 and 2 <= len(widths) <= MOST_LAYERS + 1 and bool((widths > 0).all())
+
+
+def parameters(widths: np.ndarray) -> int:
+    """The number of weights and biases of a network with these sizes."""
+    return sum((a + 1) * b for a, b in pairwise(widths.tolist()))
