@@ -27,7 +27,7 @@ class CopyClassifier:
     Where columns were kept from the copy, the space has none of them. A data frame may hold them or not; an array is
     then either without them, or as the original takes it, with them at the places that `excluded` says.
 
-    It comes fitted, from `copy_classifier` or `load`; it predicts in NumPy and needs no JAX.
+    It comes fitted, from `copy_classifier` or `load`; it predicts without scikit-learn.
     """
 
     def __init__(self, model: Model, classes: np.ndarray, space: Space, excluded: tuple[int, ...] = ()):

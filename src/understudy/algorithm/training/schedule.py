@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# Adam's beta_1 and beta_2: how much of its moments is kept from step to step.
-FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.999
-
 
 class Schedule(NamedTuple):
     """How long a round trains: Algorithm 3 with early stopping as its capacity control.
