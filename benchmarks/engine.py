@@ -1,16 +1,18 @@
-"""What one training step costs, in our engine and in three others, side by side in one run.
+"""What a training step and an answer cost, in our engine and in others, side by side in one run.
 
-The step is the paper's: layers 64-32-10 with ReLU, softmax over two classes, batches of 32, Adam at 5e-4, the mean of
-rho^2 as loss; for 2, 30 and 166 inputs. Ours includes the memory term and the risk before and after the round.
-scikit-learn has no squared loss for classifiers: it takes its log loss, over the single output it has for two classes.
-PyTorch takes its default Adam, which is not its fused one.
-Every engine gets one thread, on one core. Engines take turns, round by round, and a figure is the median of its rounds;
-times are those of work, which others on the same machine do not make longer by making us wait.
-GFLOP/s counts the matrix products of a step, forward and backward; the limit is what one core reaches in sgemm.
+Steps: the paper's network 64-32-10 with batches of 32 and 2, 30 and 166 inputs, then larger batches and networks;
+beside the program that JAX compiles for the same loop (jax_loop.py), scikit-learn, PyTorch and Keras (rivals.py), and
+beside sgemm, what this core reaches in NumPy's product of two matrices. GFLOP/s counts the matrix products of a step,
+forward and backward.
+Answers: one row of 30 columns through a copy (an array, all checks included), through the engine alone, and through
+onnxruntime with the exported file; and 100,000 rows through the engine and through onnxruntime, with the network alone.
 
-    python benchmarks/engine.py [--json] [--quick] [--rounds 7] [--engines understudy,sklearn,torch,keras]
+Everyone has one thread, on one core, and is charged its seconds of work. All take turns, round by round: a figure is
+the median of its rounds, a ratio the median of the ratios within rounds.
 
-The others are optional: pip install 'understudy[bench]'.
+    python benchmarks/engine.py [--json] [--quick] [--rounds 7] [--peers jax sklearn torch keras]
+
+Peers are optional, and skipped where they are not installed: pip install 'understudy[bench]'.
 """
 
 from __future__ import annotations
@@ -19,130 +21,229 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
-from itertools import pairwise, product
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
-if TYPE_CHECKING:  # libraries size their thread pools when they load, so none may load before the process is pinned
-    import numpy as np
+# Libraries size their thread pools when they load, so none may load before the process is pinned.
+from rivals import N_C, PEERS, Run, Shape, understudy
 
-WIDTHS = (2, 30, 166)
-HIDDEN = (64, 32, 10)
-N_C = 2
-BATCH = 32
-RATE = 5e-4
-STEPS = 100  # per epoch
-POINTS = STEPS * BATCH  # about as many as in the paper's sample sets, and full batches only
+OURS, LIMIT, ONNX = "understudy", "sgemm", "onnxruntime"
+SHAPES = (
+    *(Shape(d) for d in (2, 30, 166)),
+    Shape(30, batch=128),
+    Shape(30, (256, 256), 256, steps=20),
+    Shape(30, (512, 512), 256, steps=20),
+)
+QUICK = SHAPES[:3]
 SGEMM = 1024
+TURN = 0.25  # seconds of work, of which a call should be a small part; an epoch may take longer
+WIDTHS = (2, 30, 166)
+ROWS = 100_000
 
 say = partial(print, file=sys.stderr, flush=True)
-
-Run = Callable[[], object]
-Turn = Callable[..., float]
-
-
-def understudy(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
-    import numpy as np
-
-    from understudy.algorithm.network import MLP
-    from understudy.algorithm.samples import Samples
-    from understudy.algorithm.training import Trainer, plain
-
-    network = MLP(X.shape[1], HIDDEN, N_C)
-    theta = network.initial(np.random.default_rng(0))
-    train = Trainer(network, plain(epochs), batch=BATCH, rate=RATE)
-    return lambda: train(theta, Samples(X, y), 0.1, 1)
+Turns = dict[Any, Callable[[], float]]
+"""Microseconds of work for a step, a product or a call, by what it is."""
 
 
-def sklearn(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.neural_network import MLPClassifier
-
-    # Patience as long as the training: it always runs all its epochs, then warns that it did.
-    length = {"max_iter": epochs, "n_iter_no_change": epochs, "tol": 0.0}
-    model = MLPClassifier(HIDDEN, alpha=0.0, batch_size=BATCH, learning_rate_init=RATE, random_state=0, **length)
-
-    def run() -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X, y)
-
-    return run
-
-
-def torch(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
-    import torch
-    from torch import nn
-
-    torch.set_num_threads(1)
-    layers = [layer for a, b in pairwise((X.shape[1], *HIDDEN, N_C)) for layer in (nn.Linear(a, b), nn.ReLU())]
-    model = nn.Sequential(*layers[:-1], nn.Softmax(dim=1))
-    adam = torch.optim.Adam(model.parameters(), lr=RATE)
-    loss = nn.MSELoss()
-    inputs, targets = torch.from_numpy(X), torch.from_numpy(one_hot(y))
-
-    def run() -> None:
-        for _ in range(epochs * STEPS):
-            rows = torch.randint(POINTS, (BATCH,))
-            adam.zero_grad()
-            loss(model(inputs[rows]), targets[rows]).backward()
-            adam.step()
-
-    return run
-
-
-def keras(X: np.ndarray, y: np.ndarray, epochs: int) -> Run:
-    os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3")
-    threading = import_module("tensorflow").config.threading
-    threading.set_intra_op_parallelism_threads(1)
-    threading.set_inter_op_parallelism_threads(1)
-    import keras
-
-    dense = [keras.layers.Dense(width, activation="relu") for width in HIDDEN]
-    out = keras.layers.Dense(N_C, activation="softmax")
-    model = keras.Sequential([keras.Input((X.shape[1],)), *dense, out])
-    model.compile(keras.optimizers.Adam(RATE), loss="mse")
-    targets = one_hot(y)
-    return lambda: model.fit(X, targets, batch_size=BATCH, epochs=epochs, verbose=0)
-
-
-# How to build it, its epochs per turn (more for a faster engine, lest the call outweigh the steps), and its packages.
-ENGINES = {
-    "understudy": (understudy, 60, "understudy"),
-    "sklearn": (sklearn, 6, "scikit-learn"),
-    "torch": (torch, 6, "torch"),
-    "keras": (keras, 6, "keras tensorflow-cpu"),
-}
-
-
-def problem(d: int) -> tuple[np.ndarray, np.ndarray]:
-    import numpy as np
-
-    X = np.random.default_rng(d).normal(size=(POINTS, d)).astype(np.float32)
-    return X, (X.sum(axis=1) > 0).astype(np.int32)
-
-
-def one_hot(y: np.ndarray) -> np.ndarray:
-    return (y[:, None] == range(N_C)).astype("float32")
-
-
-def flops(d: int) -> int:
-    """Forward and backward, two operations per product; the first layer needs no gradient of its input."""
-    others = sum(a * b for a, b in pairwise((*HIDDEN, N_C)))
-    return 2 * BATCH * (2 * d * HIDDEN[0] + 3 * others)
-
-
-def seconds(run: Run) -> float:
+def work(run: Callable[[], object]) -> float:
+    """Seconds of work, which other processes on the same core do not add to."""
     start = time.process_time()
     run()
     return time.process_time() - start
+
+
+def turn(run: Run, seconds: float, each: int = 1) -> Callable[[], float]:
+    """A turn of about so many seconds, after a warm-up; a unit of it has `each` steps or calls."""
+    run(1)
+    units = max(1, min(round(seconds / max(work(lambda: run(1)), 1e-6)), 1_000_000))
+    return lambda: 1e6 * work(lambda: run(units)) / (units * each)
+
+
+def many(call: Callable[[], object]) -> Run:
+    def run(times: int) -> None:
+        for _ in range(times):
+            call()
+
+    return run
+
+
+def take_turns(groups: list[Turns], rounds: int) -> dict[Any, list[float]]:
+    """Every turn in every round; what is compared follows each other."""
+    found: dict[Any, list[float]] = {key: [] for turns in groups for key in turns}
+    for i in range(rounds):
+        say(f"round {i + 1} of {rounds}")
+        for turns in groups:
+            for key, one in turns.items():
+                found[key].append(one())
+    return found
+
+
+def ratio(found: dict[Any, list[float]], key: Any, to: Any) -> float:
+    return median(a / b for a, b in zip(found[key], found[to], strict=True))
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def of_steps(shape: Shape, peers: list[str], seconds: float) -> Turns:
+    """Every installed engine, built and warmed up, and sgemm."""
+    import numpy as np
+
+    a, b = np.random.default_rng(0).normal(size=(2, SGEMM, SGEMM)).astype(np.float32)
+    turns: Turns = {(shape, LIMIT): turn(many(lambda: a @ b), seconds)}
+    for name in (OURS, *peers):
+        try:
+            run = understudy(shape) if name == OURS else PEERS[name][0](shape)
+        except ModuleNotFoundError:
+            continue
+        say(f"d = {shape.d}, {shape.hidden}, batches of {shape.batch}: warming up {name}")
+        turns[shape, name] = turn(run, seconds, shape.steps)
+    return turns
+
+
+def steps_of(found: dict[Any, list[float]], shape: Shape, name: str) -> dict[str, Any]:
+    """A row of the table of steps."""
+    about = {"d": shape.d, "hidden": list(shape.hidden), "batch": shape.batch, "engine": name}
+    key, limit = (shape, name), (shape, LIMIT)
+    if key not in found:
+        return {**about, "us": None, "note": f"not installed: pip install {PEERS[name][1]}"}
+    us, unit = median(found[key]), shape.flops / (2 * SGEMM**3)
+    return {
+        **about,
+        "us": round(us, 2),
+        "gflops": round(shape.flops / us / 1e3, 3),
+        "of_sgemm": round(ratio(found, limit, key) * unit, 4),
+        "times_ours": round(ratio(found, key, (shape, OURS)), 3),
+    }
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def session(model: bytes) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def one_row(seconds: float) -> Turns:
+    """A row through a copy, through the engine under it, and through the file it is exported to."""
+    import numpy as np
+
+    import understudy as us
+    from understudy.export.onnx import feeds
+
+    d = 30
+    made = us.copy_classifier(lambda X: X.sum(axis=1) > 0, us.Space.normal(d), preset="fast", budget=500, seed=0)
+    row = np.random.default_rng(0).normal(size=(1, d))
+    with TemporaryDirectory() as folder:
+        us.export(made.copy, Path(folder) / "copy.onnx")
+        onnx = session((Path(folder) / "copy.onnx").read_bytes())
+    encoded, fed = made.copy.encode(row), feeds(made.copy.space, row)
+    calls = {
+        "copy.predict_proba": lambda: made.copy.predict_proba(row),
+        "engine": lambda: made.copy.model.probabilities(encoded),
+        ONNX: lambda: onnx.run(None, fed),
+    }
+    return {("row", name): turn(many(call), seconds) for name, call in calls.items()}
+
+
+def bulk(d: int, rows: int, seconds: float) -> Turns:
+    """Many rows, by the network alone."""
+    import numpy as np
+
+    from understudy.engine.answers import Answers
+
+    shape = Shape(d)
+    X = np.random.default_rng(0).normal(size=(rows, d)).astype(np.float32)
+    answers, onnx = Answers(shape.widths, shape.theta()), session(plain_graph(shape))
+    if not np.allclose(answers(X), onnx.run(None, {"x": X})[0], atol=1e-5):
+        raise AssertionError("both should answer alike")
+    calls = {OURS: lambda: answers(X), ONNX: lambda: onnx.run(None, {"x": X})}
+    return {("bulk", d, name): turn(many(call), seconds) for name, call in calls.items()}
+
+
+def plain_graph(shape: Shape) -> bytes:
+    """The network as an ONNX model, from floats to probabilities."""
+    from onnx import TensorProto
+
+    from understudy.algorithm.network import MLP
+    from understudy.export.graph import Graph
+
+    graph, value = Graph({"x": (TensorProto.FLOAT, shape.d)}), "x"
+    *hidden, (weights, biases) = MLP(shape.d, shape.hidden, N_C).layers(shape.theta())
+    for w, b in hidden:
+        value = graph("Relu", graph("Gemm", value, w, b))
+    value = graph("Softmax", graph("Gemm", value, weights, biases), axis=1)
+    model: bytes = graph.model([("p", value, TensorProto.FLOAT, ["rows", N_C])], {}).SerializeToString()
+    return model
+
+
+def answers_of(found: dict[Any, list[float]], rows: int) -> dict[str, list[dict[str, Any]]]:
+    """Microseconds for one row, and rows a second for many."""
+    single = [
+        {"through": key[1], "us": round(median(us), 2), "times_onnxruntime": round(ratio(found, ("row", ONNX), key), 2)}
+        for key, us in found.items()
+        if key[0] == "row"
+    ]
+    bulks = [
+        {
+            "d": d,
+            "rows_per_s": round(1e6 * rows / median(found["bulk", d, OURS])),
+            "onnxruntime_rows_per_s": round(1e6 * rows / median(found["bulk", d, ONNX])),
+            "times_onnxruntime": round(ratio(found, ("bulk", d, ONNX), ("bulk", d, OURS)), 2),
+        }
+        for d in WIDTHS
+    ]
+    return {"row": single, "bulk": bulks}
+
+
+# --- all of it --------------------------------------------------------------------------------------------------------
+
+
+def measure(peers: list[str], rounds: int, quick: bool) -> dict[str, Any]:
+    from threadpoolctl import threadpool_limits
+
+    seconds, rows, shapes = (TURN / 10, ROWS // 10, QUICK) if quick else (TURN, ROWS, SHAPES)
+    with threadpool_limits(1):
+        groups = [of_steps(shape, peers, seconds) for shape in shapes]
+        groups += [one_row(seconds), *(bulk(d, rows, seconds) for d in WIDTHS)]
+        found = take_turns(groups, rounds)
+    products = [us for key, all_ in found.items() if key[1] == LIMIT for us in all_]
+    return {
+        "steps": [steps_of(found, shape, name) for shape in shapes for name in (OURS, *peers)],
+        **answers_of(found, rows),
+        "sgemm_gflops": round(2 * SGEMM**3 / median(products) / 1e3, 2),
+    }
+
+
+def table(result: dict[str, Any]) -> str:
+    heads = f"{'us/step':>9}  {'GFLOP/s':>8}  {'of sgemm':>8}  {'times ours':>10}"
+    lines = [f"{'d':>4}  {'layers':<8}  {'batch':>5}  {'engine':<10}  {heads}"]
+    for row in result["steps"]:
+        layers = "-".join(map(str, row["hidden"]))
+        head = f"{row['d']:>4}  {layers:<8}  {row['batch']:>5}  {row['engine']:<10}  "
+        if row["us"] is None:
+            lines.append(head + row["note"])
+            continue
+        numbers = f"{row['us']:>9.1f}  {row['gflops']:>8.2f}  {row['of_sgemm']:>8.1%}  {row['times_ours']:>10.1f}"
+        lines.append(head + numbers)
+    lines += [f"sgemm on one core: {result['sgemm_gflops']:.1f} GFLOP/s", ""]
+    lines += [f"{'one row through':<20}{'us':>8}  onnxruntime takes"]
+    lines += [f"{row['through']:<20}{row['us']:>8.1f}{row['times_onnxruntime']:>11.2f} times" for row in result["row"]]
+    lines += ["", f"{'d':>4}  {'rows/s':>12}  {'onnxruntime':>12}  {'times':>6}"]
+    for row in result["bulk"]:
+        speeds = f"{row['rows_per_s']:>12,}  {row['onnxruntime_rows_per_s']:>12,}"
+        lines.append(f"{row['d']:>4}  {speeds}  {row['times_onnxruntime']:>6.2f}")
+    return "\n".join(lines)
 
 
 def pin() -> None:
@@ -173,98 +274,19 @@ def quiet() -> Iterator[None]:
         os.close(stdout)
 
 
-def compile_seconds() -> float:
-    run = understudy(*problem(WIDTHS[0]), epochs=1)
-    import_module("jax").devices()  # starting JAX is not compiling
-    return seconds(run) - seconds(run)
-
-
-def prepare(engines: list[str], shrink: int) -> dict[tuple[int, str], Turn]:
-    """Every installed engine, built and warmed up for every width."""
-    turns: dict[tuple[int, str], Turn] = {}
-    for d, name in product(WIDTHS, engines):
-        build, epochs, _ = ENGINES[name]
-        epochs //= shrink
-        try:
-            run = build(*problem(d), epochs)
-        except ModuleNotFoundError:
-            say(f"d = {d}: {name} is not installed")
-            continue
-        say(f"d = {d}: warming up {name}")
-        run()
-        turns[d, name] = lambda run=run, epochs=epochs: 1e6 * seconds(run) / (epochs * STEPS)
-    return turns
-
-
-def take_turns(turns: dict[tuple[int, str], Turn], rounds: int) -> tuple[dict[tuple[int, str], float], float]:
-    """Microseconds per step, and the best GFLOP/s of sgemm in between."""
-    import numpy as np
-    from threadpoolctl import threadpool_limits
-
-    a, b = np.random.default_rng(0).normal(size=(2, SGEMM, SGEMM)).astype(np.float32)
-    times: dict[tuple[int, str], list[float]] = {key: [] for key in turns}
-    fastest = float("inf")
-    with threadpool_limits(1):
-        for i in range(rounds):
-            say(f"round {i + 1} of {rounds}")
-            fastest = min(fastest, *(seconds(lambda: a @ b) for _ in range(5)))
-            for key, turn in turns.items():
-                times[key].append(turn())
-    return {key: median(values) for key, values in times.items()}, 2e-9 * SGEMM**3 / fastest
-
-
-def measure(engines: list[str], rounds: int, shrink: int) -> dict[str, Any]:
-    compile_s = round(compile_seconds(), 3) if "understudy" in engines else None
-    us, rate = take_turns(prepare(engines, shrink), rounds)
-    rows = [row(d, name, us.get((d, name))) for d, name in product(WIDTHS, engines)]
-    return {"steps": rows, "compile_s": compile_s, "sgemm_gflops": round(rate, 2)}
-
-
-def row(d: int, name: str, us: float | None) -> dict[str, Any]:
-    if us is None:
-        note = f"not installed: pip install {ENGINES[name][2]}"
-        return {"d": d, "engine": name, "us": None, "gflops": None, "note": note}
-    return {"d": d, "engine": name, "us": round(us, 2), "gflops": round(flops(d) / us / 1e3, 4)}
-
-
-def table(result: dict[str, Any]) -> str:
-    ours = {row["d"]: row["us"] for row in result["steps"] if row["engine"] == "understudy"}
-    lines = [f"{'d':>4}  {'engine':<10}  {'us/step':>9}  {'GFLOP/s':>8}  {'of sgemm':>8}  {'times ours':>10}"]
-    for row in result["steps"]:
-        head = f"{row['d']:>4}  {row['engine']:<10}  "
-        if row["us"] is None:
-            lines.append(head + row["note"])
-            continue
-        share = row["gflops"] / result["sgemm_gflops"]
-        times = f"{row['us'] / ours[row['d']]:.1f}" if ours else "-"
-        lines.append(head + f"{row['us']:>9.1f}  {row['gflops']:>8.2f}  {share:>8.1%}  {times:>10}")
-    compiled = [f"our first compilation  {result['compile_s']:.2f} s"] if ours else []
-    return "\n".join([*lines, "", *compiled, f"sgemm on one core      {result['sgemm_gflops']:.1f} GFLOP/s"])
-
-
-def chosen(text: str) -> list[str]:
-    names = text.split(",")
-    unknown = [name for name in names if name not in ENGINES]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"no engine {unknown[0]!r}: choose from {', '.join(ENGINES)}")
-    return names
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure one training step in our engine and in others.")
+    parser = argparse.ArgumentParser(description="Measure training steps and answers, in our engine and in others.")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
-    parser.add_argument("--quick", action="store_true", help="a rough figure: fewer steps and rounds")
+    parser.add_argument("--quick", action="store_true", help="a rough figure: fewer networks, shorter turns")
     parser.add_argument("--rounds", type=int, help="turns of every engine (default 7, quick 3)")
-    parser.add_argument("--engines", type=chosen, default=list(ENGINES), help="some of " + ",".join(ENGINES))
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS), help="whose steps to measure")
     options = parser.parse_args()
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be at least 1")
-    rounds = options.rounds or (3 if options.quick else 7)
     pin()
     os.environ["NPROC"] = "1"  # limits the threads of JAX where a process cannot be pinned
-    with tempfile.TemporaryDirectory() as cache, quiet():
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = cache
-        result = measure(options.engines, rounds, 6 if options.quick else 1)
+    with quiet():
+        result = measure(options.peers, options.rounds or (3 if options.quick else 7), options.quick)
     print(json.dumps(result) if options.json else table(result))
 
 

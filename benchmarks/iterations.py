@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core: work that is handed around is not work
 PARTS = ("asking", "training", "other", "all")
 TENTHS = 10
 
@@ -104,7 +105,6 @@ def main() -> None:
     options = parser.parse_args()
     if options.iterations < 2 * TENTHS:
         parser.error(f"--iterations must be at least {2 * TENTHS}")
-    os.environ.setdefault("NPROC", "1")  # one core: work that is handed around is not work
     result: dict[str, Any] = {}
     for kind in ("memory", "ledger"):
         print(f"{options.iterations} iterations, answers kept in {kind}", file=sys.stderr, flush=True)

@@ -6,8 +6,8 @@ random rows of the space, the first two with the paper's layers and until scikit
 Ours ask 3000 queries of the same space: `understudy` is the default, `fast` and `paper` are the presets of these names,
 `keep all` never drops a point, `auto` chooses the family of the copy. No further query certifies them.
 
-Every copy is made in a fresh process: cold is from its start, with imports and compilation; warm is a second copy in
-the same process. Everybody's time has that of drawing the rows and of the original's answers in it: the others, who are
+Every copy is made in a fresh process: cold is from its start, with imports; warm is a second copy in the same
+process. Everybody's time has that of drawing the rows and of the original's answers in it: the others, who are
 given both, are charged what these took in another process. Methods take turns problem by problem, and times are
 compared as ratios: of seconds, and of seconds of work (`cpu`), which other work on the same machine does not change
 much. Fidelity is measured on 5000 fresh rows of the space, and on the test rows of the data.
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
@@ -71,12 +70,10 @@ def run(name: str, options: argparse.Namespace) -> Row:
 
 
 def child(place: Path, method: str, task: Row, presc: str) -> Row:
-    """What a fresh process prints that makes a copy by this method, with nothing compiled before."""
-    with TemporaryDirectory() as cache:
-        environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": cache}
-        command = [presc if method in (PRESC, PRESC_LONG) else sys.executable, str(Path(__file__).with_name("peer.py"))]
-        (place / "task.json").write_text(json.dumps({**task, "started": time.time()}), encoding="utf-8")
-        done = subprocess.run([*command, str(place), method], capture_output=True, text=True, env=environment)
+    """What a fresh process prints that makes a copy by this method."""
+    command = [presc if method in (PRESC, PRESC_LONG) else sys.executable, str(Path(__file__).with_name("peer.py"))]
+    (place / "task.json").write_text(json.dumps({**task, "started": time.time()}), encoding="utf-8")
+    done = subprocess.run([*command, str(place), method], capture_output=True, text=True)
     if done.returncode:
         hint = (
             "; pip install presc, or name the Python that has it with --presc" if method in (PRESC, PRESC_LONG) else ""

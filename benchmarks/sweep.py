@@ -1,7 +1,7 @@
 """The same sweep on one Dask worker and on two, of this machine, each with a core of its own.
 
 The units are copies of iris' original by Algorithm 5 at one threshold, one for each repetition. The time is that of the
-units, from the first that is submitted to the last that is on disk, with the imports and compilations of each worker;
+units, from the first that is submitted to the last that is on disk, with the imports of each worker;
 the cluster's start is shown beside it. Rounds alternate, and the ratio is that of the fastest of each. `busy` is the
 share of the workers' time that went into copies. Whatever else the machine does at the time spoils the ratio: both
 cores must be free.

@@ -10,8 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-# One core per worker: parts of a step handed to another thread take longer than doing them.
-os.environ.setdefault("NPROC", "1")
+# One core per worker: parts of the work handed to another thread take longer than doing them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 FOLDER = Path(__file__).parents[2] / "shared" / "uci"
@@ -19,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "shared" / "uci"
 
 def each(call: Callable[..., Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
     """What the call gives for every item, in some worker process, as they finish."""
-    context = multiprocessing.get_context("spawn")  # a fork of a process that has started JAX may hang
+    context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     cores: Any = context.Queue()
     available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
     for worker in range(workers):

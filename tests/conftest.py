@@ -10,7 +10,6 @@ from dataclasses import replace
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # Before libraries with threads are imported, here or in a process that a test starts: on a busy machine threads that
 # wait for each other burn several times what one needs.
-os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -1,6 +1,6 @@
 """Copy a classifier you can only query, and certify how faithful the copy is.
 
-Everything public is listed here; what needs JAX, scikit-learn or pydantic is imported when first used.
+Everything public is listed here; what needs scikit-learn or pydantic is imported when first used.
 """
 
 from importlib import import_module

@@ -79,5 +79,9 @@ class EngineError(UnderstudyError):
     exit_code = 3
 
 
+class KernelError(UnderstudyError):
+    """The compiled kernel cannot be loaded, or was given what it cannot compute with."""
+
+
 class UnderstudyWarning(UserWarning):
     """Something a user should know before trusting a copy."""

@@ -31,9 +31,6 @@ Json: TypeAlias = dict[str, Any]
 Answered: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Rows of a space's matrix, or encoded, and the original's answers to them."""
 
-Array: TypeAlias = Any
-"""A NumPy or a JAX array: the algorithm's functions take both, and JAX has no types that we follow."""
-
 Estimator: TypeAlias = Any
 """A scikit-learn estimator; that library has no types."""
 

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import understudy as us
 from cases import ODD, problem
-from understudy.algorithm.network import MLP, Network, scores
+from understudy.algorithm.network import MLP, Network
 from understudy.cli import understudy
 from understudy.cli.export import command
 from understudy.errors import DirectoryError, ExportError, SettingError, UnderstudyWarning
@@ -45,7 +45,7 @@ def network(X, n_c):
     """A network nobody trained, whose classes are about as likely as each other."""
     mlp = MLP(X.shape[1], (16, 8), n_c)
     theta = mlp.initial(np.random.default_rng(0))
-    theta[-n_c:] -= np.median(scores(mlp.layers(theta), X), axis=0)
+    theta[-n_c:] -= np.median(np.log(mlp.probabilities(theta, X)), axis=0)
     return Network(mlp, theta)
 
 

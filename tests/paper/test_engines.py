@@ -16,7 +16,7 @@ import pytest
 from understudy.errors import SettingError
 from understudy.paper.engines import CONNECT, Dask, Local, open_engine
 
-VARIABLES = ("NPROC", "OMP_NUM_THREADS")
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def about():

@@ -53,7 +53,8 @@ def test_the_card_says_what_the_run_holds(run):
         assert hashlib.sha256((path / name).read_bytes()).hexdigest() in text
     for setting, value in (("seed", 0), ("budget", 200)):
         assert f"| {setting} | {value} |" in text
-    assert result.versions["jax"] in text
+    assert f"| kernel | {result.versions['kernel']} |" in text
+    assert f"| numpy | {result.versions['numpy']} |" in text
 
 
 def test_names_and_levels_stay_in_their_cells(run):

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import understudy as us
 from cases import disc
-from understudy.algorithm.memory import Automatic, bounded
+from understudy.algorithm.memory import Automatic
 from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples
 from understudy.algorithm.selection import drop_compressed
@@ -74,7 +74,7 @@ def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
         network.initial(np.random.default_rng([7, 1, 0])),
         select=drop_compressed(network, 1e-6),
         memory=Automatic(initial=0.5),
-        train=Trainer(network, plain(1000), bounded, loss="rho", batch=32, balanced=True, rate=5e-4, seed=7),
+        train=Trainer(network, plain(1000), "bounded", loss="rho", batch=32, balanced=True, rate=5e-4, seed=7),
     )
     *_, last = islice(steps, 4)
     np.testing.assert_array_equal(result.copy.model.theta, last.theta)

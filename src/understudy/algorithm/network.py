@@ -1,26 +1,20 @@
 """The multi-layer perceptron, its parameters one flat vector.
 
-One vector makes Adam and the memory term single fused operations, and a copy one array in a file. The functions take
-NumPy and JAX arrays alike: JAX while training, NumPy everywhere else, so that a finished copy needs no JAX.
+One vector makes a copy one array in a file. The engine trains it and answers with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from operator import matmul
 from typing import Any, Self
 
 import numpy as np
 
-from understudy.algorithm.uncertainty import softmax
-from understudy.types import Array
+from understudy.engine.answers import Answers
 
 PAPER_LAYERS = (64, 32, 10)
-# Rows per pass outside of training: bounds the memory of a forward pass over any number of rows.
-CHUNK = 2048
 
 
 @dataclass(frozen=True)
@@ -38,8 +32,12 @@ class MLP:
     @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """Inputs and outputs of every layer."""
-        widths = (self.d, *self.hidden, self.n_c)
-        return tuple(pairwise(widths))
+        return tuple(pairwise(self.widths))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The sizes of inputs, hidden layers and outputs."""
+        return (self.d, *self.hidden, self.n_c)
 
     @property
     def size(self) -> int:
@@ -57,7 +55,7 @@ class MLP:
             parts += [rng.normal(scale=np.sqrt(2 / a), size=a * b), rng.uniform(-1, 1, b) / np.sqrt(a)]
         return np.concatenate(parts).astype(np.float32)
 
-    def layers(self, theta: Array) -> list[tuple[Array, Array]]:
+    def layers(self, theta: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Weights and biases of every layer, sliced from the flat vector."""
         layers, at = [], 0
         for a, b in self.shapes:
@@ -74,13 +72,8 @@ class MLP:
         return MLP(self.d, self.hidden, n_c), np.concatenate(parts)
 
     def probabilities(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """f_C(z, theta) for every row, in NumPy, a chunk of rows at a time."""
-        layers = self.layers(theta)
-        # Classes along the first axis: they are few, and operations on one of them run over contiguous rows.
-        found = np.empty((self.n_c, len(X)), np.float32)
-        for at in range(0, len(X), CHUNK):
-            found[:, at : at + CHUNK] = scores(layers, X[at : at + CHUNK]).T
-        return np.ascontiguousarray(softmax(found, axis=0).T)
+        """f_C(z, theta) for every row."""
+        return Answers(self.widths, theta)(X)
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,12 @@ class Network:
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """f_C(z) for every encoded row."""
-        return self.mlp.probabilities(self.theta, X)
+        return self._answers(X)
+
+    @cached_property
+    def _answers(self) -> Answers:
+        """The network as the engine has it, laid out once."""
+        return Answers(self.mlp.widths, self.theta)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The whole model as JSON values and arrays."""
@@ -111,17 +109,3 @@ class Network:
         if theta.shape != (mlp.size,):
             raise ValueError(f"{theta.shape} parameters for a network of {mlp.size}")
         return cls(mlp, theta)
-
-
-def forward(layers: list[tuple[Array, Array]], x: Array, product: Callable[[Array, Array], Array] = matmul) -> Array:
-    """Class probabilities of rows x under these layers; `product` multiplies rows by weights."""
-    return softmax(scores(layers, x, product))
-
-
-def scores(layers: list[tuple[Array, Array]], x: Array, product: Callable[[Array, Array], Array] = matmul) -> Array:
-    """The logits: the outputs of the last layer, before the softmax."""
-    xp = x.__array_namespace__()
-    for weights, biases in layers[:-1]:
-        x = xp.maximum(product(x, weights) + biases, 0.0)
-    weights, biases = layers[-1]
-    return product(x, weights) + biases

@@ -18,7 +18,7 @@ from understudy.certificate.values import Certificate, Differences, Example, Fli
 from understudy.logic.conditions import Tree, logic_of
 from understudy.logic.words import condition_of
 from understudy.models.classifier import CopyClassifier
-from understudy.models.families import Limits, fit
+from understudy.models.shallow import shallow_tree
 from understudy.original import CHUNK
 from understudy.space import Space
 from understudy.space.columns import UNKNOWN, Category
@@ -32,7 +32,7 @@ NEAR = 0.2
 # Unlabelled rows that tell which margins are low; they cost no query.
 FREE = 5000
 # A tree of at most this size is readable.
-READABLE = Limits(max_depth=3, max_leaves=8)
+DEPTH, LEAVES = 3, 8
 RULES, EXAMPLES = 5, 10
 # Conditions found on fewer disagreements than this would be chance.
 FEWEST = 10
@@ -153,10 +153,9 @@ def rules_of(
 
 
 def _tree(rows: np.ndarray, differ: np.ndarray, space: Space) -> Tree:
-    """A shallow tree of which rows differ. They are oversampled to half of all, so that leaves show clusters."""
-    times = np.where(differ, max(1, round((~differ).sum() / differ.sum())), 1)
-    chosen = np.repeat(np.arange(len(rows)), times)
-    model = fit("tree", Encoding(space)(rows)[chosen], differ[chosen].astype(int), 2, READABLE)
+    """A shallow tree of which rows differ. They weigh as much as the others, so that leaves show clusters."""
+    weights = np.where(differ, max(1, round((~differ).sum() / differ.sum())), 1)
+    model = shallow_tree(Encoding(space)(rows), differ, weights, depth=DEPTH, leaves=LEAVES)
     tree = logic_of(CopyClassifier(model, np.array([False, True]), space), DIGITS)
     assert isinstance(tree, Tree)
     return tree

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from importlib import import_module
@@ -60,8 +59,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command; errors become a line on stderr and an exit code."""
     from understudy.errors import UnderstudyError
 
-    # Training is a chain of small steps: handing parts of a step to another thread takes longer than doing them.
-    os.environ.setdefault("NPROC", "1")
     try:
         code = understudy.main(args=arguments, prog_name="understudy", standalone_mode=False)
     except UnderstudyError as error:

@@ -39,7 +39,8 @@ def follow(title: str, run: Generator[Record, None, Result], iterations: int) ->
 def _heard() -> Iterator[Callable[[], None]]:
     """Within, Ctrl-C interrupts as ever; where that was lost, the function given interrupts once more.
 
-    Python drops what is raised inside a destructor or a callback of its garbage collector, and JAX has one of these.
+    Python drops what is raised inside a destructor or a callback of its garbage collector, and a library that
+    answers for an original may have either; JAX has.
     """
     pressed = False
 

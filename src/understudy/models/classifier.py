@@ -27,7 +27,7 @@ class CopyClassifier:
     Columns that were excluded are not in the space. A data frame may have them or not; an array has all of them, at the
     positions `excluded`, or none.
 
-    It comes fitted, from `copy_classifier` or `load`; it predicts in NumPy and needs no JAX.
+    It comes fitted, from `copy_classifier` or `load`; it predicts without scikit-learn.
     """
 
     def __init__(self, model: Model, classes: np.ndarray, space: Space, excluded: tuple[int, ...] = ()):

@@ -100,7 +100,7 @@ class Local:
         self._start([slot])
 
     def _start(self, slots: Iterable[int]) -> None:
-        # A fork of a process that has started JAX may hang.
+        # A fork of a process with threads may hang, and libraries start some.
         context = multiprocessing.get_context("spawn")
         started = {}
         with _environment(ONE_THREAD):  # libraries read it before anything of ours is called

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Rows of the space, drawn for this purpose only, on which a copy's fidelity is measured.
 FRESH_ROWS = 5000
-ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 Record = dict[str, Any]
 

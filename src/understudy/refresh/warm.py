@@ -92,9 +92,8 @@ class Warm:
         return paid | self._still_right(loop, last.S, last.t)
 
     def _trainer(self, loop: Loop) -> Trainer:
-        room = len(self.learned[0]) + 2 * self.training_queries(loop.plan)
         usual = loop.plan.trainer(loop.network)
-        return replace(usual, rate=SHORTER * usual.rate, room=room)
+        return replace(usual, rate=SHORTER * usual.rate)
 
     def _still_right(self, loop: Loop, S: Samples, t: int) -> Samples:
         """The earlier answers that a scout predicts too: the earlier network, trained on today's answers alone."""

@@ -181,11 +181,10 @@ class Plan:
         return Trainer(
             network,
             schedule=self.schedule,
-            penalty=PENALTIES.get(self.penalty),
+            penalty=self.penalty if self.penalty in PENALTIES else "none",
             decay=self.preset.decay(network.d) if self.asked.decay is None else self.asked.decay,
             seed=self.asked.seed,
             last=self.iterations - 1,
-            compiled=self.preset.compiled,
             **self.preset.training,
         )
 

@@ -23,6 +23,7 @@ class Training(TypedDict):
     loss: str
     batch: int
     balanced: bool
+    order: str
     rate: float
 
 
@@ -51,8 +52,6 @@ class Preset:
     """Of a single iteration (one-shot)."""
     run_steps: int
     """The fewest training steps of a run: with few iterations, each takes more than its schedule says."""
-    compiled: bool
-    """Whether training is compiled, even where NumPy could do it."""
     training: Training
     effort: Effort = Effort()
     """How much training goes into copies of other families."""
@@ -87,13 +86,12 @@ _DEFAULT = Preset(
     schedule=steps(800),
     alone=steps(20_000),
     run_steps=24_000,
-    compiled=True,
-    training={"loss": "cross-entropy", "batch": 32, "balanced": False, "rate": 8e-3},
+    training={"loss": "cross-entropy", "batch": 32, "balanced": False, "order": "drawn", "rate": 8e-3},
 )
 PRESETS = {
     "default": _DEFAULT,
     # Few steps, most of them in the last round, and so few iterations that their overhead hardly counts; no point is
-    # dropped, and nothing is compiled.
+    # dropped.
     "fast": replace(
         _DEFAULT,
         parts=3,
@@ -104,8 +102,7 @@ PRESETS = {
         schedule=steps(200, last=600, anneal=0.5, warm=80),
         alone=steps(1000, anneal=0.5, warm=80),
         run_steps=0,
-        compiled=False,
-        training={**_DEFAULT.training, "batch": 64, "rate": 2e-2},
+        training={**_DEFAULT.training, "batch": 64, "order": "shuffled", "rate": 2e-2},
     ),
     # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
     "paper": Preset(
@@ -121,7 +118,6 @@ PRESETS = {
         schedule=plain(1000),
         alone=plain(1000),
         run_steps=0,
-        compiled=True,
-        training={"loss": "rho", "batch": 32, "balanced": True, "rate": 5e-4},
+        training={"loss": "rho", "batch": 32, "balanced": True, "order": "drawn", "rate": 5e-4},
     ),
 }

@@ -17,6 +17,7 @@ from understudy._version import __version__
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import Diagnosis
 from understudy.certificate.values import Certificate
+from understudy.engine.library import VERSION
 from understudy.errors import DirectoryError, TargetError
 from understudy.files import as_path
 from understudy.models.base import model_of
@@ -98,7 +99,8 @@ class Repeats:
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    return {"python": platform.python_version(), **{name: version(name) for name in ("jax", "numpy", "scikit-learn")}}
+    packages = {name: version(name) for name in ("numpy", "scikit-learn")}
+    return {"python": platform.python_version(), "kernel": str(VERSION), **packages}
 
 
 @dataclass(frozen=True)

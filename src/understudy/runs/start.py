@@ -115,7 +115,7 @@ class Fresh:
         train = replace(train, ending=plan.ending)
         if plan.penalty == FUNCTION and plan.memory not in ("none", 0.0):
             memory = OnceDropped(memory.initial, plan.batch)
-            train = replace(train, rehearse=loop.inquiry.unlabelled, room=plan.room + plan.candidates)
+            train = replace(train, rehearse=loop.inquiry.unlabelled)
         return Policies(drop_compressed(loop.network, plan.delta, plan.most_kept, plan.free), memory, train)
 
     def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:

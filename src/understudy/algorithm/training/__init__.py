@@ -1,4 +1,4 @@
-"""Step 2 of the paper: fit the copy to the sample set, for as long as a schedule says, compiled or in NumPy.
+"""Step 2 of the paper: fit the copy to the sample set, for as long as a schedule says.
 
 >>> steps(200).in_all(n=1000, batch=32), plain(10).in_all(n=1000, batch=32)
 (200, 320)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from understudy.types import Array
-
-# Adam's beta_1 and beta_2: how much of its moments is kept from step to step.
-FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.999
-
 
 class Schedule(NamedTuple):
     """How long a round trains: Algorithm 3 with early stopping as its capacity control.
@@ -30,11 +25,6 @@ class Schedule(NamedTuple):
     steps: int = 0
     last: int = 0
     warm: int = 0
-
-    @property
-    def stops(self) -> bool:
-        """Whether there is early stopping: stages or rounds may end by their risk."""
-        return (self.epsilon, self.bound, self.capacity, self.look_every) != PLAIN[1:5]
 
     def of_round(self, last: bool) -> Schedule:
         """The schedule of a round, which may be the last."""
@@ -74,13 +64,3 @@ def staged(
 
 
 PLAIN = plain()
-
-
-def step_sizes(rate: Array, k: Array, progress: Array, schedule: Schedule) -> Array:
-    """Adam's bias-corrected sizes of the k-th steps of a stage, at these shares of the round; NumPy or JAX arrays."""
-    xp = k.__array_namespace__()
-    warm, anneal = schedule.warm, schedule.anneal
-    rising = xp.minimum(k / xp.maximum(warm, 1), 1.0)
-    falling = xp.maximum(progress - (1 - anneal), 0.0) / xp.maximum(anneal, 1e-9)  # 0 without annealing
-    annealed = 1 - (0.5 - 0.5 * xp.cos(xp.pi * falling))
-    return rising * annealed * rate * xp.sqrt(1 - SECOND_MOMENT**k) / (1 - FIRST_MOMENT**k)

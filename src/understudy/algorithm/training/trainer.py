@@ -8,19 +8,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from understudy.algorithm.memory import Penalty, bounded
 from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples
-from understudy.algorithm.training import compiled, uncompiled
-from understudy.algorithm.training.batches import Groups
 from understudy.algorithm.training.schedule import PLAIN, Schedule
-from understudy.algorithm.uncertainty import LOSSES, rho
+from understudy.algorithm.uncertainty import rho
+from understudy.engine.training import Groups, Method, Training
 from understudy.errors import SettingError
 from understudy.streams import Stream, stream
 
-# Slots per class in the table from which groups of rows are drawn.
+# Places by which groups of rows are drawn, for every class.
 SLOTS = 32
-# The step size is divided by this in the last rounds.
+# How much shorter steps are in the last rounds.
 GENTLE = 40
 
 
@@ -56,24 +54,23 @@ class Trainer:
 
     network: MLP
     schedule: Schedule = PLAIN
-    penalty: Penalty | None = bounded
+    penalty: str = "bounded"
+    """The memory term between parameters: "bounded", "norm", or "none"."""
     rehearse: Callable[[int], np.ndarray] | None = None
     loss: str = "rho"
     batch: int = 32
     balanced: bool = True
+    order: str = "drawn"
+    """Rows drawn with replacement, or "shuffled": each once before any comes again."""
     rate: float = 5e-4
     adam_epsilon: float = 1e-8
     decay: float = 0.0
     seed: int = 0
-    room: int = 0
-    """The size that the sample set may grow to, where known: one program of that size serves all rounds."""
     ending: int = 2**31
-    """From this round on the sample set shrinks, and steps are short, so that nothing is forgotten."""
+    """From this round on the sample set shrinks, and steps are short: what is known should stay known."""
 
     last: int = 2**31
-    """The last round of a run, where known: it may train longer."""
-    compiled: bool = True
-    """Whether to compile even where NumPy could train: NumPy takes longer, but does not compile first."""
+    """The round that is the last of a run, where that is known: it may take longer."""
 
     def __call__(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
         """Fit the copy to S, from theta."""
@@ -83,54 +80,60 @@ class Trainer:
         if schedule.in_all(len(S), self.batch) >= 2**31:
             found = f"{schedule.epochs} epochs of {schedule.steps or len(S)}"
             raise SettingError("schedule", "fewer than 2**31 steps a round", found, "train for fewer epochs")
-        simple = self.loss == "cross-entropy" and (self.rehearse or not self.penalty) and not schedule.stops
-        train = self._uncompiled if simple and not self.compiled else self._compiled
-        trained = train(theta, S, lam, t, schedule)
+        trained = self._staged(theta, S, self._training(theta, S, lam, t, schedule), schedule)
         if not np.isfinite(trained.risk):
             hint = "lower memory, or the step size, or describe the inputs in a space of their own scale"
             raise SettingError("training", "a finite risk", trained.risk, hint)
         return trained
 
-    def _compiled(self, theta: np.ndarray, S: Samples, lam: float, t: int, schedule: Schedule) -> Trained:
-        """A round as one compiled program."""
-        points, groups = self._with_rehearsed(theta, S, lam, t)
-        size = compiled.bucket(max(len(points), self.room))
-        X, y = np.zeros((size, S.X.shape[1]), np.float32), np.zeros(size, np.int32)
-        X[: len(points)], y[: len(points)] = points.X, points.y
-        key = np.array([self.seed & 0xFFFFFFFF, t], np.uint32)
-        adam = (np.float32(self._rate(t)), np.float32(self.adam_epsilon), np.float32(self.decay))
-        before = self._risk(theta, S) if schedule.epsilon > 0 else (np.inf, np.inf)  # it may end the round
-        end = compiled.program()(
-            compiled.Kind(self.network, LOSSES[self.loss], None if self.rehearse else self.penalty, self.batch),
-            theta, X, y, np.int32(len(S)), groups, np.float32(lam), key, adam, compiled.numbers(schedule),
-            tuple(map(np.float32, before)),
-        )  # fmt: skip
-        return Trained(np.asarray(end.theta), float(end.risk), float(end.mean_rho), int(end.epochs), int(end.k))
+    def _staged(self, theta: np.ndarray, S: Samples, training: Training, schedule: Schedule) -> Trained:
+        """Algorithm 3: bounds halve and capacities double from stage to stage, until the risk is low enough."""
+        bound, capacity, used, epochs, stages = schedule.bound, schedule.capacity, 0, 0, 0
+        per_epoch = schedule.in_all(len(S), self.batch) // schedule.epochs
+        # The risk before the round may end it, where there is a risk to end it.
+        risk, mean_rho = self._risk(theta, S) if schedule.epsilon > 0 else (np.inf, np.inf)
+        while risk >= schedule.epsilon and epochs < schedule.epochs:
+            look = min(schedule.look_every, schedule.epochs - epochs, capacity - used)
+            training.run(look * per_epoch)
+            theta = training.theta
+            risk, mean_rho = self._risk(theta, S)
+            used, epochs = used + look, epochs + look
+            if risk < bound or used >= capacity:
+                training.restart()
+                used, stages = 0, stages + 1
+                bound, capacity = max(bound / 2, schedule.epsilon), 2 * min(capacity, 2**29)
+        return Trained(theta, risk, mean_rho, epochs, stages)
 
-    def _uncompiled(self, theta: np.ndarray, S: Samples, lam: float, t: int, schedule: Schedule) -> Trained:
-        """A round in NumPy."""
+    def _training(self, theta: np.ndarray, S: Samples, lam: float, t: int, schedule: Schedule) -> Training:
+        """A round that is about to begin."""
         points, groups = self._with_rehearsed(theta, S, lam, t)
-        theta = uncompiled.train(
-            self.network, theta, points, groups,
-            steps=schedule.in_all(len(S), self.batch), schedule=schedule, batch=self.batch, rate=self._rate(t),
-            epsilon=self.adam_epsilon, decay=self.decay, rng=stream(self.seed, Stream.BATCHES, t),
-        )  # fmt: skip
-        return Trained(theta, *self._risk(theta, S), schedule.epochs, 0)
-
-    def _rate(self, t: int) -> float:
-        return self.rate if t < self.ending else self.rate / GENTLE
+        method = Method(
+            batch=self.batch,
+            rate=self.rate if t < self.ending else self.rate / GENTLE,
+            loss=self.loss,
+            order=self.order,
+            penalty="none" if self.rehearse else self.penalty,
+            lam=0.0 if self.rehearse else lam,
+            epsilon=self.adam_epsilon,
+            decay=self.decay,
+            anneal=schedule.anneal,
+            warm=schedule.warm,
+        )
+        seed = int(stream(self.seed, Stream.BATCHES, t).integers(2**63))
+        steps = schedule.in_all(len(S), self.batch)
+        return Training(self.network.widths, theta, points.X, points.y, method, steps=steps, groups=groups, seed=seed)
 
     def _with_rehearsed(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> tuple[Samples, Groups]:
-        """S, sorted by class, then the rehearsed rows; and how often each part is drawn."""
+        """S, sorted by class, then what is rehearsed; and how often each part is drawn."""
         order = np.argsort(S.y, kind="stable")
         points = Samples(S.X[order], S.y[order])
-        counts = np.bincount(S.y) if self.balanced else np.array([len(S)])
-        groups = Groups.of(counts, SLOTS * self.network.n_c)
+        groups = Groups.of(np.bincount(S.y) if self.balanced else np.array([len(S)]))
         if self.rehearse is None or not lam:
             return points, groups
         rows = self.rehearse(t)
         answers = self.network.probabilities(theta, rows).argmax(axis=1)
-        return points | Samples(rows, answers.astype(np.int32)), groups.before(len(S), len(rows), lam)
+        places = SLOTS * self.network.n_c
+        return points | Samples(rows, answers.astype(np.int32)), groups.beside(len(S), len(rows), lam, places)
 
     def _risk(self, theta: np.ndarray, S: Samples) -> tuple[float, float]:
         """The risk of S, and the mean of rho."""

@@ -1,0 +1,621 @@
+/* Trains multi-layer perceptrons, and answers with them. Plain C without a library: memory is the caller's, and exp,
+   cosine and random numbers are our own, so that no two machines with fused multiply-add differ in any bit.
+
+   Python sees kernel_*, training_* and network_*; it checks sizes before it passes any pointer. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define API __declspec(dllexport)
+#else
+#define API __attribute__((visibility("default")))
+#endif
+#define INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define VERSION 1
+#define PANEL 16      /* columns of a panel */
+#define LINE 64       /* bytes of a cache line */
+#define MOST_LAYERS 16
+#define CARDS 1024    /* the least size of the deck that groups are drawn from */
+
+enum { RELU, MISH };
+enum { LOSS_CROSS_ENTROPY, LOSS_RHO };
+enum { PENALTY_NONE, PENALTY_BOUNDED, PENALTY_NORM };
+enum { ORDER_DRAWN, ORDER_SHUFFLED };
+enum { AFTER_NOTHING, AFTER_RELU, AFTER_MISH, AFTER_GATE, AFTER_SLOPE };
+
+typedef ptrdiff_t idx; /* long has 32 bits on Windows */
+
+/* What a training is given, as ctypes lays it out: pointers, whole numbers, then doubles. */
+struct job {
+    float *theta, *first, *second; /* flat parameters; Adam's moments, or null: then they start at zero and are lost */
+    const float *X;                /* the rows, one after the other */
+    const int32_t *y;              /* the code of every row's label, or null: then there are targets */
+    const float *targets;          /* a probability for every row and class, or null */
+    const float *weights;          /* how much every row counts, or null: all the same */
+    const int32_t *starts, *counts; /* where groups of rows start, and how many rows each has */
+    const int32_t *places;         /* the groups, each as often as it is drawn in comparison with the others */
+    const int32_t *widths;         /* of the inputs and of every layer */
+    int64_t layers, batch, groups, n_places, order, activation, loss, penalty;
+    int64_t stage_steps, round_steps; /* steps taken before, in this stage and in this round; kept up to date */
+    int64_t all_steps;             /* that the round will take, over which the step size falls */
+    int64_t warm;                  /* steps of a stage over which it rises */
+    uint64_t seed;
+    double rate, keep_first, keep_second, epsilon, decay, lambda, anneal;
+};
+
+struct parameters {
+    float *now, *first, *second;
+    const float *before; /* what the memory term pulls them to, or null */
+};
+struct layer {
+    idx in, out;
+    struct parameters weights, biases;
+    float *turned; /* the weights transposed, for the way back; null in the first layer */
+};
+struct net {
+    int layers, activation;
+    idx rows; /* room for so many at once */
+    struct layer layer[MOST_LAYERS];
+    float *x[MOST_LAYERS + 1];  /* the inputs of every layer, then the scores */
+    float *slope[MOST_LAYERS];  /* of the activation at every layer's outputs, where that is not told by the output */
+    float *d[MOST_LAYERS];      /* the gradient of the loss at every layer's outputs */
+};
+struct product { /* out = after(a w + bias) */
+    const float *a; idx a_apart, k;
+    const float *w; idx w_apart, n;
+    const float *bias, *gate;
+    float *slope, *out; idx out_apart;
+    int after;
+};
+struct step { float keep_first, keep_second, length, shrink, least, pull; };
+struct arithmetic {
+    void (*forward)(const struct net *, idx);
+    void (*loss)(const struct job *, const int32_t *, float *, float *);
+    void (*backward)(const struct net *, const struct step *);
+    void (*answer)(const struct net *, idx, float *, float *);
+    double (*distance)(const float *, const float *, idx);
+};
+
+static idx whole(idx n) { return (n + PANEL - 1) / PANEL * PANEL; }
+
+/* Scores of up to 16 rows from `at` on, classes first; rows that are not there count as zeros. */
+static INLINE void scores_of(const float *z, idx apart, idx at, idx n, idx classes, float *t) {
+    for (idx c = 0; c < classes; c++) {
+        const float *from = z + c / PANEL * apart + at * PANEL + c % PANEL;
+        for (idx r = 0; r < n; r++) t[c * PANEL + r] = from[r * PANEL];
+        for (idx r = n; r < PANEL; r++) t[c * PANEL + r] = 0.0f;
+    }
+}
+
+/* --- instruction sets ----------------------------------------------------------------------------------------------- */
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define NAME(x) JOIN(x, avx2)
+#define WIDTH 8
+#define HIGH 6
+#define WIDE 2
+#define SET _mm256_set1_ps
+#define FMA _mm256_fmadd_ps
+#define ROOT _mm256_sqrt_ps
+#include "lanes.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
+#endif
+#define NAME(x) JOIN(x, avx512)
+#define WIDTH 16
+#define HIGH 8
+#define WIDE 2
+#define SET _mm512_set1_ps
+#define FMA _mm512_fmadd_ps
+#define ROOT _mm512_sqrt_ps
+#include "lanes.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+/* Processors without fused multiply-add: the same, but for the last bits. */
+#define NAME(x) JOIN(x, plain)
+#define WIDTH 4
+#define HIGH 4
+#define WIDE 2
+#define SET _mm_set1_ps
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define ROOT _mm_sqrt_ps
+#include "lanes.h"
+
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define NAME(x) JOIN(x, plain)
+#define WIDTH 4
+#define HIGH 6
+#define WIDE 4
+#define SET vdupq_n_f32
+#define FMA(a, b, c) vfmaq_f32(c, a, b)
+#define ROOT vsqrtq_f32
+#include "lanes.h"
+
+#else
+typedef float quad __attribute__((vector_size(16)));
+static INLINE quad quad_of(float x) { return (quad){x, x, x, x}; }
+static INLINE quad quad_fma(quad a, quad b, quad c) {
+    for (int i = 0; i < 4; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return c;
+}
+static INLINE quad quad_root(quad a) {
+    for (int i = 0; i < 4; i++) a[i] = __builtin_sqrtf(a[i]);
+    return a;
+}
+#define NAME(x) JOIN(x, plain)
+#define WIDTH 4
+#define HIGH 4
+#define WIDE 2
+#define SET quad_of
+#define FMA quad_fma
+#define ROOT quad_root
+#include "lanes.h"
+#endif
+
+/* The best instruction set of this processor: 0 plain, 1 AVX2, 2 AVX-512. Asked of the processor itself, since not every
+   compiler comes with a library that knows; and once, since virtual machines make it slow. */
+static int best_set(void) {
+    int best = 0;
+#if defined(__x86_64__)
+    unsigned a, b, c, d, c7, d7, b7 = 0, low, high;
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c >> 27 & 1) && __get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) {
+        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+        if ((low & 0x6) == 0x6 && (b7 >> 5 & 1) && (c >> 12 & 1)) best = 1;
+        unsigned wanted = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
+        if (best && (low & 0xE6) == 0xE6 && (b7 & wanted) == wanted) best = 2;
+    }
+#endif
+    return best;
+}
+
+static int chosen = -1;
+
+API int32_t kernel_version(void) { return VERSION; }
+
+/* Use an instruction set, or the best one below it that is there; with -1 the best of all. Gives which. */
+API int32_t kernel_set(int32_t wanted) {
+    int best = best_set();
+    chosen = wanted >= 0 && wanted < best ? wanted : best;
+    return chosen;
+}
+
+static const struct arithmetic *arithmetic(void) {
+    if (chosen < 0) kernel_set(-1);
+#if defined(__x86_64__)
+    if (chosen == 2) return &arithmetic_avx512;
+    if (chosen == 1) return &arithmetic_avx2;
+#endif
+    return &arithmetic_plain;
+}
+
+/* Numbers below the normal ones count as zero while we compute: Adam's moments of dead units would fade through them, a
+   hundred times slower. */
+static uint64_t flush_small(void) {
+    uint64_t before = 0;
+#if defined(__x86_64__)
+    before = _mm_getcsr();
+    _mm_setcsr((unsigned)before | 0x8040);
+#elif defined(__aarch64__)
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before));
+    __asm__ volatile("msr fpcr, %0" ::"r"(before | 1u << 24));
+#endif
+    return before;
+}
+
+static void restore(uint64_t before) {
+#if defined(__x86_64__)
+    _mm_setcsr((unsigned)before);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" ::"r"(before));
+#else
+    (void)before;
+#endif
+}
+
+/* --- memory: one block, the caller's -------------------------------------------------------------------------------- */
+
+/* A build that looks for errors (tools/fuzz_kernel.py) also watches the lines between arrays. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define GUARD __asan_poison_memory_region
+#define UNGUARD __asan_unpoison_memory_region
+#else
+#define GUARD(at, bytes) ((void)0)
+#define UNGUARD(at, bytes) ((void)0)
+#endif
+
+struct room { char *start; size_t used; };
+
+static void *take(struct room *room, size_t bytes) {
+    size_t at = room->used;
+    room->used += (bytes + LINE - 1) / LINE * LINE + LINE; /* a line apart, so that arrays do not meet in the cache */
+    if (!room->start) return 0;
+    GUARD(room->start + at + bytes, room->used - at - bytes);
+    return room->start + at;
+}
+
+static float *floats(struct room *room, idx n) { return take(room, sizeof(float) * (size_t)n); }
+
+static struct room room_in(void *block) {
+    struct room room = {(char *)(((uintptr_t)block + LINE - 1) / LINE * LINE), 0};
+    return room;
+}
+
+static void lay_out(struct net *net, struct room *room, const int32_t *widths, int layers, int activation, idx rows) {
+    net->layers = layers, net->activation = activation, net->rows = rows;
+    for (int i = 0; i <= layers; i++) net->x[i] = floats(room, whole(widths[i]) * rows);
+    for (int i = 0; i < layers; i++) {
+        struct layer *l = &net->layer[i];
+        memset(l, 0, sizeof *l);
+        l->in = widths[i], l->out = widths[i + 1];
+        l->weights.now = floats(room, whole(l->out) * l->in), l->biases.now = floats(room, whole(l->out));
+        net->slope[i] = net->d[i] = 0;
+    }
+}
+
+static struct parameters with_moments(struct room *room, struct parameters p, idx n, int penalty) {
+    p.first = floats(room, n), p.second = floats(room, n);
+    p.before = penalty ? floats(room, n) : 0;
+    return p;
+}
+
+static void lay_out_training(struct net *net, struct room *room, const struct job *job) {
+    int layers = (int)job->layers, penalty = job->penalty != PENALTY_NONE;
+    lay_out(net, room, job->widths, layers, (int)job->activation, job->batch);
+    for (int i = 0; i < layers; i++) {
+        struct layer *l = &net->layer[i];
+        l->weights = with_moments(room, l->weights, whole(l->out) * l->in, penalty);
+        l->biases = with_moments(room, l->biases, whole(l->out), penalty);
+        if (i) l->turned = floats(room, whole(l->in) * whole(l->out));
+        if (i + 1 < layers && job->activation == MISH) net->slope[i] = floats(room, whole(l->out) * job->batch);
+        net->d[i] = i + 1 < layers ? floats(room, whole(l->out) * job->batch) : net->x[layers];
+    }
+}
+
+/* Flat parameters into panels, and back. Gives where the next layer's begin. */
+static const float *fold(const float *flat, float *w, float *b, idx in, idx out) {
+    for (idx p = 0; p < out; p += PANEL) for (idx i = 0; i < in; i++) {
+        idx n = out - p < PANEL ? out - p : PANEL;
+        memcpy(w + p * in + i * PANEL, flat + i * out + p, sizeof(float) * (size_t)n);
+    }
+    memcpy(b, flat + in * out, sizeof(float) * (size_t)out);
+    return flat + in * out + out;
+}
+
+static float *unfold(float *flat, const float *w, const float *b, idx in, idx out) {
+    for (idx p = 0; p < out; p += PANEL) for (idx i = 0; i < in; i++) {
+        idx n = out - p < PANEL ? out - p : PANEL;
+        memcpy(flat + i * out + p, w + p * in + i * PANEL, sizeof(float) * (size_t)n);
+    }
+    memcpy(flat + in * out, b, sizeof(float) * (size_t)out);
+    return flat + in * out + out;
+}
+
+static void turn(const struct layer *l) {
+    idx apart = whole(l->out) * PANEL;
+    for (idx i = 0; i < l->in; i++) for (idx j = 0; j < l->out; j++)
+        l->turned[i / PANEL * apart + j * PANEL + i % PANEL] = l->weights.now[j / PANEL * l->in * PANEL + i * PANEL + j % PANEL];
+}
+
+/* Rows of X into the panels of the first layer's inputs. */
+static void gather(const struct net *net, const float *X, const int32_t *rows, idx first, idx n) {
+    idx d = net->layer[0].in, apart = net->rows * PANEL;
+    for (idx r = 0; r < n; r++) {
+        const float *from = X + (rows ? rows[r] : first + r) * d;
+        float *to = net->x[0] + r * PANEL;
+        idx i = 0;
+        for (; i + PANEL <= d; i += PANEL, to += apart) memcpy(to, from + i, sizeof(float) * PANEL);
+        for (idx j = 0; i + j < d; j++) to[j] = from[i + j];
+    }
+}
+
+/* --- numbers that no library computes ------------------------------------------------------------------------------- */
+
+static double cosine(double half_turns) { /* cos(pi x), for x from 0 to 1: minus the sine of pi (x - 1/2) */
+    static const double terms[] = {-7.6471637318198165e-13, 1.6059043836821613e-10,  -2.5052108385441720e-08,
+                                   2.7557319223985893e-06,  -1.9841269841269841e-04, 8.3333333333333332e-03,
+                                   -1.6666666666666666e-01, 1.0};
+    double x = 3.14159265358979323846 * (0.5 - half_turns), square = x * x, sum = 0;
+    for (int i = 0; i < 8; i++) sum = sum * square + terms[i];
+    return sum * x;
+}
+
+static double square_root(double x) {
+#if defined(__x86_64__)
+    return _mm_cvtsd_f64(_mm_sqrt_pd(_mm_set1_pd(x)));
+#elif defined(__aarch64__)
+    return vgetq_lane_f64(vsqrtq_f64(vdupq_n_f64(x)), 0);
+#else
+    return __builtin_sqrt(x);
+#endif
+}
+
+static double exponential(double x) { /* for x from 0 to 80: the series of x / 1024, squared ten times */
+    double sum = 1, term = 1;
+    x = (x > 80 ? 80 : x) / 1024;
+    for (int i = 1; i < 12; i++) sum += term *= x / i;
+    for (int i = 0; i < 10; i++) sum *= sum;
+    return sum;
+}
+
+static double power(double x, int64_t n) {
+    double result = 1;
+    for (; n; n >>= 1, x *= x) if (n & 1) result *= x;
+    return result;
+}
+
+static uint64_t hashed(uint64_t seed, uint64_t counter) { /* splitmix64: the n-th number of a stream, in any order */
+    uint64_t x = seed + (counter + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+static uint32_t below(uint64_t bits, uint32_t n) { return (uint32_t)((bits & 0xFFFFFFFF) * n >> 32); }
+
+/* --- which rows ----------------------------------------------------------------------------------------------------- */
+
+/* Cards that are shuffled whenever all of them were drawn. */
+struct deck { int32_t *cards; idx n, at; uint64_t shuffles, seed; };
+
+static int32_t drawn(struct deck *deck) {
+    if (deck->at == deck->n) {
+        uint64_t seed = hashed(deck->seed, deck->shuffles++);
+        for (idx i = deck->n - 1; i > 0; i--) {
+            idx j = below(hashed(seed, (uint64_t)i), (uint32_t)i + 1);
+            int32_t card = deck->cards[i];
+            deck->cards[i] = deck->cards[j], deck->cards[j] = card;
+        }
+        deck->at = 0;
+    }
+    return deck->cards[deck->at++];
+}
+
+struct decks { struct deck *of_rows, *of_groups; };
+
+static idx cards_of_groups(const struct job *job) { return job->n_places * ((CARDS + job->n_places - 1) / job->n_places); }
+
+static struct decks lay_out_decks(struct room *room, const struct job *job) {
+    struct decks decks = {0, 0};
+    if (job->order != ORDER_SHUFFLED) return decks;
+    decks.of_rows = take(room, sizeof(struct deck) * (size_t)(job->groups + 1));
+    decks.of_groups = decks.of_rows ? decks.of_rows + job->groups : 0;
+    for (idx g = 0; g < job->groups; g++) {
+        int32_t *cards = take(room, sizeof(int32_t) * (size_t)job->counts[g]);
+        if (decks.of_rows) decks.of_rows[g].cards = cards;
+    }
+    int32_t *cards = take(room, sizeof(int32_t) * (size_t)cards_of_groups(job));
+    if (decks.of_groups) decks.of_groups->cards = cards;
+    return decks;
+}
+
+static void fill_decks(const struct decks *decks, const struct job *job) {
+    if (!decks->of_rows) return;
+    for (idx g = 0; g < job->groups; g++) {
+        struct deck *deck = &decks->of_rows[g];
+        deck->n = deck->at = job->counts[g], deck->shuffles = 0, deck->seed = hashed(job->seed, (uint64_t)g + 1);
+        for (idx i = 0; i < deck->n; i++) deck->cards[i] = job->starts[g] + (int32_t)i;
+    }
+    struct deck *groups = decks->of_groups;
+    groups->n = groups->at = cards_of_groups(job), groups->shuffles = 0, groups->seed = hashed(job->seed, 0);
+    for (idx i = 0; i < groups->n; i++) groups->cards[i] = job->places[i % job->n_places];
+}
+
+/* The rows of the next batch: a group as often as it has places, then one of its rows. */
+static void draw(const struct job *job, const struct decks *decks, uint64_t step, int32_t *rows) {
+    for (idx b = 0; b < job->batch; b++) {
+        if (decks->of_rows) {
+            rows[b] = drawn(&decks->of_rows[job->groups == 1 ? 0 : drawn(decks->of_groups)]);
+            continue;
+        }
+        uint64_t bits = hashed(job->seed, step * (uint64_t)job->batch + (uint64_t)b);
+        int32_t group = job->places[below(bits >> 32, (uint32_t)job->n_places)];
+        rows[b] = job->starts[group] + (int32_t)below(bits, (uint32_t)job->counts[group]);
+    }
+    idx d = job->widths[0]; /* the rows are anywhere in memory, and there is time until they are needed */
+    for (idx b = 0; b < job->batch; b++) for (idx i = 0; i < d; i += PANEL) __builtin_prefetch(job->X + rows[b] * d + i);
+}
+
+/* --- training ------------------------------------------------------------------------------------------------------- */
+
+struct training {
+    struct net net;
+    struct decks decks;
+    int32_t *rows;  /* of the next batch, then of the one at work */
+    float *scratch; /* scores of 16 rows */
+    double *kept;   /* what Adam has kept of the moments before this stage; steps in pieces multiply it as those at once */
+};
+
+static struct training lay_out_all(struct room *room, const struct job *job) {
+    struct training t;
+    lay_out_training(&t.net, room, job);
+    t.rows = take(room, sizeof(int32_t) * 2 * (size_t)job->batch);
+    t.scratch = floats(room, whole(job->widths[job->layers]) * PANEL);
+    t.kept = take(room, sizeof(double) * 2);
+    t.decks = lay_out_decks(room, job);
+    return t;
+}
+
+/* The bytes that a training needs, or -1 if it has too many layers. */
+API int64_t training_size(const struct job *job) {
+    struct room room = {0, 0};
+    if (job->layers < 1 || job->layers > MOST_LAYERS) return -1;
+    lay_out_all(&room, job);
+    return (int64_t)room.used + LINE;
+}
+
+/* Begin: parameters and moments into the block, and the first batch drawn. */
+API void training_begin(struct job *job, void *block) {
+    struct room room = room_in(block);
+    struct training t = lay_out_all(&room, job);
+    UNGUARD(room.start, room.used);
+    memset(room.start, 0, room.used);
+    const float *theta = job->theta, *first = job->first, *second = job->second;
+    for (int i = 0; i < t.net.layers; i++) {
+        struct layer *l = &t.net.layer[i];
+        theta = fold(theta, l->weights.now, l->biases.now, l->in, l->out);
+        if (first) first = fold(first, l->weights.first, l->biases.first, l->in, l->out);
+        if (second) second = fold(second, l->weights.second, l->biases.second, l->in, l->out);
+        if (l->turned) turn(l);
+        if (!l->weights.before) continue;
+        memcpy((float *)l->weights.before, l->weights.now, sizeof(float) * (size_t)(whole(l->out) * l->in));
+        memcpy((float *)l->biases.before, l->biases.now, sizeof(float) * (size_t)whole(l->out));
+    }
+    /* The decks' own records lie in the block, and so were set to zero: their cards are found again. */
+    room = room_in(block);
+    t = lay_out_all(&room, job);
+    fill_decks(&t.decks, job);
+    t.kept[0] = power(job->keep_first, job->stage_steps), t.kept[1] = power(job->keep_second, job->stage_steps);
+    draw(job, &t.decks, (uint64_t)job->round_steps, t.rows);
+}
+
+/* How strongly the memory term pulls, for every unit of distance, summed over the batch. */
+static double pull(const struct job *job, const struct arithmetic *of, const struct net *net) {
+    double sum = 0, n = 0;
+    for (int i = 0; i < net->layers; i++) {
+        const struct layer *l = &net->layer[i];
+        sum += of->distance(l->weights.now, l->weights.before, whole(l->out) * l->in);
+        sum += of->distance(l->biases.now, l->biases.before, whole(l->out));
+        n += (double)((l->in + 1) * l->out);
+    }
+    double scale = job->lambda * (double)job->batch;
+    if (job->penalty == PENALTY_NORM) return sum > 0 ? scale / square_root(sum) : 0;
+    double tanh = 1 - 2 / (exponential(2 * sum / n) + 1);
+    return scale * (1 - tanh * tanh) * 2 / n;
+}
+
+/* The size of the next step, with Adam's corrections. Beyond the steps of a round it is zero, if it falls at all. */
+static double step_size(const struct job *job, const double *kept) {
+    double size = job->rate * square_root(1 - kept[1]) / (1 - kept[0]), k = (double)job->stage_steps + 1;
+    double gone = (double)job->round_steps / (double)job->all_steps;
+    if (k < (double)job->warm) size *= k / (double)job->warm;
+    if (gone > 1) gone = 1;
+    if (job->anneal > 0 && gone > 1 - job->anneal) size *= 0.5 + 0.5 * cosine((gone - (1 - job->anneal)) / job->anneal);
+    return size;
+}
+
+/* So many steps. */
+API void training_steps(struct job *job, void *block, int64_t steps) {
+    const struct arithmetic *of = arithmetic();
+    uint64_t mode = flush_small();
+    struct room room = room_in(block);
+    struct training t = lay_out_all(&room, job);
+    int32_t *rows = t.rows + job->batch;
+    double scale = (1 - job->keep_first) / square_root(1 - job->keep_second);
+    struct step s = {(float)job->keep_first, (float)job->keep_second, 0, 1, 0, 0};
+    s.least = (float)(job->epsilon * (double)job->batch / square_root(1 - job->keep_second));
+    for (int64_t i = 0; i < steps; i++) {
+        memcpy(rows, t.rows, sizeof(int32_t) * (size_t)job->batch);
+        gather(&t.net, job->X, rows, 0, job->batch);
+        draw(job, &t.decks, (uint64_t)job->round_steps + 1, t.rows);
+        t.kept[0] *= job->keep_first, t.kept[1] *= job->keep_second;
+        double size = step_size(job, t.kept);
+        s.length = (float)(size * scale), s.shrink = (float)(1 - job->decay * size);
+        if (job->penalty != PENALTY_NONE) s.pull = (float)pull(job, of, &t.net);
+        of->forward(&t.net, job->batch);
+        of->loss(job, rows, t.net.x[t.net.layers], t.scratch);
+        of->backward(&t.net, &s);
+        job->stage_steps++, job->round_steps++;
+    }
+    restore(mode);
+}
+
+/* A new stage: Adam begins afresh, from where the parameters are. */
+API void training_restart(struct job *job, void *block) {
+    struct room room = room_in(block);
+    struct training t = lay_out_all(&room, job);
+    for (int i = 0; i < t.net.layers; i++) {
+        struct layer *l = &t.net.layer[i];
+        size_t weights = sizeof(float) * (size_t)(whole(l->out) * l->in), biases = sizeof(float) * (size_t)whole(l->out);
+        memset(l->weights.first, 0, weights), memset(l->weights.second, 0, weights);
+        memset(l->biases.first, 0, biases), memset(l->biases.second, 0, biases);
+    }
+    job->stage_steps = 0, t.kept[0] = t.kept[1] = 1;
+}
+
+/* The parameters so far, and the moments where there is a place for them. */
+API void training_read(const struct job *job, void *block) {
+    struct room room = room_in(block);
+    struct training t = lay_out_all(&room, job);
+    float *theta = job->theta, *first = job->first, *second = job->second;
+    for (int i = 0; i < t.net.layers; i++) {
+        struct layer *l = &t.net.layer[i];
+        theta = unfold(theta, l->weights.now, l->biases.now, l->in, l->out);
+        if (first) first = unfold(first, l->weights.first, l->biases.first, l->in, l->out);
+        if (second) second = unfold(second, l->weights.second, l->biases.second, l->in, l->out);
+    }
+}
+
+/* --- answers -------------------------------------------------------------------------------------------------------- */
+
+/* The bytes that a network takes which answers so many rows at once, or -1 if it has too many layers. */
+API int64_t network_size(const int32_t *widths, int32_t layers, int32_t rows) {
+    struct room room = {0, 0};
+    struct net net;
+    if (layers < 1 || layers > MOST_LAYERS) return -1;
+    lay_out(&net, &room, widths, layers, RELU, rows);
+    floats(&room, whole(widths[layers]) * PANEL);
+    return (int64_t)room.used + LINE;
+}
+
+/* Lay a network out, once. */
+API void network_fold(const float *theta, const int32_t *widths, int32_t layers, int32_t rows, void *block) {
+    struct room room = room_in(block);
+    struct net net;
+    lay_out(&net, &room, widths, layers, RELU, rows);
+    floats(&room, whole(widths[layers]) * PANEL);
+    UNGUARD(room.start, room.used);
+    memset(room.start, 0, room.used);
+    for (int i = 0; i < layers; i++) {
+        struct layer *l = &net.layer[i];
+        theta = fold(theta, l->weights.now, l->biases.now, l->in, l->out);
+    }
+}
+
+/* Probabilities of n rows. The block is written to: threads that ask at the same time need one each. */
+API void network_answer(const int32_t *widths, int32_t layers, int32_t activation, int32_t rows, void *block, const float *X,
+                        int64_t n, float *out) {
+    const struct arithmetic *of = arithmetic();
+    uint64_t mode = flush_small();
+    struct room room = room_in(block);
+    struct net net;
+    lay_out(&net, &room, widths, layers, activation, rows);
+    float *scratch = floats(&room, whole(widths[layers]) * PANEL);
+    for (int64_t at = 0; at < n; at += rows) {
+        idx now = n - at < rows ? (idx)(n - at) : rows;
+        gather(&net, X, 0, (idx)at, now);
+        of->answer(&net, now, scratch, out + at * widths[layers]);
+    }
+    restore(mode);
+}
