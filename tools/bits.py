@@ -32,7 +32,7 @@ SOURCE = ROOT / "src" / "understudy" / "engine" / "kernel.c"
 DRIVER = Path(__file__).with_name("driver.c")
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden")
 # What every build has to give. It changes with the kernel's arithmetic or the cases below, and with nothing else.
-EXPECTED = "c1ccd3142035a4b71407a968c35f8f3173ab5da58552f3a88e1c35247798493f"
+EXPECTED = "16605c39271470a44f2cf8f0c4ce1d45b643243f31aacd8d795672b36d0d888f"
 
 
 class Case(NamedTuple):
