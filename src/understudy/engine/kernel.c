@@ -615,6 +615,9 @@ API void network_answer(const int32_t *widths, int32_t layers, int32_t activatio
     for (int64_t at = 0; at < n; at += rows) {
         idx now = n - at < rows ? (idx)(n - at) : rows;
         gather(&net, X, 0, (idx)at, now);
+        idx next = n - at - now < rows ? (idx)(n - at - now) : rows; /* memory is slow: the next rows are fetched meanwhile */
+        const float *ahead = X + (at + now) * widths[0];
+        for (idx i = 0; i < next * widths[0]; i += PANEL) __builtin_prefetch(ahead + i);
         of->answer(&net, now, scratch, out + at * widths[layers]);
     }
     restore(mode);

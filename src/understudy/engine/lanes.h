@@ -235,25 +235,44 @@ static INLINE void NAME(softmax)(float *t, idx classes) {
     }
 }
 
-/* The gradient of rho^2 = ((1 - p_y)^2 + sum of p_c^2 over c != y) / n_c with respect to the scores, in place of p.
-   1 - p_y is the sum of the others: subtracting would lose what is below 1e-7. */
+/* 1 - p_y for 16 rows: the sum of the other probabilities, since subtracting would lose what is below 1e-7. */
+static INLINE F NAME(missing)(const float *t, idx classes, I code) {
+    F sum = SET(0.0f);
+    I c = {0};
+    for (idx k = 0; k < classes; k++, c += 1) sum += WHERE(code != c, LOAD(t + k * PANEL));
+    return sum;
+}
+
+/* The gradient of the cross-entropy with respect to the scores, p - [c = y], in place of p. */
+static INLINE void NAME(label_slope)(float *t, idx classes, const int32_t *codes) {
+    for (int v = 0; v < PANEL; v += WIDTH) {
+        I code, c = {0};
+        memcpy(&code, codes + v, sizeof code);
+        F missing = NAME(missing)(t + v, classes, code);
+        for (idx k = 0; k < classes; k++, c += 1) {
+            float *p = t + k * PANEL + v;
+            STORE(p, CHOOSE(code == c, -missing, LOAD(p)));
+        }
+    }
+}
+
+/* The gradient of rho^2 = ((1 - p_y)^2 + sum of p_c^2 over c != y) / n_c with respect to the scores, in place of p. */
 static INLINE void NAME(rho_slope)(float *t, idx classes, const int32_t *codes) {
     const F scale = SET(2.0f / (float)classes);
     for (int v = 0; v < PANEL; v += WIDTH) {
-        I code, c0 = {0}, c;
+        I code, c = {0};
         memcpy(&code, codes + v, sizeof code);
-        F missing = SET(0.0f), shared = SET(0.0f);
-        c = c0;
-        for (idx k = 0; k < classes; k++, c += 1) missing += WHERE(code != c, LOAD(t + k * PANEL + v));
-        c = c0;
+        F missing = NAME(missing)(t + v, classes, code), own = SET(0.0f), squares = SET(0.0f);
         for (idx k = 0; k < classes; k++, c += 1) {
-            F p = WHERE(code != c, LOAD(t + k * PANEL + v));
-            shared = FMA(p, missing + p, shared);
+            F p = LOAD(t + k * PANEL + v), other = WHERE(code != c, p);
+            own += WHERE(code == c, p);
+            squares = FMA(other, other, squares);
         }
-        c = c0;
+        F least = -FMA(missing, missing, squares);
+        c = (I){0};
         for (idx k = 0; k < classes; k++, c += 1) {
-            F p = LOAD(t + k * PANEL + v);
-            STORE(t + k * PANEL + v, scale * p * (WHERE(code != c, missing + p) - shared));
+            F p = LOAD(t + k * PANEL + v), slope = FMA(missing, own, p - squares);
+            STORE(t + k * PANEL + v, scale * p * CHOOSE(code == c, least, slope));
         }
     }
 }
@@ -270,7 +289,7 @@ static NOINLINE void NAME(loss)(const struct job *job, const int32_t *rows, floa
         if (job->loss == LOSS_RHO) NAME(rho_slope)(t, classes, codes);
         else if (job->targets) {
             for (idx r = 0; r < n; r++) for (idx c = 0; c < classes; c++) t[c * PANEL + r] -= job->targets[rows[at + r] * classes + c];
-        } else for (idx r = 0; r < n; r++) t[codes[r] * PANEL + r] -= 1.0f;
+        } else NAME(label_slope)(t, classes, codes);
         if (job->weights) for (idx r = 0; r < n; r++) {
             float weight = job->weights[rows[at + r]];
             for (idx c = 0; c < classes; c++) t[c * PANEL + r] *= weight;
