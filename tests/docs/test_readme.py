@@ -24,7 +24,7 @@ TEST = [command for command in COMMANDS if ".venv-test/bin/" in command]
 UNDERSTUDY = [command for command in COMMANDS if command.startswith("understudy ")]
 # Benchmarks at full size take minutes; here they run at their smallest.
 SMALL = {
-    "benchmarks/engine.py": ["--quick", "--engines", "understudy"],
+    "benchmarks/engine.py": ["--quick", "--peers"],
     "benchmarks/spirals.py": ["--seeds", "1", "--variants", "one-shot"],
     "benchmarks/scale.py": ["--quick"],
     "benchmarks/ledger.py": ["--rows", "3000", "--rounds", "1"],
