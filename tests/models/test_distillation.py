@@ -116,10 +116,13 @@ def test_originals_made_of_trees_are_copied_by_trees_and_smooth_ones_by_relay():
     relayed, direct = max(found.values()), found[NOBODY]
     assert relayed > direct + 0.01
     forest = RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y)
-    kinds = us.copy_classifier(forest, space, to="auto", budget=1000, repeat=0)
-    best = max(kinds.tried, key=lambda one: one["fidelity"])
-    assert best["family"] in ("boosting", "tree", "forest")
-    assert kinds.certificate.estimate > kinds.history[-1].fidelity + 0.01
+    gains = []
+    for seed in range(4):  # of a single one, chance moves both by as much as they differ
+        kinds = us.copy_classifier(forest, space, to="auto", budget=1000, repeat=0, seed=seed)
+        best = max(kinds.tried, key=lambda one: one["fidelity"])
+        assert best["family"] in ("boosting", "tree", "forest")
+        gains.append(kinds.certificate.estimate - kinds.history[-1].fidelity)
+    assert np.mean(gains) > 0.01
 
 
 @pytest.mark.usefixtures("small_lesson")
