@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,18 @@ def child_processes():
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
             found.update(map(int, (task / "children").read_text().split()))
     return found
+
+
+def await_end(pid):
+    """Wait for the end of any process."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([handle], [], [], 20)[0], "the process goes on"
+    finally:
+        os.close(handle)
 
 
 def shown_on_a_terminal(command, **options):

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import select
 import shlex
 import signal
 import stat
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processes import child_processes
+from processes import await_end, child_processes
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original import open_original
 
@@ -210,17 +209,6 @@ def test_a_program_that_closes_its_output_and_goes_on(program):
     code = "import os, time; print('a\\nb\\nc', flush=True); os.closerange(0, 3); time.sleep(600)"
     with pytest.raises(OriginalError, match=r"within 0\.5 s"):
         open_original(program(code), timeout=0.5).answer(ROWS)
-
-
-def await_end(pid):
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        assert select.select([handle], [], [], 20)[0], "the process goes on"
-    finally:
-        os.close(handle)
 
 
 def test_an_interrupted_request_ends_the_program(program):

@@ -23,7 +23,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
-from processes import child_processes
+from processes import await_end, child_processes
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original import open_original
 
@@ -96,18 +96,6 @@ def children():
 def child():
     (pid,) = children()
     return pid
-
-
-def await_end(pid):
-    """Wait for the end of any process."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        assert select.select([handle], [], [], 20)[0], "the process goes on"
-    finally:
-        os.close(handle)
 
 
 def await_request(pid):
