@@ -1,4 +1,4 @@
-"""Builds the kernel into the wheel: one C file, one command, a shared library that ctypes loads.
+"""Builds the kernel into the wheel: a few C files, one command, a shared library that ctypes loads.
 
 The compiler is `$CC`, or the first of cc, gcc and clang that can compile the kernel. Where there is none, the build
 asks for `ziglang`, a whole clang on PyPI. `UNDERSTUDY_TARGET` names another platform to build for.
@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/understudy/engine/kernel.c")
+FOLDER = Path("src/understudy/engine")
+SOURCES = tuple(FOLDER / name for name in ("kernel.c", "trees.c", "radial.c"))
 # Contraction would fuse operations on some processors only, and so change bits.
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden", "-shared")
 ZIG = "ziglang>=0.13"
@@ -60,6 +61,11 @@ def here() -> Target:
     return known._replace(tag=sysconfig.get_platform().replace("-", "_").replace(".", "_"))
 
 
+def sources(root: Path) -> list[str]:
+    """The C files of the project in a folder."""
+    return [str(root / source) for source in SOURCES]
+
+
 def zig(target: Target) -> list[str]:
     """The compiler from the package registry. Without a target, it would build for the very processor at hand."""
     return [sys.executable, "-m", "ziglang", "cc", "-target", target.zig, "-s"]
@@ -73,7 +79,7 @@ def compiler_of_the_system() -> list[str]:
     root = Path(__file__).parent
     for path in filter(None, map(shutil.which, ("cc", "gcc", "clang"))):
         with tempfile.TemporaryDirectory() as folder:
-            command = [path, *FLAGS, *here().flags, "-o", str(Path(folder, "kernel")), str(root / SOURCE)]
+            command = [path, *FLAGS, *here().flags, "-o", str(Path(folder, "kernel")), *sources(root)]
             if subprocess.run(command, capture_output=True).returncode == 0:
                 return [path]
     return []
@@ -81,7 +87,7 @@ def compiler_of_the_system() -> list[str]:
 
 def compile_kernel(out: Path, target: Target, compiler: list[str]) -> None:
     """Compile the kernel; a failure shows what the compiler said."""
-    command = [*compiler, "-O3", *FLAGS, *target.flags, "-o", str(out), str(Path(__file__).parent / SOURCE)]
+    command = [*compiler, "-O3", *FLAGS, *target.flags, "-o", str(out), *sources(Path(__file__).parent)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(
@@ -106,7 +112,7 @@ class KernelHook(BuildHookInterface):
         compiler = zig(target) if named else compiler_of_the_system() or zig(target)
         name = f"kernel{target.suffix}"
         if version == "editable":
-            compile_kernel(Path(self.root, SOURCE).with_name(name), target, compiler)
+            compile_kernel(Path(self.root, FOLDER, name), target, compiler)
         else:
             self._folder = tempfile.TemporaryDirectory()
             out = Path(self._folder.name, name)

@@ -28,7 +28,8 @@ from understudy.engine.answers import ROWS, Answers
 from understudy.engine.training import ACTIVATIONS, Groups, Method, Training
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "understudy" / "engine" / "kernel.c"
+ENGINE = ROOT / "src" / "understudy" / "engine"
+SOURCES = tuple(ENGINE / name for name in ("kernel.c", "trees.c", "radial.c"))
 DRIVER = Path(__file__).with_name("driver.c")
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden")
 # What every build has to give. It changes with the kernel's arithmetic or the cases below, and with nothing else.
@@ -114,7 +115,7 @@ def zig(target: str) -> list[str]:
 
 def compiled(compiler: list[str], out: Path, level: str = "-O3") -> Path:
     """The kernel as a library, by a compiler."""
-    subprocess.run([*compiler, level, *FLAGS, "-fPIC", "-shared", "-o", out, SOURCE], check=True)
+    subprocess.run([*compiler, level, *FLAGS, "-fPIC", "-shared", "-o", out, *SOURCES], check=True)
     return out
 
 
@@ -137,7 +138,7 @@ def emulated(compiler: list[str], emulator: list[str], level: str = "-O3") -> st
     """The hash by a program of its own, built by a cross compiler and run by an emulator."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "driver.exe")
-        command = [*compiler, level, *FLAGS, "-static", f"-I{SOURCE.parent}", "-o", str(program), str(DRIVER)]
+        command = [*compiler, level, *FLAGS, "-static", f"-I{ENGINE}", "-o", str(program), str(DRIVER)]
         subprocess.run(command, check=True)
         out = subprocess.run([*emulator, program], input=written(), stdout=subprocess.PIPE, check=True).stdout
     return hashlib.sha256(out).hexdigest()

@@ -45,7 +45,7 @@ int main(void) {
         float *out = malloc(sizeof(float) * answers);
         void *network = malloc((size_t)network_size(job->widths, layers, at_once));
         network_fold(job->theta, job->widths, layers, at_once, network);
-        network_answer(job->widths, layers, (int32_t)more.activation, at_once, network, job->X, more.rows, out);
+        network_answer(job->widths, layers, (int32_t)more.activation, 0, at_once, network, job->X, more.rows, out);
         fwrite(out, sizeof(float), answers, stdout);
     }
     return 0;

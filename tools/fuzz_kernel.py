@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bits import SOURCE, kernel
+from bits import SOURCES, kernel
 from understudy.engine import library
 from understudy.engine.answers import Answers
 from understudy.engine.training import ACTIVATIONS, LOSSES, ORDERS, PENALTIES, Groups, Method, Training
@@ -167,7 +167,7 @@ def main() -> None:
         return child(arguments.built, arguments.first, arguments.cases, arguments.seconds)
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder, "kernel.so")
-        subprocess.run(["gcc", arguments.level, *SANITIZED, "-o", built, SOURCE], check=True)
+        subprocess.run(["gcc", arguments.level, *SANITIZED, "-o", built, *SOURCES], check=True)
         asan = subprocess.run(["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True).stdout
         # Python's and NumPy's own leaks are not ours; its small objects are watched too if malloc makes them.
         options = {"LD_PRELOAD": asan.strip(), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}

@@ -18,10 +18,12 @@ from hatchling.build import build_wheel
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hatch_build import SOURCE, TARGETS  # noqa: E402
+from hatch_build import SOURCES, TARGETS  # noqa: E402
 
 FORMATS = {"linux": "ELF", "musl": "ELF", "macos": "MACHO", "windows": "PE"}
-FUNCTIONS = {*re.findall(r"^API \w+ (\w+)\(", (ROOT / SOURCE).read_text(), flags=re.M)}
+FUNCTIONS = {
+    name for source in SOURCES for name in re.findall(r"^API \w+ (\w+)\(", (ROOT / source).read_text(), flags=re.M)
+}
 # Symbols of every Mach-O library, by the linker.
 OF_THE_LINKER = {"_mh_dylib_header", "__dso_handle"}
 # The C library that manylinux2014 promises.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from understudy.engine.library import address, library
+from understudy.engine.pieces import Pieces
 from understudy.engine.training import ACTIVATIONS, parameters, sizes_fit
 from understudy.errors import KernelError
 
@@ -22,7 +23,9 @@ class Answers:
     [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
 
-    def __init__(self, widths: Sequence[int], theta: np.ndarray, activation: str = "relu"):
+    def __init__(
+        self, widths: Sequence[int], theta: np.ndarray, activation: str = "relu", pieces: Pieces | None = None
+    ):
         self._widths, self._theta = np.array(widths, np.int32), np.ascontiguousarray(theta, np.float32)
         if not sizes_fit(self._widths):
             raise KernelError("widths", "from two to seventeen sizes above zero", str(widths))
@@ -30,10 +33,13 @@ class Answers:
             raise KernelError("theta", "one number for each weight and bias", f"shape {self._theta.shape}")
         if activation not in ACTIVATIONS:
             raise KernelError("activation", f"one of {', '.join(ACTIVATIONS)}", activation)
-        self._made_of = tuple(widths), self._theta, activation
-        self._inputs, self._classes = int(widths[0]), int(widths[-1])
+        if pieces is not None and pieces.width != widths[0]:
+            raise KernelError("pieces", f"{widths[0]} inputs with the columns", str(pieces.width))
+        self._made_of = tuple(widths), self._theta, activation, pieces
+        self._pieces = pieces
+        self._inputs, self._classes = int(widths[0]) if pieces is None else pieces.columns, int(widths[-1])
         self._shape = address(self._widths), len(widths) - 1
-        self._activation = ACTIVATIONS.index(activation)
+        self._how = ACTIVATIONS.index(activation), None if pieces is None else pieces.address
         self._mine = threading.local()
         self._kernel = library()
 
@@ -44,12 +50,13 @@ class Answers:
             raise KernelError("rows", f"{self._inputs} inputs each", f"shape {X.shape}")
         found = np.empty((len(X), self._classes), np.float32)
         widths, layers = self._shape
+        activation, pieces = self._how
         self._kernel.network_answer(
-            widths, layers, self._activation, ROWS, self._block(), X.ctypes.data, len(X), found.ctypes.data
+            widths, layers, activation, pieces, ROWS, self._block(), X.ctypes.data, len(X), found.ctypes.data
         )
         return found
 
-    def __reduce__(self) -> tuple[type[Answers], tuple[tuple[int, ...], np.ndarray, str]]:
+    def __reduce__(self) -> tuple[type[Answers], tuple[tuple[int, ...], np.ndarray, str, Pieces | None]]:
         return Answers, self._made_of  # what is laid out belongs to a process, and to its threads
 
     def _block(self) -> int:

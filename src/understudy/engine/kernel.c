@@ -3,26 +3,10 @@
 
    Python sees kernel_*, training_* and network_*; it checks sizes before it passes any pointer. */
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "kernel.h"
 
-#if defined(_WIN32)
-#define API __declspec(dllexport)
-#else
-#define API __attribute__((visibility("default")))
-#endif
-#define INLINE inline __attribute__((always_inline))
-#define NOINLINE __attribute__((noinline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-#define VERSION 1
+#define VERSION 2
 #define PANEL 16      /* columns of a panel */
-#define LINE 64       /* bytes of a cache line */
 #define MOST_LAYERS 16
 #define CARDS 1024    /* the least size of the deck that groups are drawn from */
 
@@ -32,7 +16,13 @@ enum { PENALTY_NONE, PENALTY_BOUNDED, PENALTY_NORM };
 enum { ORDER_DRAWN, ORDER_SHUFFLED };
 enum { AFTER_NOTHING, AFTER_RELU, AFTER_MISH, AFTER_GATE, AFTER_SLOPE };
 
-typedef ptrdiff_t idx; /* long has 32 bits on Windows */
+/* Inputs that are made from the columns of rows: these themselves, then pieces of them, each the product of a column
+   and a slope plus a shift, between 0 and 1. */
+struct pieces {
+    const int32_t *column;
+    const float *slope, *shift;
+    int64_t columns, pieces;
+};
 
 /* What a training is given, as ctypes lays it out: pointers, whole numbers, then doubles. */
 struct job {
@@ -44,6 +34,7 @@ struct job {
     const int32_t *starts, *counts; /* where groups of rows start, and how many rows each has */
     const int32_t *places;         /* the groups, each as often as it is drawn in comparison with the others */
     const int32_t *widths;         /* of the inputs and of every layer */
+    const struct pieces *pieces;   /* how the inputs are made from the columns of X, or null: they are these */
     int64_t layers, batch, groups, n_places, order, activation, loss, penalty;
     int64_t stage_steps, round_steps; /* steps taken before, in this stage and in this round; kept up to date */
     int64_t all_steps;             /* that the round will take, over which the step size falls */
@@ -243,34 +234,9 @@ static void restore(uint64_t before) {
 #endif
 }
 
-/* --- memory: one block, the caller's -------------------------------------------------------------------------------- */
-
-/* A build that looks for errors (tools/fuzz_kernel.py) also watches the lines between arrays. */
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define GUARD __asan_poison_memory_region
-#define UNGUARD __asan_unpoison_memory_region
-#else
-#define GUARD(at, bytes) ((void)0)
-#define UNGUARD(at, bytes) ((void)0)
-#endif
-
-struct room { char *start; size_t used; };
-
-static void *take(struct room *room, size_t bytes) {
-    size_t at = room->used;
-    room->used += (bytes + LINE - 1) / LINE * LINE + LINE; /* a line apart, so that arrays do not meet in the cache */
-    if (!room->start) return 0;
-    GUARD(room->start + at + bytes, room->used - at - bytes);
-    return room->start + at;
-}
+/* --- layout ---------------------------------------------------------------------------------------------------------- */
 
 static float *floats(struct room *room, idx n) { return take(room, sizeof(float) * (size_t)n); }
-
-static struct room room_in(void *block) {
-    struct room room = {(char *)(((uintptr_t)block + LINE - 1) / LINE * LINE), 0};
-    return room;
-}
 
 static void lay_out(struct net *net, struct room *room, const int32_t *widths, int layers, int activation, idx rows) {
     net->layers = layers, net->activation = activation, net->rows = rows;
@@ -329,14 +295,21 @@ static void turn(const struct layer *l) {
 }
 
 /* Rows of X into the panels of the first layer's inputs. */
-static void gather(const struct net *net, const float *X, const int32_t *rows, idx first, idx n) {
-    idx d = net->layer[0].in, apart = net->rows * PANEL;
+static void gather(const struct net *net, const struct pieces *of, const float *X, const int32_t *rows, idx first, idx n) {
+    idx d = of ? (idx)of->columns : net->layer[0].in, apart = net->rows * PANEL;
     for (idx r = 0; r < n; r++) {
         const float *from = X + (rows ? rows[r] : first + r) * d;
         float *to = net->x[0] + r * PANEL;
         idx i = 0;
         for (; i + PANEL <= d; i += PANEL, to += apart) memcpy(to, from + i, sizeof(float) * PANEL);
         for (idx j = 0; i + j < d; j++) to[j] = from[i + j];
+        if (!of) continue;
+        for (idx k = 0, at = d - i; k < of->pieces; k++, at++) {
+            if (at == PANEL) to += apart, at = 0;
+            float x = from[of->column[k]] * of->slope[k] + of->shift[k];
+            x = x < 0.0f ? 0.0f : x;
+            to[at] = x > 1.0f ? 1.0f : x;
+        }
     }
 }
 
@@ -374,15 +347,6 @@ static double power(double x, int64_t n) {
     for (; n; n >>= 1, x *= x) if (n & 1) result *= x;
     return result;
 }
-
-static uint64_t hashed(uint64_t seed, uint64_t counter) { /* splitmix64: the n-th number of a stream, in any order */
-    uint64_t x = seed + (counter + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
-static uint32_t below(uint64_t bits, uint32_t n) { return (uint32_t)((bits & 0xFFFFFFFF) * n >> 32); }
 
 /* --- which rows ----------------------------------------------------------------------------------------------------- */
 
@@ -443,7 +407,7 @@ static void draw(const struct job *job, const struct decks *decks, uint64_t step
         int32_t group = job->places[below(bits >> 32, (uint32_t)job->n_places)];
         rows[b] = job->starts[group] + (int32_t)below(bits, (uint32_t)job->counts[group]);
     }
-    idx d = job->widths[0]; /* the rows are anywhere in memory, and there is time until they are needed */
+    idx d = job->pieces ? (idx)job->pieces->columns : job->widths[0]; /* the rows are anywhere in memory, and there is time until they are needed */
     for (idx b = 0; b < job->batch; b++) for (idx i = 0; i < d; i += PANEL) __builtin_prefetch(job->X + rows[b] * d + i);
 }
 
@@ -537,7 +501,7 @@ API void training_steps(struct job *job, void *block, int64_t steps) {
     s.least = (float)(job->epsilon * (double)job->batch / square_root(1 - job->keep_second));
     for (int64_t i = 0; i < steps; i++) {
         memcpy(rows, t.rows, sizeof(int32_t) * (size_t)job->batch);
-        gather(&t.net, job->X, rows, 0, job->batch);
+        gather(&t.net, job->pieces, job->X, rows, 0, job->batch);
         draw(job, &t.decks, (uint64_t)job->round_steps + 1, t.rows);
         t.kept[0] *= job->keep_first, t.kept[1] *= job->keep_second;
         double size = step_size(job, t.kept);
@@ -604,20 +568,21 @@ API void network_fold(const float *theta, const int32_t *widths, int32_t layers,
 }
 
 /* Probabilities of n rows. The block is written to: threads that ask at the same time need one each. */
-API void network_answer(const int32_t *widths, int32_t layers, int32_t activation, int32_t rows, void *block, const float *X,
-                        int64_t n, float *out) {
+API void network_answer(const int32_t *widths, int32_t layers, int32_t activation, const struct pieces *pieces, int32_t rows,
+                        void *block, const float *X, int64_t n, float *out) {
     const struct arithmetic *of = arithmetic();
     uint64_t mode = flush_small();
     struct room room = room_in(block);
     struct net net;
     lay_out(&net, &room, widths, layers, activation, rows);
     float *scratch = floats(&room, whole(widths[layers]) * PANEL);
+    idx d = pieces ? (idx)pieces->columns : widths[0];
     for (int64_t at = 0; at < n; at += rows) {
         idx now = n - at < rows ? (idx)(n - at) : rows;
-        gather(&net, X, 0, (idx)at, now);
+        gather(&net, pieces, X, 0, (idx)at, now);
         idx next = n - at - now < rows ? (idx)(n - at - now) : rows; /* memory is slow: the next rows are fetched meanwhile */
-        const float *ahead = X + (at + now) * widths[0];
-        for (idx i = 0; i < next * widths[0]; i += PANEL) __builtin_prefetch(ahead + i);
+        const float *ahead = X + (at + now) * d;
+        for (idx i = 0; i < next * d; i += PANEL) __builtin_prefetch(ahead + i);
         of->answer(&net, now, scratch, out + at * widths[layers]);
     }
     restore(mode);

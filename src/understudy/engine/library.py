@@ -13,52 +13,85 @@ import numpy as np
 
 from understudy.errors import KernelError
 
-VERSION = 1
+VERSION = 2
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 PATH = Path(__file__).with_name(f"kernel{SUFFIX}")
 # Instruction sets, by their numbers.
 SETS = ("plain", "AVX2", "AVX-512")
 
-POINTERS = ("theta", "first", "second", "X", "y", "targets", "weights", "starts", "counts", "places", "widths")
-_NUMBERS = ("layers", "batch", "groups", "n_places", "order", "activation", "loss", "penalty")
-_STEPS = ("stage_steps", "round_steps", "all_steps", "warm")
-_DOUBLES = ("rate", "keep_first", "keep_second", "epsilon", "decay", "lam", "anneal")
+POINTERS = (
+    "theta", "first", "second", "X", "y", "targets", "weights", "starts", "counts", "places", "widths", "pieces"
+)  # fmt: skip
+
+
+def _fields(pointers: str, numbers: str, doubles: str | None = None) -> tuple[tuple[str, type], ...]:
+    """Fields as C lays them out: pointers, whole numbers; a seed where chance has a part, then doubles."""
+    return (
+        *((name, ct.c_void_p) for name in pointers.split()),
+        *((name, ct.c_int64) for name in numbers.split()),
+        *(() if doubles is None else (("seed", ct.c_uint64), *((name, ct.c_double) for name in doubles.split()))),
+    )
 
 
 class Job(ct.Structure):
     """What a training is given: `struct job` of kernel.c."""
 
-    _fields_ = (
-        *((name, ct.c_void_p) for name in POINTERS),
-        *((name, ct.c_int64) for name in (*_NUMBERS, *_STEPS)),
-        ("seed", ct.c_uint64),
-        *((name, ct.c_double) for name in _DOUBLES),
+    _fields_ = _fields(
+        " ".join(POINTERS),
+        "layers batch groups n_places order activation loss penalty stage_steps round_steps all_steps warm",
+        "rate keep_first keep_second epsilon decay lam anneal",
     )
 
 
+class PiecesOf(ct.Structure):
+    """Inputs that are made from columns: `struct pieces` of kernel.c."""
+
+    _fields_ = _fields("column slope shift", "columns pieces")
+
+
+class Boosting(ct.Structure):
+    """What boosting is given: `struct boosting` of trees.c."""
+
+    _fields_ = _fields(
+        "binned edges bins y targets weights directions scores feature threshold left right value",
+        "n d classes rounds leaves depth round",
+        "rate l2 least share",
+    )
+
+
+class Planting(ct.Structure):
+    """What random trees are given: `struct planting` of trees.c."""
+
+    _fields_ = _fields(
+        "X y targets directions feature threshold left right value", "n d classes tries leaves depth", ""
+    )
+
+
+class Forest(ct.Structure):
+    """Trees that answer: `struct forest` of trees.c."""
+
+    _fields_ = _fields("feature threshold children values roots outputs depths", "trees width classes d")
+
+
+_AT, _INT, _LONG = ct.c_void_p, ct.c_int32, ct.c_int64
 _FUNCTIONS = {
-    "kernel_version": (ct.c_int32, ()),
-    "kernel_set": (ct.c_int32, (ct.c_int32,)),
-    "training_size": (ct.c_int64, (ct.c_void_p,)),
-    "training_begin": (None, (ct.c_void_p, ct.c_void_p)),
-    "training_steps": (None, (ct.c_void_p, ct.c_void_p, ct.c_int64)),
-    "training_restart": (None, (ct.c_void_p, ct.c_void_p)),
-    "training_read": (None, (ct.c_void_p, ct.c_void_p)),
-    "network_size": (ct.c_int64, (ct.c_void_p, ct.c_int32, ct.c_int32)),
-    "network_fold": (None, (ct.c_void_p, ct.c_void_p, ct.c_int32, ct.c_int32, ct.c_void_p)),
-    "network_answer": (
-        None,
-        (
-            ct.c_void_p,
-            ct.c_int32,
-            ct.c_int32,
-            ct.c_int32,
-            ct.c_void_p,
-            ct.c_void_p,
-            ct.c_int64,
-            ct.c_void_p,
-        ),
-    ),
+    "kernel_version": (_INT, ()),
+    "kernel_set": (_INT, (_INT,)),
+    "training_size": (_LONG, (_AT,)),
+    "training_begin": (None, (_AT, _AT)),
+    "training_steps": (None, (_AT, _AT, _LONG)),
+    "training_restart": (None, (_AT, _AT)),
+    "training_read": (None, (_AT, _AT)),
+    "network_size": (_LONG, (_AT, _INT, _INT)),
+    "network_fold": (None, (_AT, _AT, _INT, _INT, _AT)),
+    "network_answer": (None, (_AT, _INT, _INT, _AT, _INT, _AT, _AT, _LONG, _AT)),
+    "bins_of": (None, (_AT, _LONG, _LONG, _AT, _AT, _AT)),
+    "boosting_size": (_LONG, (_AT,)),
+    "boosting_rounds": (None, (_AT, _AT, _LONG)),
+    "forest_size": (_LONG, (_AT,)),
+    "forest_tree": (_LONG, (_AT, _AT, _LONG, _LONG)),
+    "trees_add": (None, (_AT, _AT, _LONG, _AT)),
+    "radial_answer": (None, (_AT, _LONG, _AT, _LONG, _LONG, ct.c_float, _AT, _LONG, _AT)),
 }
 
 

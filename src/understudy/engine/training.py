@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy.engine.library import Job, address, library
+from understudy.engine.pieces import Pieces
 from understudy.errors import KernelError
 
 ACTIVATIONS, LOSSES, ORDERS = ("relu", "mish"), ("cross-entropy", "rho"), ("drawn", "shuffled")
@@ -95,6 +96,7 @@ class Training:
         steps: int,
         groups: Groups | None = None,
         weights: np.ndarray | None = None,
+        pieces: Pieces | None = None,
         seed: int = 0,
     ):
         groups = groups or Groups.of(np.array([len(X)]))
@@ -107,9 +109,11 @@ class Training:
             **{name: np.ascontiguousarray(part, np.int32) for name, part in groups._asdict().items()},
             "widths": np.array(widths, np.int32),
         }
-        _check(self._arrays, method, steps)
+        _check(self._arrays, method, steps, pieces)
+        self._pieces = pieces
         self._job = Job(
             **{name: address(array) for name, array in self._arrays.items()},
+            pieces=None if pieces is None else pieces.address,
             layers=len(widths) - 1,
             batch=method.batch,
             groups=len(groups.starts),
@@ -150,14 +154,16 @@ class Training:
         return self._theta.copy()
 
 
-def _check(arrays: dict[str, np.ndarray | None], method: Method, steps: int) -> None:
+def _check(arrays: dict[str, np.ndarray | None], method: Method, steps: int, pieces: Pieces | None) -> None:
     """Make sure of everything that the kernel relies on: it looks at no size itself."""
     theta, X, widths = (arrays[name] for name in ("theta", "X", "widths"))
     assert theta is not None and X is not None and widths is not None  # noqa: PT018
     _expect("widths", sizes_fit(widths), "from two to seventeen sizes above zero")
     d, n_c, n = int(widths[0]), int(widths[-1]), len(X)
     _expect("theta", theta.shape == (parameters(widths),), "one number for each weight and bias")
-    _expect("X", X.ndim == 2 and X.shape[1] == d and 0 < n < 2**31, "rows of as many inputs as there are")
+    columns = d if pieces is None else pieces.columns
+    _expect("pieces", pieces is None or pieces.width == d, "as many as the first layer has inputs, with the columns")
+    _expect("X", X.ndim == 2 and X.shape[1] == columns and 0 < n < 2**31, "rows of as many inputs as there are")
     for name, kinds in _NAMED.items():
         _expect(name, getattr(method, name) in kinds, f"one of {', '.join(kinds)}")
     _expect("batch", 0 < method.batch < 2**31, "above zero")
