@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from understudy.engine.library import address, library
+from understudy.engine.library import address, flat, library
 from understudy.engine.pieces import Pieces
 from understudy.engine.training import ACTIVATIONS, parameters, sizes_fit
 from understudy.errors import KernelError
@@ -26,7 +26,7 @@ class Answers:
     def __init__(
         self, widths: Sequence[int], theta: np.ndarray, activation: str = "relu", pieces: Pieces | None = None
     ):
-        self._widths, self._theta = np.array(widths, np.int32), np.ascontiguousarray(theta, np.float32)
+        self._widths, self._theta = np.array(widths, np.int32), flat(theta, np.float32)
         if not sizes_fit(self._widths):
             raise KernelError("widths", "from two to seventeen sizes above zero", str(widths))
         if self._theta.shape != (parameters(self._widths),):
@@ -45,7 +45,7 @@ class Answers:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Class probabilities, float32, a row each."""
-        X = np.ascontiguousarray(X, np.float32)
+        X = flat(X, np.float32)
         if X.ndim != 2 or X.shape[1] != self._inputs:
             raise KernelError("rows", f"{self._inputs} inputs each", f"shape {X.shape}")
         found = np.empty((len(X), self._classes), np.float32)

@@ -64,16 +64,19 @@ static INLINE uint32_t below(uint64_t bits, uint32_t n) { return (uint32_t)((bit
 
 /* --- numbers that no library computes ------------------------------------------------------------------------------- */
 
-/* exp(x) for x from -87 to 87, to about 2 units in the last place; beyond, that of the nearest of these. */
+/* exp(x) for x from -87 to 87, to about 2 units in the last place; beyond, that of the nearest of these. What is not a
+   number stays so, and is never made a whole one: no two processors agree on which. */
 static INLINE float exponential_of(float x) {
     x = x < -87.0f ? -87.0f : x > 87.0f ? 87.0f : x;
-    float turns = x * 1.44269504f, magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to whole numbers */
-    float k = (turns + magic) - magic, r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to whole numbers, and these are in the lowest bits */
+    float moved = x * 1.44269504f + magic, k = moved - magic, r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f, p = p * r + 8.3334519073e-3f, p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f, p = p * r + 5.0000001201e-1f, p = p * r * r + r + 1.0f;
-    int32_t bits = ((int32_t)k + 127) << 23;
+    uint32_t bits;
     float scale;
+    memcpy(&bits, &moved, sizeof bits);
+    bits = (bits + 127) << 23; /* what is above the whole number leaves */
     memcpy(&scale, &bits, sizeof scale);
     return p * scale;
 }

@@ -54,7 +54,7 @@ class Boosting(ct.Structure):
 
     _fields_ = _fields(
         "binned edges bins y targets weights directions scores feature threshold left right value",
-        "n d classes rounds leaves depth round",
+        "n d classes leaves depth trees under_way",
         "rate l2 least share",
     )
 
@@ -85,11 +85,13 @@ _FUNCTIONS = {
     "network_size": (_LONG, (_AT, _INT, _INT)),
     "network_fold": (None, (_AT, _AT, _INT, _INT, _AT)),
     "network_answer": (None, (_AT, _INT, _INT, _AT, _INT, _AT, _AT, _LONG, _AT)),
-    "bins_of": (None, (_AT, _LONG, _LONG, _AT, _AT, _AT)),
+    "bins_of": (None, (_AT, _LONG, _LONG, _AT, _AT)),
     "boosting_size": (_LONG, (_AT,)),
-    "boosting_rounds": (None, (_AT, _AT, _LONG)),
+    "boosting_grow": (None, (_AT, _AT, _LONG, _LONG)),
     "forest_size": (_LONG, (_AT,)),
-    "forest_tree": (_LONG, (_AT, _AT, _LONG, _LONG)),
+    "forest_begin": (None, (_AT, _AT, _LONG)),
+    "forest_grow": (_LONG, (_AT, _AT, _LONG)),
+    "trees_levels": (_INT, (_AT, _LONG, _AT)),
     "trees_add": (None, (_AT, _AT, _LONG, _AT)),
     "radial_answer": (None, (_AT, _LONG, _AT, _LONG, _LONG, ct.c_float, _AT, _LONG, _AT)),
 }
@@ -139,6 +141,26 @@ def use(wanted: str | None = None) -> str:
     ('plain', True)
     """
     return SETS[library().kernel_set(-1 if wanted is None else SETS.index(wanted))]
+
+
+def flat(array: np.ndarray, kind: type) -> np.ndarray:
+    """An array as the kernel reads it: of this type, row after row, and where numbers of the type may lie."""
+    found: np.ndarray = np.ascontiguousarray(array, kind)
+    return found if found.flags.aligned else found.copy()
+
+
+def expect(name: str, fits: bool, expected: str, found: object = "something else") -> None:
+    """Refuse what the kernel cannot compute with: it looks at no size itself."""
+    if not fits:
+        raise KernelError(name, expected, str(found))
+
+
+def block(size: int) -> np.ndarray:
+    """Memory for the kernel to compute in."""
+    try:
+        return np.empty(size, np.uint8)
+    except MemoryError as error:
+        raise KernelError("memory", f"{size} bytes", "less", "give fewer rows, or ask for smaller trees") from error
 
 
 def address(array: np.ndarray | None) -> int | None:

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from understudy.engine.library import Job, address, library
+from understudy.engine.library import Job, address, expect, flat, library
 from understudy.engine.pieces import Pieces
-from understudy.errors import KernelError
 
 ACTIVATIONS, LOSSES, ORDERS = ("relu", "mish"), ("cross-entropy", "rho"), ("drawn", "shuffled")
 PENALTIES = ("none", "bounded", "norm")
@@ -103,10 +102,10 @@ class Training:
         self._theta = np.array(theta, np.float32)
         self._arrays = {
             "theta": self._theta,
-            "X": np.ascontiguousarray(X, np.float32),
-            "y" if y.ndim == 1 else "targets": np.ascontiguousarray(y, np.int32 if y.ndim == 1 else np.float32),
-            "weights": None if weights is None else np.ascontiguousarray(weights, np.float32),
-            **{name: np.ascontiguousarray(part, np.int32) for name, part in groups._asdict().items()},
+            "X": flat(X, np.float32),
+            "y" if y.ndim == 1 else "targets": flat(y, np.int32 if y.ndim == 1 else np.float32),
+            "weights": None if weights is None else flat(weights, np.float32),
+            **{name: flat(part, np.int32) for name, part in groups._asdict().items()},
             "widths": np.array(widths, np.int32),
         }
         _check(self._arrays, method, steps, pieces)
@@ -158,33 +157,28 @@ def _check(arrays: dict[str, np.ndarray | None], method: Method, steps: int, pie
     """Make sure of everything that the kernel relies on: it looks at no size itself."""
     theta, X, widths = (arrays[name] for name in ("theta", "X", "widths"))
     assert theta is not None and X is not None and widths is not None  # noqa: PT018
-    _expect("widths", sizes_fit(widths), "from two to seventeen sizes above zero")
+    expect("widths", sizes_fit(widths), "from two to seventeen sizes above zero")
     d, n_c, n = int(widths[0]), int(widths[-1]), len(X)
-    _expect("theta", theta.shape == (parameters(widths),), "one number for each weight and bias")
+    expect("theta", theta.shape == (parameters(widths),), "one number for each weight and bias")
     columns = d if pieces is None else pieces.columns
-    _expect("pieces", pieces is None or pieces.width == d, "as many as the first layer has inputs, with the columns")
-    _expect("X", X.ndim == 2 and X.shape[1] == columns and 0 < n < 2**31, "rows of as many inputs as there are")
+    expect("pieces", pieces is None or pieces.width == d, "as many as the first layer has inputs, with the columns")
+    expect("X", X.ndim == 2 and X.shape[1] == columns and 0 < n < 2**31, "rows of as many inputs as there are")
     for name, kinds in _NAMED.items():
-        _expect(name, getattr(method, name) in kinds, f"one of {', '.join(kinds)}")
-    _expect("batch", 0 < method.batch < 2**31, "above zero")
-    _expect("epsilon", method.epsilon >= 1e-30, "at least 1e-30")  # less would be zero, which Adam divides by
-    _expect("steps", 0 <= steps < 2**62 and method.warm >= 0, "not below zero")
+        expect(name, getattr(method, name) in kinds, f"one of {', '.join(kinds)}")
+    expect("batch", 0 < method.batch < 2**31, "above zero")
+    expect("epsilon", method.epsilon >= 1e-30, "at least 1e-30")  # less would be zero, which Adam divides by
+    expect("steps", 0 <= steps < 2**62 and method.warm >= 0, "not below zero")
     for name, shape in (("y", (n,)), ("targets", (n, n_c)), ("weights", (n,))):
         array = arrays.get(name)
-        _expect(name, array is None or array.shape == shape, f"shape {shape}")
+        expect(name, array is None or array.shape == shape, f"shape {shape}")
     codes = arrays.get("y")
-    _expect("y", codes is None or bool((codes >= 0).all() and (codes < n_c).all()), f"from 0 to below {n_c}")
-    _expect("loss", codes is not None or method.loss == "cross-entropy", "cross-entropy for targets")
+    expect("y", codes is None or bool((codes >= 0).all() and (codes < n_c).all()), f"from 0 to below {n_c}")
+    expect("loss", codes is not None or method.loss == "cross-entropy", "cross-entropy for targets")
     starts, counts, places = (np.asarray(arrays[name], np.int64) for name in ("starts", "counts", "places"))
     one = starts.ndim == counts.ndim == places.ndim == 1 and 0 < len(starts) == len(counts)
     within = one and bool((starts >= 0).all() and (counts > 0).all() and (starts + counts <= n).all())
     named = within and len(places) > 0 and bool((places >= 0).all() and (places < len(starts)).all())
-    _expect("groups", named, "groups of rows that are there")
-
-
-def _expect(name: str, fits: bool, expected: str) -> None:
-    if not fits:
-        raise KernelError(name, expected, "something else")
+    expect("groups", named, "groups of rows that are there")
 
 
 def sizes_fit(widths: np.ndarray) -> bool:

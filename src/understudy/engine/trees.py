@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy.engine.library import Boosting as BoostingJob
-from understudy.engine.library import Forest, address, library
+from understudy.engine.library import Forest, address, block, expect, flat, library
 from understudy.engine.library import Planting as PlantingJob
 from understudy.errors import KernelError
 
@@ -17,8 +17,17 @@ LEAF = -1
 MOST_BINS = 256
 # Rows that the edges of bins are quantiles of.
 SURVEYED = 50_000
-# Rows times inputs of one call: some tenths of a second, after which an interrupt is heard.
-CALL = 2**24
+# Rows that sums of whole numbers have room for.
+MOST_ROWS = 2**30
+# Nodes of all trees: numbers of twice as many fit into 32 bits.
+MOST_NODES = 2**30
+# Numbers in any array: far more than there is memory for, and few enough to count.
+MOST = 2**40
+# What a target may be at most: a little above one, where probabilities were rounded.
+MOST_TARGET = 1.001
+# The work of one call, some hundredths of a second, after which an interrupt is heard: rows times inputs that are put
+# into bins or added up, rows that are split at random, and levels that rows walk down.
+BINNING, BOOSTING, PLANTING, WALKING = 2**22, 2**24, 2**22, 2**21
 
 
 class Grown(NamedTuple):
@@ -62,7 +71,12 @@ def binned(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     >>> bins.ravel().tolist(), edges[0, :2].tolist(), counts.tolist()
     ([0, 1, 2], [1.5, 3.0], [3])
     """
-    X = np.ascontiguousarray(X, np.float32)
+    _check_rows(X)
+    expect("bins", 2 <= most <= MOST_BINS, f"from 2 to {MOST_BINS}", most)
+    return _binned(flat(X, np.float32), most)
+
+
+def _binned(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n, d = X.shape
     edges, counts = np.full((d, MOST_BINS - 1), np.inf, np.float32), np.ones(d, np.int32)
     ordered = np.sort(X[:: -(-n // SURVEYED)].T, axis=1)
@@ -70,7 +84,10 @@ def binned(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
         found = _edges(values, most)
         edges[j, : len(found)], counts[j] = found, len(found) + 1
     bins = np.empty((n, d), np.uint8)
-    library().bins_of(address(X), n, d, address(edges), address(counts), address(bins))
+    kernel, piece = library(), max(1, BINNING // d)
+    for at in range(0, n, piece):
+        part, out = X[at : at + piece], bins[at : at + piece]
+        kernel.bins_of(address(part), len(part), d, address(edges), address(out))
     return bins, edges, counts
 
 
@@ -81,7 +98,8 @@ def _edges(ordered: np.ndarray, most: int) -> np.ndarray:
         wanted = np.arange(1, most) * (len(ordered) / most)
         new = new[np.unique(np.minimum(np.searchsorted(new, wanted), len(new) - 1))]
     low, high = ordered[new], ordered[new + 1]
-    middle = low + (high - low) / 2
+    with np.errstate(over="ignore"):  # beyond all numbers is not below the upper one
+        middle = low + (high - low) / 2
     return np.where(middle < high, middle, low)
 
 
@@ -107,14 +125,23 @@ class Boosting:
         directions: np.ndarray | None = None,
         seed: int = 0,
     ):
-        _check(X, y, n_c)
-        n, d = X.shape
-        bins, edges, counts = binned(X, min(how.bins, MOST_BINS - 1))
+        n, d = _check(X, y, n_c, directions)
         self.outputs = 1 if n_c == 2 else n_c
-        nodes = how.rounds * self.outputs * (2 * how.leaves - 1)
+        # A tree has no more leaves than rows.
+        leaves = min(how.leaves, max(n, 2))
+        nodes = how.rounds * self.outputs * (2 * leaves - 1)
+        _check_plan(how, nodes)
+        expect("rows", n < MOST_ROWS and n * self.outputs < MOST, f"below {MOST_ROWS}", n)
         self.scores = np.zeros((n, self.outputs), np.float32)
         if base is not None:
-            self.scores += base.astype(np.float32)
+            self.scores += _check_base(base, self.scores.shape)
+        if weights is not None:
+            with np.errstate(over="ignore"):
+                weights = flat(weights, np.float32)
+            fit = weights.shape == (n,) and bool(((weights >= 0) & (weights < np.inf)).all())
+            expect("weights", fit, f"{n} finite numbers, none below zero", f"shape {weights.shape}")
+        bins, edges, counts = _binned(flat(X, np.float32), min(how.bins, MOST_BINS - 1))
+        expect("leaves", leaves * int(counts.sum()) < MOST, "trees that can be grown in memory", leaves)
         self._grown = {
             "feature": np.full(nodes, LEAF, np.int32),
             "threshold": np.zeros(nodes, np.float32),
@@ -126,36 +153,35 @@ class Boosting:
             "binned": bins,
             "edges": edges,
             "bins": counts,
-            "y" if y.ndim == 1 else "targets": np.ascontiguousarray(y, np.int32 if y.ndim == 1 else np.float32),
-            "weights": None if weights is None else np.ascontiguousarray(weights, np.float32),
-            "directions": None if directions is None else np.ascontiguousarray(directions, np.int32),
+            **_wanted(y, directions),
+            "weights": weights,
             "scores": self.scores,
             **self._grown,
         }
         self._job = BoostingJob(
             **{name: address(array) for name, array in self._arrays.items()},
-            n=n, d=d, classes=n_c, rounds=how.rounds, leaves=how.leaves, depth=how.depth,
+            n=n, d=d, classes=n_c, leaves=leaves, depth=how.depth,
             seed=seed & 0xFFFFFFFFFFFFFFFF, rate=how.rate, l2=how.l2, least=how.least, share=how.share,
         )  # fmt: skip
-        self._kernel, self._at, self._how = library(), ct.addressof(self._job), how
-        self._block = np.empty(self._kernel.boosting_size(self._at), np.uint8)
-        self._piece = max(1, CALL // (n * d * self.outputs))
+        self._kernel, self._at, self._how, self._room = library(), ct.addressof(self._job), how, 2 * leaves - 1
+        self._block = block(self._kernel.boosting_size(self._at))
+        self._work = BOOSTING
 
     def run(self, rounds: int) -> None:
         """Make so many rounds, if the plan has as many left; an interrupt is heard in between."""
-        rounds = min(rounds, self._how.rounds - self._job.round)
-        for done in range(0, rounds, self._piece):
-            self._kernel.boosting_rounds(self._at, address(self._block), min(self._piece, rounds - done))
+        wanted = min(self._job.trees // self.outputs + rounds, self._how.rounds) * self.outputs
+        while self._job.trees < wanted:
+            self._kernel.boosting_grow(self._at, address(self._block), wanted, self._work)
 
     @property
     def grown(self) -> Grown:
         """The trees so far: those of a round are of one class each, or of the second of two."""
-        trees, room = self._job.round * self.outputs, 2 * self._how.leaves - 1
+        trees, room = self._job.trees, self._room
         inner = (self._grown["feature"][: trees * room] >= 0).reshape(trees, room).sum(axis=1)
         sizes = 2 * inner + 1
         kept = (np.arange(room) < sizes[:, None]).ravel()
-        parts = [self._grown[name][: trees * room][kept] for name in ("feature", "threshold", "left", "right")]
-        return Grown(*parts, self._grown["value"][: trees * room][kept][:, None], sizes)
+        feature, threshold, left, right, value = (part[: trees * room][kept] for part in self._grown.values())
+        return Grown(feature, threshold, left, right, value[:, None], sizes)
 
 
 def planted(
@@ -175,10 +201,13 @@ def planted(
     >>> float(planted(X, (X[:, 0] > 0).astype(np.int32), 2, trees=3).values.max())
     1.0
     """
-    _check(X, y, n_c)
-    X = np.ascontiguousarray(X, np.float32)
-    n, d = X.shape
-    room = 2 * min(leaves, n) - 1
+    n, d = _check(X, y, n_c, directions)
+    expect("trees", trees >= 1, "at least one", trees)
+    expect("leaves", leaves >= 1, "at least one", leaves)
+    expect("depth", 0 <= depth < 2**31, "not below zero", depth)
+    leaves = min(leaves, n)
+    room = 2 * leaves - 1
+    expect("leaves", room <= MOST_NODES and room * n_c < MOST, f"at most {MOST_NODES} nodes", room)
     made = {
         "feature": np.empty(room, np.int32),
         "threshold": np.empty(room, np.float32),
@@ -186,28 +215,33 @@ def planted(
         "right": np.empty(room, np.int32),
         "value": np.empty((room, n_c), np.float32),
     }
-    given = {
-        "X": X,
-        "y" if y.ndim == 1 else "targets": np.ascontiguousarray(y, np.int32 if y.ndim == 1 else np.float32),
-        "directions": None if directions is None else np.ascontiguousarray(directions, np.int32),
-    }
+    given = {"X": flat(X, np.float32), **_wanted(y, directions)}
     job = PlantingJob(
         **{name: address(array) for name, array in {**given, **made}.items()},
         n=n, d=d, classes=n_c, tries=max(1, round(np.sqrt(d))), leaves=leaves, depth=depth,
         seed=seed & 0xFFFFFFFFFFFFFFFF,
     )  # fmt: skip
     kernel, at = library(), ct.addressof(job)
-    block = np.empty(kernel.forest_size(at), np.uint8)
+    work = block(kernel.forest_size(at))
     grown: list[list[np.ndarray]] = []
     for tree in range(trees):
-        size = kernel.forest_tree(at, address(block), tree, 0)
+        kernel.forest_begin(at, address(work), tree)
+        while not (size := kernel.forest_grow(at, address(work), PLANTING)):
+            pass  # an interrupt is heard in between
         grown.append([made[name][:size].copy() for name in made])
-    columns = [np.concatenate(parts) for parts in zip(*grown, strict=True)]
-    return Grown(*columns, np.array([len(tree[0]) for tree in grown]))
+    feature, threshold, left, right, values = (np.concatenate(parts) for parts in zip(*grown, strict=True))
+    return Grown(feature, threshold, left, right, values, np.array([len(tree[0]) for tree in grown]))
 
 
 class Sums:
-    """What trees say, added up. Nodes are counted over all trees, and a leaf is its own child."""
+    """What trees say, added up. Nodes are counted over all trees, after their parents; a leaf is its own child.
+
+    >>> stump = {"feature": [0, 0, 0], "threshold": [0.5, 0, 0], "children": [1, 2, 1, 1, 2, 2], "roots": [0]}
+    >>> arrays = {name: np.array(part) for name, part in stump.items()}
+    >>> sums = Sums(**arrays, values=np.array([[0.0], [3.0], [4.0]]), outputs=np.array([1]), classes=2, inputs=1)
+    >>> sums(np.array([[1.0], [0.0]]), np.zeros((2, 2))).tolist()
+    [[0.0, 4.0], [0.0, 3.0]]
+    """
 
     def __init__(
         self,
@@ -222,49 +256,110 @@ class Sums:
     ):
         self._classes, self._inputs = classes, inputs
         self._arrays = {
-            "feature": np.ascontiguousarray(feature, np.int32),
-            "threshold": np.ascontiguousarray(threshold, np.float32),
-            "children": np.ascontiguousarray(children, np.int32),
-            "values": np.ascontiguousarray(values, np.float64),
-            "roots": np.ascontiguousarray(roots, np.int32),
-            "outputs": np.ascontiguousarray(outputs, np.int32),
-            "depths": _depths(children, roots),
+            "feature": flat(feature, np.int32),
+            "threshold": flat(threshold, np.float32),
+            "children": flat(children, np.int32),
+            "values": flat(values, np.float64),
+            "roots": flat(roots, np.int32),
+            "outputs": flat(outputs, np.int32),
         }
+        levels = self._checked()
+        self._arrays["depths"] = levels[self._arrays["roots"]]
         self._forest = Forest(
             **{name: address(array) for name, array in self._arrays.items()},
             trees=len(roots), width=values.shape[1], classes=classes, d=inputs,
         )  # fmt: skip
         self._kernel, self._at = library(), ct.addressof(self._forest)
+        self._piece = max(1, WALKING // max(1, int((self._arrays["depths"] + np.int64(1)).sum())))
+
+    def _checked(self) -> np.ndarray:
+        """Make sure that all paths lead from roots to leaves, by inputs that are there; the levels below every node."""
+        feature, threshold, children, values, roots, outputs = self._arrays.values()
+        n = len(feature)
+        expect("nodes", feature.shape == threshold.shape == (n,) and n <= MOST_NODES, "an input and a threshold each")
+        expect("children", children.shape in ((2 * n,), (n, 2)), f"two for each of {n} nodes", children.shape)
+        expect("values", values.ndim == 2 and len(values) == n, f"a row for each of {n} nodes", values.shape)
+        expect("roots", roots.ndim == 1 and roots.shape == outputs.shape, "one for every tree", roots.shape)
+        expect("roots", bool(((roots >= 0) & (roots < n)).all()), "nodes that are there")
+        last = self._classes - values.shape[1]
+        expect("outputs", bool(((outputs >= 0) & (outputs <= last)).all()), f"from 0 to {last}")
+        expect("inputs", self._inputs >= 1, "at least one", self._inputs)
+        leaf = (children.reshape(n, 2) == np.arange(n)[:, None]).all(axis=1)
+        feature = self._arrays["feature"] = np.where(leaf, np.int32(0), feature)
+        expect("nodes", bool(((feature >= 0) & (feature < self._inputs)).all()), f"inputs below {self._inputs}")
+        levels = np.empty(n, np.int32)
+        sound = library().trees_levels(address(children), n, address(levels))
+        expect("children", bool(sound), "nodes after their parents; or a leaf, twice itself")
+        return levels
 
     def __call__(self, X: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Add to the scores of rows."""
-        X = np.ascontiguousarray(X, np.float32)
+        """Add to the scores of rows; an interrupt is heard in between, after which some rows have theirs."""
+        X = flat(X, np.float32)
         if X.ndim != 2 or X.shape[1] != self._inputs:
             raise KernelError("rows", f"{self._inputs} inputs each", f"shape {X.shape}")
-        self._kernel.trees_add(self._at, X.ctypes.data, len(X), scores.ctypes.data)
+        if scores.shape != (len(X), self._classes):
+            raise KernelError("scores", f"shape {(len(X), self._classes)}", f"shape {scores.shape}")
+        if scores.dtype != np.float64 or not scores.flags.carray:
+            raise KernelError("scores", "float64, row after row, that may be written to", f"{scores.dtype}")
+        for at in range(0, len(X), self._piece):
+            part = X[at : at + self._piece]
+            self._kernel.trees_add(self._at, part.ctypes.data, len(part), scores[at:].ctypes.data)
         return scores
 
-
-def _depths(children: np.ndarray, roots: np.ndarray) -> np.ndarray:
-    """The levels below every root; children come after their parents."""
-    pairs = children.reshape(-1, 2)
-    own = np.arange(len(pairs))
-    depth = np.zeros(len(pairs), np.int32)
-    while True:
-        inner = pairs[:, 0] != own
-        deeper = np.where(inner, 1 + depth[pairs].max(axis=1), 0)
-        if (deeper == depth).all():
-            return np.ascontiguousarray(depth[roots], np.int32)
-        depth = deeper.astype(np.int32)
+    def __reduce__(self) -> tuple[type[Sums], tuple[object, ...]]:
+        arrays = (array for name, array in self._arrays.items() if name != "depths")
+        return Sums, (*arrays, self._classes, self._inputs)  # addresses belong to a process
 
 
-def _check(X: np.ndarray, y: np.ndarray, n_c: int) -> None:
-    n = len(X)
-    if X.ndim != 2 or not 0 < n < 2**31 or not X.shape[1]:
-        raise KernelError("X", "rows of at least one input", f"shape {X.shape}")
-    if n_c < 2:
-        raise KernelError("classes", "at least two", str(n_c))
-    if y.ndim == 1 and not (y.shape == (n,) and bool((y >= 0).all() and (y < n_c).all())):
-        raise KernelError("y", f"a code from 0 to below {n_c} for every row", f"shape {y.shape}")
-    if y.ndim != 1 and y.shape != (n, n_c):
-        raise KernelError("targets", f"shape {(n, n_c)}", f"shape {y.shape}")
+def _check_rows(X: np.ndarray) -> None:
+    expect("X", X.ndim == 2 and 0 < len(X) < 2**31 and X.shape[1] > 0, "rows of at least one input", f"shape {X.shape}")
+    expect("X", X.shape[1] < 2**22, f"fewer than {2**22} inputs", X.shape[1])
+    with np.errstate(over="ignore"):
+        expect("X", bool(np.isfinite(np.asarray(X, np.float32)).all()), "numbers", "some that are infinite or none")
+
+
+def _check(X: np.ndarray, y: np.ndarray, n_c: int, directions: np.ndarray | None) -> tuple[int, int]:
+    """Make sure that rows, what is wanted of them, and directions fit together; how many rows and inputs there are."""
+    _check_rows(X)
+    n, d = X.shape
+    expect("classes", 2 <= n_c < 2**31, "at least two", n_c)
+    if y.ndim == 1:
+        fit = y.shape == (n,) and bool(((y >= 0) & (y < n_c)).all())
+        expect("y", fit, f"a code from 0 to below {n_c} for every row", f"shape {y.shape}")
+    else:
+        expect("targets", y.shape == (n, n_c), f"shape {(n, n_c)}", f"shape {y.shape}")
+        expect("targets", bool(((y >= 0) & (y <= MOST_TARGET)).all()), "probabilities")
+    if directions is not None:
+        ways = np.asarray(directions)
+        expect("directions", ways.shape == (d,) and bool(np.isin(ways, (-1, 0, 1)).all()), f"-1, 0 or 1 for {d} inputs")
+    return n, d
+
+
+def _check_plan(how: Boost, nodes: int) -> None:
+    expect("rounds", how.rounds >= 0, "not below zero", how.rounds)
+    expect("leaves", how.leaves >= 2, "at least two", how.leaves)
+    expect("rounds", nodes <= MOST_NODES, f"trees of at most {MOST_NODES} nodes", nodes)
+    expect("depth", 0 <= how.depth < 2**31, "not below zero", how.depth)
+    expect("bins", how.bins >= 2, "at least two", how.bins)
+    expect("rate", bool(np.isfinite(how.rate)), "a number", how.rate)
+    for name in ("l2", "least"):
+        expect(name, 0 <= getattr(how, name) < np.inf, "a number not below zero", getattr(how, name))
+    expect("share", 0 < how.share <= 1, "above 0, up to 1", how.share)
+
+
+def _check_base(base: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Scores to begin with, for every row or for all of them."""
+    fit = base.shape in (shape, shape[1:], (1, shape[1]), (shape[0], 1), (1, 1), ())
+    expect("base", fit, f"shape {shape} or {shape[1:]}", f"shape {base.shape}")
+    with np.errstate(over="ignore"):
+        found = base.astype(np.float32)
+    expect("base", bool(np.isfinite(found).all()), "numbers", "some that are infinite or none")
+    return found
+
+
+def _wanted(y: np.ndarray, directions: np.ndarray | None) -> dict[str, np.ndarray | None]:
+    """Codes or targets, and directions, as the kernel reads them."""
+    return {
+        "y" if y.ndim == 1 else "targets": flat(y, np.int32 if y.ndim == 1 else np.float32),
+        "directions": None if directions is None else flat(directions, np.int32),
+    }
