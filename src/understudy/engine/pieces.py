@@ -8,12 +8,14 @@ tabular deep learning", 2022).
 from __future__ import annotations
 
 import ctypes as ct
-from functools import cached_property
 
 import numpy as np
 
-from understudy.engine.library import PiecesOf, address
-from understudy.errors import KernelError
+from understudy.engine.library import PiecesOf, address, expect
+
+# Pieces shorter than this are none: what a column is multiplied by would be infinite.
+SHORTEST = np.float32(1e-37)
+TINIEST = np.finfo(np.float32).tiny
 
 
 class Pieces:
@@ -25,45 +27,40 @@ class Pieces:
     """
 
     def __init__(self, columns: int, column: np.ndarray, low: np.ndarray, high: np.ndarray):
-        self.columns = columns
-        self.column = np.ascontiguousarray(column, np.int32)
-        self.low, self.high = np.ascontiguousarray(low, np.float32), np.ascontiguousarray(high, np.float32)
-        one = self.column.ndim == 1 and self.column.shape == self.low.shape == self.high.shape
-        within = one and bool((self.column >= 0).all() and (self.column < columns).all())
-        if not within or not bool(np.isfinite(self.slope).all() and np.isfinite(self.shift).all()):
-            raise KernelError("pieces", f"a column of {columns}, a start and a greater end for each", "something else")
+        self.columns, self.column = int(columns), np.array(column, np.int32)
+        self.low, self.high = np.array(low, np.float32), np.array(high, np.float32)
+        one = self.columns >= 1 and self.column.ndim == 1 and self.column.shape == self.low.shape == self.high.shape
+        there = one and bool(((self.column >= 0) & (self.column < self.columns)).all())
+        expected = f"a column of {columns}, a start and a greater end for each"
+        expect("pieces", there and bool((self.low < self.high).all()), expected)
+        with np.errstate(all="ignore"):
+            slope = np.float32(1) / (self.high - self.low)
+            # What a column is multiplied by, and what is added to that. The kernel takes the tiniest numbers for zero.
+            self.slope = np.where(slope < TINIEST, np.float32(0), slope)
+            self.shift = -self.low * self.slope
+        expect("pieces", bool(np.isfinite(self.slope).all() and np.isfinite(self.shift).all()), expected)
+        self._laid_out = PiecesOf(
+            address(self.column), address(self.slope), address(self.shift), self.columns, len(self.column)
+        )
 
     @property
     def width(self) -> int:
         """The number of inputs: the columns, then their pieces."""
         return self.columns + len(self.column)
 
-    @cached_property
-    def slope(self) -> np.ndarray:
-        """What a column is multiplied by."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return (np.float32(1) / (self.high - self.low)).astype(np.float32)
-
-    @cached_property
-    def shift(self) -> np.ndarray:
-        """What is added to that."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return (-self.low * self.slope).astype(np.float32)
-
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """The inputs, as the kernel makes them on its way."""
+        X = np.asarray(X, np.float32)
         cut = np.clip(X[:, self.column] * self.slope + self.shift, np.float32(0), np.float32(1))
         return np.concatenate([X, cut], axis=1)
 
-    @cached_property
-    def laid_out(self) -> PiecesOf:
-        """The pieces as the kernel reads them; they live as long as this object."""
-        return PiecesOf(address(self.column), address(self.slope), address(self.shift), self.columns, len(self.column))
+    def __reduce__(self) -> tuple[type[Pieces], tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        return Pieces, (self.columns, self.column, self.low, self.high)  # addresses belong to a process
 
     @property
     def address(self) -> int:
-        """Where the kernel finds them."""
-        return ct.addressof(self.laid_out)
+        """Where the kernel finds them, as long as this object lives."""
+        return ct.addressof(self._laid_out)
 
 
 def quantile_pieces(X: np.ndarray, bins: int) -> Pieces:
@@ -72,9 +69,16 @@ def quantile_pieces(X: np.ndarray, bins: int) -> Pieces:
     >>> quantile_pieces(np.arange(9, dtype=np.float32)[:, None], 2).high.tolist()
     [4.0, 8.0]
     """
+    expect("X", X.ndim == 2 and X.shape[0] > 0 and X.shape[1] > 0, "rows of at least one column", f"shape {X.shape}")
+    expect("bins", bins >= 1, "at least one", bins)
+    with np.errstate(over="ignore"):
+        X = np.asarray(X, np.float32)
+    expect("X", bool(np.isfinite(X).all()), "numbers", "some that are infinite or none")
     columns, low, high = [], list[float](), list[float]()
     for j, values in enumerate(np.sort(X.T, axis=1)):
         edges = np.unique(values[np.round(np.linspace(0, len(values) - 1, bins + 1)).astype(int)])
+        with np.errstate(over="ignore"):
+            edges = edges[np.append(True, np.diff(edges) > SHORTEST)]
         if len(edges) > 2:
             columns += [j] * (len(edges) - 1)
             low += edges[:-1].tolist()
