@@ -25,7 +25,10 @@ import numpy as np
 
 from understudy.engine import library
 from understudy.engine.answers import ROWS, Answers
+from understudy.engine.pieces import Pieces
+from understudy.engine.radial import Radial
 from understudy.engine.training import ACTIVATIONS, Groups, Method, Training
+from understudy.engine.trees import LEAF, Boost, Boosting, Nursery, Sums
 
 ROOT = Path(__file__).parents[1]
 ENGINE = ROOT / "src" / "understudy" / "engine"
@@ -33,7 +36,7 @@ SOURCES = tuple(ENGINE / name for name in ("kernel.c", "trees.c", "radial.c"))
 DRIVER = Path(__file__).with_name("driver.c")
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden")
 # What every build has to give. It changes with the kernel's arithmetic or the cases below, and with nothing else.
-EXPECTED = "16605c39271470a44f2cf8f0c4ce1d45b643243f31aacd8d795672b36d0d888f"
+EXPECTED = "93e26d8545d0e99a908ac00f23c779399fa31e3e2266d6c0406b4e5204b3235f"
 
 
 class Case(NamedTuple):
@@ -47,6 +50,7 @@ class Case(NamedTuple):
     weighted: bool = False
     groups: tuple[int, ...] = ()
     restart: bool = False
+    pieces: int = 0
 
 
 CASES = (
@@ -59,7 +63,36 @@ CASES = (
     Case((5, 40, 3), Method(batch=24, loss="cross-entropy", decay=0.1, rate=0.01), targets=True, weighted=True),
     Case((3, 130, 70, 2), Method(batch=64, rate=0.1, penalty="bounded", lam=2.0, epsilon=1e-3), rows=70, restart=True),
     Case((4, 8, 8, 8, 8, 8, 8, 3), Method(batch=5, rate=0.02, order="shuffled", activation="mish"), rows=7),
+    Case((45, 20, 3), Method(batch=33, rate=0.005, loss="cross-entropy", decay=0.01), pieces=40),
+    Case((23, 16, 2), Method(batch=16, rate=0.01, order="shuffled", activation="mish"), pieces=7),
 )
+
+
+class Wood(NamedTuple):
+    """Trees by boosting and at random, of the same rows, their answers, and those of radial functions."""
+
+    rows: int
+    inputs: int
+    classes: int
+    how: Boost
+    targets: bool = False
+    weighted: bool = False
+    directed: bool = False
+    based: bool = False
+    leaves: int = 2**31 - 1
+    depth: int = 0
+
+
+WOODS = (
+    Wood(1, 1, 2, Boost(rounds=2)),
+    Wood(300, 4, 2, Boost(rounds=20)),
+    Wood(200, 3, 5, Boost(rounds=6, leaves=5, depth=2, rate=0.3, share=1.0), targets=True, weighted=True, leaves=60),
+    Wood(500, 17, 3, Boost(rounds=10, leaves=40, l2=0.1, least=0.5, bins=16), weighted=True, based=True, depth=5),
+    Wood(700, 5, 2, Boost(rounds=15, share=1.0, l2=0.0), directed=True, based=True),
+    Wood(600, 3, 2, Boost(rounds=10, share=0.7), targets=True, directed=True, leaves=200),
+    Wood(70_000, 2, 2, Boost(rounds=3), leaves=50),
+)
+TREES = 3
 
 
 def uniform(seed: int, *shape: int) -> np.ndarray:
@@ -72,27 +105,89 @@ def begun(case: Case, seed: int) -> tuple[Training, np.ndarray]:
     """A training of the case, before its first step; and its rows."""
     size = sum((a + 1) * b for a, b in zip(case.widths[:-1], case.widths[1:], strict=True))
     theta = uniform(seed, size) * np.float32(0.4)
-    X = uniform(seed + 100, case.rows, case.widths[0]) * np.float32(3)
+    columns = case.widths[0] - case.pieces
+    X = uniform(seed + 100, case.rows, columns) * np.float32(3)
     y: np.ndarray = (np.abs(X[:, 0]) * 1000).astype(np.int32) % case.widths[-1]
     if case.targets:
         y = np.abs(uniform(seed + 200, case.rows, case.widths[-1]))
     weights = np.abs(uniform(seed + 300, case.rows)) if case.weighted else None
     groups = Groups.of(np.array(case.groups)) if case.groups else None
-    options = {"steps": case.steps, "groups": groups, "weights": weights, "seed": seed}
+    pieces = None
+    if case.pieces:
+        low = uniform(seed + 400, case.pieces) * np.float32(3)
+        high = low + np.abs(uniform(seed + 500, case.pieces)) + np.float32(0.01)
+        pieces = Pieces(columns, np.arange(case.pieces) % columns, low, high)
+    options = {"steps": case.steps, "groups": groups, "weights": weights, "pieces": pieces, "seed": seed}
     return Training(case.widths, theta, X, y, case.method, **options), X  # type: ignore[arg-type]
 
 
-def digest() -> str:
-    """The hash of parameters and answers of all cases."""
-    total = hashlib.sha256()
+class Planted(NamedTuple):
+    """What there is of a wood before any tree grows; and the rows, those that are asked about being others."""
+
+    boosting: Boosting
+    nursery: Nursery
+    radial: Radial
+    X: np.ndarray
+    rows: np.ndarray
+
+
+def planted(wood: Wood, seed: int) -> Planted:
+    """A wood before its first tree."""
+    shape, outputs = (wood.rows, wood.inputs), 1 if wood.classes == 2 else wood.classes
+    X, rows = uniform(seed + 600, *shape), uniform(seed + 700, 99, wood.inputs)
+    y: np.ndarray = np.floor(X[:, 0] * 3 + X[:, -1] * X[:, -1]).astype(np.int32) % wood.classes
+    if wood.targets:
+        y = np.abs(uniform(seed + 800, wood.rows, wood.classes))
+    weights = np.abs(uniform(seed + 900, wood.rows)) if wood.weighted else None
+    base = uniform(seed + 1000, wood.rows, outputs) if wood.based else None
+    directions = np.arange(wood.inputs) % 3 - 1 if wood.directed else None
+    boosting = Boosting(X, y, wood.classes, wood.how, base=base, weights=weights, directions=directions, seed=seed)
+    nursery = Nursery(X, y, wood.classes, leaves=wood.leaves, depth=wood.depth, directions=directions, seed=seed)
+    centres = X[:300]
+    radial = Radial(centres, uniform(seed + 1100, len(centres), wood.classes), 0.7)
+    return Planted(boosting, nursery, radial, X, rows)
+
+
+def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> Sums:
+    """Trees that grew at random, as they answer."""
+    sizes = np.array([len(tree[0]) for tree in trees])
+    starts = np.cumsum(sizes) - sizes
+    feature, threshold, left, right, values = (np.concatenate(parts) for parts in zip(*trees, strict=True))
+    own, shift = np.arange(len(feature)), np.repeat(starts, sizes)
+    below = np.stack([left + shift, right + shift], axis=1)
+    children = np.where((feature == LEAF)[:, None], own[:, None], below)
+    return Sums(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
+
+
+def of_networks() -> Iterator[np.ndarray]:
+    """Parameters and answers."""
     for seed, case in enumerate(CASES):
         training, X = begun(case, seed)
         training.run(case.steps // 2)
         if case.restart:
             training.restart()
         training.run(case.steps - case.steps // 2)
-        total.update(training.theta.tobytes())
-        total.update(Answers(case.widths, training.theta, case.method.activation)(X).tobytes())
+        yield training.theta
+        yield Answers(case.widths, training.theta, case.method.activation, training._pieces)(X)
+
+
+def of_woods() -> Iterator[np.ndarray]:
+    """Bins, scores and nodes of boosting; nodes and answers of random trees; answers of radial functions."""
+    for seed, wood in enumerate(WOODS):
+        boosting, nursery, radial, _, rows = planted(wood, seed)
+        boosting.run(wood.how.rounds)
+        yield from (boosting._arrays["binned"], boosting.scores, *boosting._grown.values())  # type: ignore[misc]
+        trees = [nursery.tree(number) for number in range(TREES)]
+        yield from (array for tree in trees for array in tree)
+        yield sums(trees, wood.classes, wood.inputs)(rows, np.zeros((len(rows), wood.classes)))
+        yield radial(rows)
+
+
+def digest() -> str:
+    """The hash of all of these."""
+    total = hashlib.sha256()
+    for array in (*of_networks(), *of_woods()):
+        total.update(array.tobytes())
     return total.hexdigest()
 
 
@@ -119,18 +214,44 @@ def compiled(compiler: list[str], out: Path, level: str = "-O3") -> Path:
     return out
 
 
+def record(kind: str, arrays: list[np.ndarray | None], numbers: bytes) -> bytes:
+    """Something to compute, as the driver reads it: what, the numbers, and the arrays."""
+    parts = [kind.encode(), struct.pack("<2q", len(numbers), len(arrays)), numbers]
+    for array in arrays:
+        data = b"" if array is None else array.tobytes()
+        parts += [struct.pack("<q", len(data)), data]
+    return b"".join(parts)
+
+
+def numbers(job: ct.Structure) -> bytes:
+    """What a job has beside its pointers."""
+    pointers = sum(kind is ct.c_void_p for _, kind in job._fields_)  # type: ignore[misc]
+    return bytes(job)[pointers * ct.sizeof(ct.c_void_p) :]
+
+
 def written() -> bytes:
-    """All cases as the driver reads them: the arrays, the numbers, and what else to call the kernel with."""
+    """All cases, as the driver reads them."""
     parts = []
     for seed, case in enumerate(CASES):
         training, _ = begun(case, seed)
-        for name in library.POINTERS:
-            array = training._arrays.get(name)
-            data = b"" if array is None else array.tobytes()
-            parts += [struct.pack("<q", len(data)), data]
-        parts.append(bytes(training._job)[len(library.POINTERS) * ct.sizeof(ct.c_void_p) :])
+        of = training._pieces
+        arrays = [training._arrays.get(name) for name in library.POINTERS[:-1]]
+        arrays += [None] * 3 if of is None else [of.column, of.slope, of.shift]
         more = case.steps, case.restart, case.rows, ACTIVATIONS.index(case.method.activation), ROWS
-        parts.append(struct.pack("<5q", *more))
+        counts = case.widths[0] - case.pieces, case.pieces
+        parts.append(record("n", arrays, numbers(training._job) + struct.pack("<7q", *more, *counts)))
+    for seed, wood in enumerate(WOODS):
+        boosting, nursery, radial, X, rows = planted(wood, seed)
+        grown = boosting._arrays
+        names = [name for name, kind in library.Boosting._fields_ if kind is ct.c_void_p]
+        arrays = [X, *(grown.get(name) for name in names[1:])]
+        trees = wood.how.rounds * boosting.outputs
+        parts.append(record("b", arrays, numbers(boosting._job) + struct.pack("<q", trees)))
+        names = [name for name, kind in library.Planting._fields_ if kind is ct.c_void_p]
+        arrays = [*(nursery._arrays.get(name) for name in names), rows]
+        parts.append(record("p", arrays, numbers(nursery._job) + struct.pack("<2q", TREES, len(rows))))
+        about = struct.pack("<4qd", radial._apart, wood.inputs, wood.classes, len(rows), radial._gamma)
+        parts.append(record("r", [radial._centres, radial._weights, rows], about))
     return b"".join(parts)
 
 

@@ -34,6 +34,13 @@ def test_instruction_sets(name):
     assert bits.digest() == bits.EXPECTED
 
 
+@x86
+def test_trees_and_radial_functions_need_no_fused_multiplication():
+    found = {array.tobytes() for array in bits.of_woods()}
+    assert library.use("plain") == "plain"
+    assert {array.tobytes() for array in bits.of_woods()} == found
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads(threads):
     if library.use() == "plain" and platform.machine() == "x86_64":

@@ -7,6 +7,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -93,6 +94,14 @@ def test_a_source_distribution_builds_a_wheel(tmp_path):
         inside = [name for name in archive.namelist() if name.startswith("understudy/engine/") and ".py" not in name]
         assert inside == [f"understudy/engine/kernel{library.SUFFIX}"]
         assert library.load(Path(archive.extract(inside[0], tmp_path))).kernel_version() == library.VERSION
+
+
+def test_all_that_compile_the_kernel_know_all_its_files():
+    files = {path.name for path in (ROOT / "src" / "understudy" / "engine").glob("*.c")}
+    assert {path.name for path in run_path(str(ROOT / "hatch_build.py"))["SOURCES"]} == files
+    assert {path.name for path in bits.SOURCES} == files
+    included = {line.split('"')[1] for line in bits.DRIVER.read_text().splitlines() if line.startswith('#include "')}
+    assert included == files
 
 
 def test_a_kernel_that_is_missing(tmp_path):

@@ -201,36 +201,55 @@ def planted(
     >>> float(planted(X, (X[:, 0] > 0).astype(np.int32), 2, trees=3).values.max())
     1.0
     """
-    n, d = _check(X, y, n_c, directions)
     expect("trees", trees >= 1, "at least one", trees)
-    expect("leaves", leaves >= 1, "at least one", leaves)
-    expect("depth", 0 <= depth < 2**31, "not below zero", depth)
-    leaves = min(leaves, n)
-    room = 2 * leaves - 1
-    expect("leaves", room <= MOST_NODES and room * n_c < MOST, f"at most {MOST_NODES} nodes", room)
-    made = {
-        "feature": np.empty(room, np.int32),
-        "threshold": np.empty(room, np.float32),
-        "left": np.empty(room, np.int32),
-        "right": np.empty(room, np.int32),
-        "value": np.empty((room, n_c), np.float32),
-    }
-    given = {"X": flat(X, np.float32), **_wanted(y, directions)}
-    job = PlantingJob(
-        **{name: address(array) for name, array in {**given, **made}.items()},
-        n=n, d=d, classes=n_c, tries=max(1, round(np.sqrt(d))), leaves=leaves, depth=depth,
-        seed=seed & 0xFFFFFFFFFFFFFFFF,
-    )  # fmt: skip
-    kernel, at = library(), ct.addressof(job)
-    work = block(kernel.forest_size(at))
-    grown: list[list[np.ndarray]] = []
-    for tree in range(trees):
-        kernel.forest_begin(at, address(work), tree)
-        while not (size := kernel.forest_grow(at, address(work), PLANTING)):
-            pass  # an interrupt is heard in between
-        grown.append([made[name][:size].copy() for name in made])
+    nursery = Nursery(X, y, n_c, leaves=leaves, depth=depth, directions=directions, seed=seed)
+    grown = [nursery.tree(number) for number in range(trees)]
     feature, threshold, left, right, values = (np.concatenate(parts) for parts in zip(*grown, strict=True))
     return Grown(feature, threshold, left, right, values, np.array([len(tree[0]) for tree in grown]))
+
+
+class Nursery:
+    """Where random trees grow, one after the other; `planted` says what of."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        n_c: int,
+        *,
+        leaves: int,
+        depth: int,
+        directions: np.ndarray | None,
+        seed: int,
+    ):
+        n, d = _check(X, y, n_c, directions)
+        expect("leaves", leaves >= 1, "at least one", leaves)
+        expect("depth", 0 <= depth < 2**31, "not below zero", depth)
+        leaves = min(leaves, n)
+        room = 2 * leaves - 1
+        expect("leaves", room <= MOST_NODES and room * n_c < MOST, f"at most {MOST_NODES} nodes", room)
+        self._made = {
+            "feature": np.empty(room, np.int32),
+            "threshold": np.empty(room, np.float32),
+            "left": np.empty(room, np.int32),
+            "right": np.empty(room, np.int32),
+            "value": np.empty((room, n_c), np.float32),
+        }
+        self._arrays = {"X": flat(X, np.float32), **_wanted(y, directions), **self._made}
+        self._job = PlantingJob(
+            **{name: address(array) for name, array in self._arrays.items()},
+            n=n, d=d, classes=n_c, tries=max(1, round(np.sqrt(d))), leaves=leaves, depth=depth,
+            seed=seed & 0xFFFFFFFFFFFFFFFF,
+        )  # fmt: skip
+        self._kernel, self._at = library(), ct.addressof(self._job)
+        self._block = block(self._kernel.forest_size(self._at))
+
+    def tree(self, number: int) -> list[np.ndarray]:
+        """The nodes of a tree; its number and the seed tell what is drawn. An interrupt is heard in between."""
+        self._kernel.forest_begin(self._at, address(self._block), number)
+        while not (size := self._kernel.forest_grow(self._at, address(self._block), PLANTING)):
+            pass
+        return [array[:size].copy() for array in self._made.values()]
 
 
 class Sums:
