@@ -1,4 +1,4 @@
-"""Random trainings and answers by a build of the kernel that stops at the first wrong access or undefined operation.
+"""Random trainings, trees and answers by a kernel that stops at the first wrong access or undefined operation.
 
 python tools/fuzz_kernel.py --seconds 60        needs gcc, with its address and undefined-behaviour sanitizers
 """
@@ -16,13 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
-from bits import SOURCES, kernel
+from bits import SOURCES, kernel, sums
 from understudy.engine import library
 from understudy.engine.answers import Answers
+from understudy.engine.pieces import Pieces
+from understudy.engine.radial import Radial
 from understudy.engine.training import ACTIVATIONS, LOSSES, ORDERS, PENALTIES, Groups, Method, Training
+from understudy.engine.trees import Boost, Boosting, Nursery, Sums, binned
 from understudy.errors import KernelError
 
-SANITIZED = ("-g", "-ffp-contract=off", "-fPIC", "-shared", "-fsanitize=address,undefined", "-fno-sanitize-recover")
+CHECKS = "-fsanitize=address,undefined,float-cast-overflow"
+SANITIZED = ("-g", "-ffp-contract=off", "-fPIC", "-shared", CHECKS, "-fno-sanitize-recover")
+# Arrays of floats that are given for trees.
+POISONED = ("X", "targets", "weights")
 STRANGE = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-42, 0.0], np.float32)
 
 
@@ -38,7 +44,8 @@ class Case:
         self.strange = rng.random() < 0.2
         self.rows = int(rng.choice([1, 2, 17, 100, 400]))
         self.theta = self.numbers(sum((a + 1) * b for a, b in zip(self.widths[:-1], self.widths[1:], strict=True)))
-        self.X = self.numbers(self.rows, self.widths[0])
+        self.made = self.some_pieces() if rng.random() < 0.4 else None
+        self.X = self.numbers(self.rows, self.columns)
         self.targets = rng.random() < 0.2
         self.method = Method(
             batch=int(rng.choice([1, 2, 7, 16, 32, 33, 130])),
@@ -70,6 +77,18 @@ class Case:
             found[at] = self.rng.choice(STRANGE, int(at.sum()))
         return found
 
+    @property
+    def columns(self) -> int:
+        """The inputs that rows have, before pieces of them are made."""
+        return self.widths[0] if self.made is None else self.made.columns
+
+    def some_pieces(self) -> Pieces:
+        """Some of the inputs are pieces of the others."""
+        columns = int(self.rng.integers(1, self.widths[0] + 1))
+        n = self.widths[0] - columns
+        low = self.rng.normal(size=n)
+        return Pieces(columns, self.rng.integers(0, columns, n), low, low + self.rng.exponential(size=n) + 1e-3)
+
     def some_groups(self) -> Groups:
         """Few or many groups, with and without rows, and perhaps one more beside."""
         parts = int(self.rng.choice([1, 2, 9, self.rows]))
@@ -81,7 +100,8 @@ class Case:
     def begun(self) -> Training:
         """The training before its first step."""
         options = {"steps": sum(self.pieces), "groups": self.groups, "weights": self.weights, "seed": self.seed}
-        return Training(self.widths, self.theta, self.X, self.y, self.method, **options)  # type: ignore[arg-type]
+        given = self.widths, self.theta, self.X, self.y, self.method
+        return Training(*given, pieces=self.made, **options)  # type: ignore[arg-type]
 
     def trained(self, pieces: list[int]) -> np.ndarray:
         """The parameters after steps in so many pieces."""
@@ -94,9 +114,9 @@ class Case:
 
     def answered(self, theta: np.ndarray) -> None:
         """Answers for many numbers of rows; each row's is the same alone."""
-        answers = Answers(self.widths, theta, self.method.activation)
+        answers = Answers(self.widths, theta, self.method.activation, self.made)
         n = int(self.rng.choice([0, 1, 15, 16, 17, 63, 64, 65, 128, 200]))
-        X = self.numbers(n, self.widths[0])
+        X = self.numbers(n, self.columns)
         found = answers(X)
         assert found.shape == (n, self.widths[-1])
         assert not ((found < 0) | (found > 1.001)).any(), "a probability outside of 0 to 1"
@@ -123,13 +143,164 @@ class Case:
         raise AssertionError(f"corruption {which} was not refused")
 
 
+class Wood:
+    """Rows, labels and plans for trees drawn at random: constant and tied inputs, absent classes, extreme weights."""
+
+    def __init__(self, seed: int):
+        rng = self.rng = np.random.default_rng([seed, 1])
+        self.n, self.d = int(rng.choice([1, 2, 3, 17, 100, 400])), int(rng.choice([1, 2, 5, 20, 70]))
+        if rng.random() < 0.02:
+            self.n, self.d = 70_000, 1
+        self.n_c = int(rng.choice([2, 3, 10, 40]))
+        self.X = np.stack([self.column() for _ in range(self.d)], axis=1).astype(np.float32)
+        self.soft = rng.random() < 0.3
+        self.y = self.targets() if self.soft else self.labels()
+        self.weights = self.some_weights() if rng.random() < 0.4 else None
+        self.directions = rng.integers(-1, 2, self.d) if rng.random() < 0.3 else None
+        self.base = rng.normal(size=1 if self.n_c == 2 else self.n_c) * 10 if rng.random() < 0.3 else None
+        self.how = Boost(
+            rounds=int(rng.choice([0, 1, 4])),
+            leaves=int(rng.choice([2, 3, 8, 31, 1000])),
+            depth=int(rng.choice([0, 0, 1, 3])),
+            rate=float(rng.choice([0.1, 1, -1, 1e6])),
+            l2=float(rng.choice([0, 1, 1e-30, 1e30])),
+            least=float(rng.choice([0, 1e-3, 1, 1e9])),
+            share=float(rng.choice([1e-9, 0.5, 1])),
+            bins=int(rng.choice([2, 3, 100, 255, 1000])),
+        )
+        self.leaves = int(rng.choice([1, 2, 5, 2**31 - 1]))
+        self.seed = int(rng.integers(2**63))
+
+    def column(self) -> np.ndarray:
+        """One input: smooth, constant, tied, or of numbers at the ends of what there is."""
+        kind = self.rng.integers(5)
+        if kind == 0:
+            return np.full(self.n, self.rng.normal())
+        if kind == 1:
+            return self.rng.integers(0, 3, self.n).astype(float)
+        if kind == 2:
+            return self.rng.choice(STRANGE[3:], self.n)
+        return self.rng.normal(size=self.n)
+
+    def labels(self) -> np.ndarray:
+        """Of all classes, of a few, or of one."""
+        known = self.rng.integers(0, self.n_c, int(self.rng.choice([1, 2, self.n_c])))
+        return self.rng.choice(known, self.n)
+
+    def targets(self) -> np.ndarray:
+        """Probabilities; or zeros and ones in any number."""
+        if self.rng.random() < 0.3:
+            return self.rng.integers(0, 2, (self.n, self.n_c)).astype(np.float32)
+        return self.rng.dirichlet(np.full(self.n_c, 0.3), self.n).astype(np.float32)
+
+    def some_weights(self) -> np.ndarray:
+        """Usual ones, or some that are nothing, nearly so, or nearly infinite."""
+        usual = self.rng.exponential(size=self.n)
+        rare = self.rng.random(self.n) < 0.2
+        return np.where(rare, self.rng.choice([0, 1e-44, 1e-38, 1e20, 3e38], self.n), usual)
+
+    def boosting(self) -> Boosting:
+        """Boosting before its first round."""
+        options = {"base": self.base, "weights": self.weights, "directions": self.directions, "seed": self.seed}
+        return Boosting(self.X, self.y, self.n_c, self.how, **options)  # type: ignore[arg-type]
+
+    def nursery(self) -> Nursery:
+        """A place for random trees."""
+        options = {"depth": self.how.depth, "directions": self.directions, "seed": self.seed}
+        return Nursery(self.X, self.y, self.n_c, leaves=self.leaves, **options)  # type: ignore[arg-type]
+
+    def boosted(self) -> None:
+        """Rounds at once, and a little at a time."""
+        at_once, in_pieces = self.boosting(), self.boosting()
+        in_pieces._work = int(self.rng.choice([1, 1000, 10**6]))
+        at_once.run(self.how.rounds)
+        for _ in range(self.how.rounds):
+            in_pieces.run(1)
+        assert same(at_once.scores, in_pieces.scores), "rounds in pieces differ from rounds at once"
+        grown = at_once.grown
+        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(grown, in_pieces.grown, strict=True))
+        starts = np.cumsum(grown.sizes) - grown.sizes
+        trees = [[part[a : a + n] for part in grown[:-1]] for a, n in zip(starts, grown.sizes, strict=True)]
+        if trees:
+            self.said(sums(trees, 1, self.d), 1)
+
+    def planted(self) -> None:
+        """Random trees; if nothing is in their way, they explain all rows that differ."""
+        nursery = self.nursery()
+        trees = [nursery.tree(number) for number in range(2)]
+        for feature, _, left, right, values in trees:
+            inner = np.flatnonzero(feature >= 0)
+            assert (left[inner] > inner).all(), "a child before its parent"
+            assert (right[inner] < len(feature)).all(), "a child that is not there"
+            assert ((values >= 0) & (values <= 1 + 1e-6)).all(), "a share outside of 0 to 1"
+        found = self.said(sums(trees, self.n_c, self.d), self.n_c)
+        free = self.directions is None and not self.how.depth and self.leaves > self.n and not self.soft
+        if free and len(np.unique(self.X, axis=0)) == self.n:
+            assert (found.argmax(axis=1) == self.y).all(), "rows that random trees do not explain"
+
+    def said(self, of: Sums, classes: int) -> np.ndarray:
+        """What trees say of their rows, and of some that are strange."""
+        n = int(self.rng.choice([0, 1, 7, 8, 9, 100, 600]))
+        strange = self.rng.choice(np.append(STRANGE, np.float32(0.5)), (n, self.d))
+        of(strange, np.zeros((n, classes)))
+        of._piece = int(self.rng.choice([1, 100, 10**6]))
+        return of(self.X, np.zeros((self.n, classes)))
+
+    def poisoned(self) -> None:
+        """Numbers that are none, put where Python would have refused them: the kernel goes on, whatever comes of it."""
+        edges, kept = binned(self.X, 255)[1], (self.X, self.y)
+        self.X, self.y = self.X.copy(), self.y.copy()
+        boosting, nursery = self.boosting(), self.nursery()
+        self.X, self.y = kept
+        given = boosting.scores, *(job._arrays.get(name) for job in (boosting, nursery) for name in POISONED)
+        for array in given:
+            if array is not None and self.rng.random() < 0.7:
+                array[self.rng.random(array.shape) < 0.2] = self.rng.choice(STRANGE)
+        boosting.run(self.how.rounds)
+        nursery.tree(0)
+        rows, bins = self.rng.choice(STRANGE, (9, self.d)), np.empty((9, self.d), np.uint8)
+        at = (library.address(array) for array in (rows, edges, bins))
+        library.library().bins_of(next(at), 9, self.d, *at)
+
+    def near(self) -> None:
+        """Sums of radial functions; a row's are the same alone."""
+        gamma = float(self.rng.choice([0, 1e-30, 0.1, 1e30]))
+        X = self.rng.normal(size=(int(self.rng.choice([0, 1, 9])), self.d)).astype(np.float32)
+        X[self.rng.random(X.shape) < 0.1] = self.rng.choice(STRANGE)
+        centres = self.X[:600]
+        radial = Radial(centres, self.rng.normal(size=(len(centres), self.n_c)), gamma)
+        found = radial(X)
+        for row, alone in zip(X, found, strict=True):
+            assert same(radial(row[None])[0], alone), "other sums alone than in company"
+
+    def refused(self) -> None:
+        """What the kernel cannot compute with never reaches it."""
+        which = int(self.rng.integers(5))
+        if which == 0:
+            self.y = np.full(self.n, self.n_c)
+        elif which == 1:
+            self.X = np.full_like(self.X, self.rng.choice(STRANGE[:3]))
+        elif which == 2:
+            self.directions = np.zeros(self.d + 1, int)
+        elif which == 3:
+            self.y = np.zeros((self.n, self.n_c + 1))
+        else:
+            self.y = self.y[:-1]
+        for make in (self.boosting, self.nursery):
+            try:
+                make()
+            except KernelError:
+                continue
+            raise AssertionError(f"corruption {which} was not refused")
+
+
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays agree in every bit, but for those of what is not a number."""
     return bool(((a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))).all())
 
 
 def tried(seed: int) -> None:
-    """One case by every instruction set, which all have to agree."""
+    """A training by every instruction set, which all have to agree; then trees."""
     case = Case(seed)
     found = {}
     for name in library.SETS:
@@ -141,6 +312,9 @@ def tried(seed: int) -> None:
     if not case.restart:
         assert same(found[library.use()], case.trained([sum(case.pieces)])), "steps in pieces differ from steps at once"
     case.refused()
+    wood = Wood(seed)
+    for part in (wood.boosted, wood.planted, wood.near, wood.poisoned, wood.refused):
+        part()
 
 
 def child(path: Path, first: int, cases: int, seconds: float) -> None:
