@@ -1,12 +1,12 @@
 """Steps of the kernel, against a reference in float64."""
 
-import signal
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import reference
+from interrupts import interrupted
 from shapes import SHAPES, case
 
 from understudy.algorithm.memory import PENALTIES
@@ -265,14 +265,7 @@ def test_an_interrupt_is_heard_between_pieces_and_the_training_can_go_on():
     method = Method(33, 1e-3)
     training = Training((5, 64, 64, 3), theta, X, y, method, steps=2**40)
     training._piece = 100
-    before = signal.signal(signal.SIGVTALRM, signal.default_int_handler)
-    try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.02)  # of this process's own time: the kernel is at work by then
-        with pytest.raises(KeyboardInterrupt):
-            training.run(2**40)
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+    interrupted(lambda: training.run(2**40), after=0.02)  # the kernel is at work by then
     done = training._job.round_steps
     assert done % 100 == 0
     training.run(50)
