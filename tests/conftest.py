@@ -36,10 +36,10 @@ def small(rng):
 @contextmanager
 def little_effort():
     """Within, relays are of a few rows."""
-    from understudy.models.distillation import Effort
+    from understudy.models.effort import Effort
     from understudy.runs.presets import PRESETS
 
-    little = Effort(relay_steps=300, beside_steps=300, rounds=40, free_rows=1000)
+    little = Effort(share=0.2, free_rows=1000)
     with pytest.MonkeyPatch.context() as patch:
         for name, preset in PRESETS.items():
             patch.setitem(PRESETS, name, replace(preset, effort=little))

@@ -27,13 +27,15 @@ class Stream(IntEnum):
     CHOICE = 6
     """Which of the candidates are asked about."""
     BESIDE = 7
-    """The initial parameters of further teacher networks."""
+    """The initial parameters of networks that are made from all answers."""
     BATCHES = 8
     """The rows of each batch in training."""
-    SMALLER = 9
-    """The initial parameters of a frontier's smaller networks."""
     MORE_HELD_OUT = 10
     """Rows of a refreshed copy's certificate, beyond those of the last run."""
+    FOLDS = 11
+    """Which answers are held out while the members of a blend are weighed."""
+    CENTRES = 12
+    """Which answers are the centres of radial functions."""
     HALVES = 0x4A
     """Which half of a certificate's rows differences are found on; the other half measures them."""
     MARGINS = 0xB0

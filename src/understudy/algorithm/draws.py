@@ -1,18 +1,17 @@
 """Active learning: which rows of a space to ask about next, given the copy so far.
 
-A policy takes a pool of unlabelled candidates, which cost no query, and the latest answers; it gives the rows to ask
-about. These are candidates, or rows between two of them that keep the rules of the space.
+A policy takes a pool of unlabelled candidates, which cost no query; it gives the rows to ask about. These are
+candidates, or rows between two of them that keep the rules of the space.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from understudy.algorithm.network import Network
-from understudy.algorithm.samples import Samples
 from understudy.algorithm.uncertainty import margins
 from understudy.space import Space
 from understudy.space.columns import Number
@@ -20,32 +19,38 @@ from understudy.space.rowkeys import Seen
 
 # After so many random queries, this share of every batch is chosen by the policy; the rest stays random.
 FIRST, SHARE = 300, 0.8
-# How many of the latest answers a policy sees: bounded, so that a batch costs the same late in a run as early.
-LATEST = 2000
-# Trees in the committee, beside the copy.
-TREES = 25
 # Steps of the bisection between two rows, and how many pairs are tried for every row that is asked about.
 HALVINGS, WAYS = 12, 12
 
 
+class Opinion(Protocol):
+    """Anything that gives class probabilities."""
+
+    @property
+    def n_c(self) -> int:
+        """The number of classes."""
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """Those of encoded rows."""
+
+
 @dataclass(frozen=True)
 class Scene:
-    """What a policy sees of a run: the copy so far, candidates that were not asked yet, and the latest answers."""
+    """What a policy sees of a run: the copy so far, and candidates that were not asked yet."""
 
-    network: Network
+    copy: Opinion
+    """The copy so far; in a committee, the network and trees together."""
     space: Space
     encode: Callable[[np.ndarray], np.ndarray]
     rows: np.ndarray
     X: np.ndarray
     """The candidates, encoded."""
-    paid: Callable[[], Samples]
-    """The latest answers, with their encoded rows."""
     seen: Seen
     rng: np.random.Generator
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """The copy's class probabilities for encoded rows."""
-        return self.network.probabilities(X)
+        return self.copy.probabilities(X)
 
 
 Policy = Callable[[Scene, int], np.ndarray]
@@ -59,16 +64,6 @@ def random(scene: Scene, n: int) -> np.ndarray:
 def margin(scene: Scene, n: int, share: float = SHARE) -> np.ndarray:
     """Margin sampling, a kind of uncertainty sampling: a few random rows, then those with the smallest margins."""
     return scene.rows[_mostly(-margins(scene.probabilities(scene.X)), n, share)]
-
-
-def committee(scene: Scene, n: int) -> np.ndarray:
-    """Query by committee: a few random rows, then those on which the copy and trees fitted to the latest answers split.
-
-    The copy has half of the votes. The margin of the vote is small where copy and trees contradict each other, or where
-    neither is sure.
-    """
-    votes = (scene.probabilities(scene.X) + _trees(scene)) / 2
-    return scene.rows[_mostly(-margins(votes), n)]
 
 
 def boundary(scene: Scene, n: int) -> np.ndarray:
@@ -91,7 +86,7 @@ def balanced(scene: Scene, n: int) -> np.ndarray:
     A class that is predicted for no candidate, such as one never answered yet, gets the candidates to which the copy
     gives it the highest probability. Places that a class cannot fill go to any other candidates.
     """
-    p, n_c = scene.probabilities(scene.X), scene.network.n_c
+    p, n_c = scene.probabilities(scene.X), scene.copy.n_c
     taken_for, free = p.argmax(axis=1), np.ones(len(p), bool)
     chosen: list[int] = []
     shares = [len(part) for part in np.array_split(np.arange(n), n_c)]
@@ -113,17 +108,6 @@ def _mostly(worth: np.ndarray, n: int, share: float = SHARE) -> np.ndarray:
     at_random = n - round(share * n)
     best = np.argsort(-worth[at_random:], kind="stable") + at_random
     return np.concatenate([np.arange(at_random), best[: n - at_random]])
-
-
-def _trees(scene: Scene) -> np.ndarray:
-    """The trees' mean class probabilities, for every candidate."""
-    from sklearn.ensemble import ExtraTreesClassifier
-
-    paid, seed = scene.paid(), int(scene.rng.integers(2**31))
-    trees = ExtraTreesClassifier(TREES, random_state=seed).fit(paid.X, paid.y)
-    shares = np.zeros((len(scene.X), scene.network.n_c))
-    shares[:, trees.classes_] = trees.predict_proba(scene.X)
-    return shares
 
 
 def _between(scene: Scene, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +149,7 @@ POLICIES: dict[str, Policy] = {
     "random": random,
     "margin": margin,
     "balanced": balanced,
-    "committee": committee,
+    "committee": margin,  # of the votes of network and trees
     "boundary": boundary,
 }
 DRAWS = tuple(POLICIES)

@@ -13,8 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from understudy.engine.answers import Answers
+from understudy.engine.pieces import Pieces
+from understudy.engine.training import ACTIVATIONS
+from understudy.errors import KernelError
 
 PAPER_LAYERS = (64, 32, 10)
+# The arrays of a network's pieces.
+PIECES = ("column", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,12 @@ class MLP:
 
 @dataclass(frozen=True)
 class Network:
-    """A network with its parameters."""
+    """A network with its parameters; it may see pieces of its inputs beside these themselves."""
 
     mlp: MLP
     theta: np.ndarray
+    pieces: Pieces | None = None
+    activation: str = "relu"
     kind = "mlp"
 
     @property
@@ -96,16 +103,26 @@ class Network:
     @cached_property
     def _answers(self) -> Answers:
         """The network as the engine has it, laid out once."""
-        return Answers(self.mlp.widths, self.theta)
+        return Answers(self.mlp.widths, self.theta, self.activation, self.pieces)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The whole model as JSON values and arrays."""
-        return {"hidden": list(self.mlp.hidden)}, {"theta": self.theta}
+        arrays = {"theta": self.theta}
+        if self.pieces is not None:
+            arrays |= {name: getattr(self.pieces, name) for name in PIECES}
+        return {"hidden": list(self.mlp.hidden), "activation": self.activation}, arrays
 
     @classmethod
     def of_state(cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int) -> Self:
         """Rebuild the model that `state` describes."""
-        mlp, theta = MLP(inputs, tuple(about["hidden"]), n_c), arrays["theta"]
+        try:
+            pieces = Pieces(inputs, *(arrays[name] for name in PIECES)) if PIECES[0] in arrays else None
+        except KernelError as error:
+            raise ValueError(str(error)) from error
+        mlp, theta = MLP(inputs if pieces is None else pieces.width, tuple(about["hidden"]), n_c), arrays["theta"]
         if theta.shape != (mlp.size,):
             raise ValueError(f"{theta.shape} parameters for a network of {mlp.size}")
-        return cls(mlp, theta)
+        activation = about.get("activation", "relu")  # which earlier versions do not name
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"an activation {activation!r}")
+        return cls(mlp, theta, pieces, activation)

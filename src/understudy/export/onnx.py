@@ -15,12 +15,15 @@ import onnx
 from onnx import TensorProto
 
 from understudy.algorithm.network import Network
+from understudy.engine.pieces import Pieces
 from understudy.errors import SettingError
 from understudy.export.graph import ML, Graph
 from understudy.export.tree_nodes import ensembles
 from understudy.models.base import Model
+from understudy.models.blend import FLOOR, Blend
 from understudy.models.classifier import CopyClassifier
 from understudy.models.linear import Linear
+from understudy.models.radial import Radial
 from understudy.models.trees import Trees
 from understudy.original.onnx import GAP
 from understudy.space import Space
@@ -42,7 +45,7 @@ def onnx_model(copy: CopyClassifier) -> onnx.ModelProto:
     scores, probabilities = _decide(graph, copy.model, _encode(graph, copy.encoding, _read(graph, copy.space, types)))
     code = graph("ArgMax", scores, axis=1, keepdims=0)
     label = graph("Gather", copy.classes.astype(labels.dtype), code, axis=0)
-    floats = TensorProto.FLOAT if copy.model.kind == "mlp" else TensorProto.DOUBLE
+    floats = TensorProto.FLOAT if copy.model.kind in ("mlp", "radial") else TensorProto.DOUBLE
     outputs: list[tuple[str, str, int, list[int | str]]] = [
         ("label", label, _code(labels), ["rows"]),
         ("probabilities", probabilities, floats, ["rows", len(copy.classes)]),
@@ -192,20 +195,62 @@ def _float(graph: Graph, value: str) -> str:
 
 def _decide(graph: Graph, model: Model, inputs: str) -> tuple[str, str]:
     """Scores of the classes, and their probabilities."""
+    if isinstance(model, Blend):
+        scores = _pooled(graph, model, inputs)
+        return scores, graph("Softmax", scores, axis=1)
+    if isinstance(model, Radial):
+        scores = _nearness(graph, model, inputs)
+        return scores, graph("Softmax", scores, axis=1)
     if isinstance(model, Network):
         *hidden, (weights, biases) = model.mlp.layers(model.theta)
+        if model.pieces is not None:
+            inputs = _with_pieces(graph, model.pieces, inputs)
         for w, b in hidden:
-            inputs = graph("Relu", graph("Gemm", inputs, w, b))
+            inputs = _activated(graph, model.activation, graph("Gemm", inputs, w, b))
         scores = graph("Gemm", inputs, weights, biases)
         return scores, graph("Softmax", scores, axis=1)
     if isinstance(model, Linear):
         scores = graph("Add", graph("MatMul", _double(graph, inputs), model.weights), model.biases)
         return scores, graph("Softmax", scores, axis=1)
     if not isinstance(model, Trees):
-        raise SettingError("copy", "a network, a linear model or trees", type(model).__name__)
+        raise SettingError("copy", "a network, a linear model, trees, or a blend", type(model).__name__)
     scores = graph("TreeEnsemble", _double(graph, inputs), domain=ML, **ensembles(model))
     if model.base.any():
         scores = graph("Add", scores, model.base)
     if model.link == "softmax":
         return scores, graph("Softmax", scores, axis=1)
     return scores, graph("Div", scores, graph("ReduceSum", scores, np.array([1]), keepdims=1))
+
+
+def _activated(graph: Graph, activation: str, value: str) -> str:
+    if activation == "relu":
+        return graph("Relu", value)
+    return graph("Mul", value, graph("Tanh", graph("Softplus", value)))
+
+
+def _with_pieces(graph: Graph, pieces: Pieces, inputs: str) -> str:
+    """The inputs, then their pieces."""
+    scaled = graph("Mul", _columns(graph, inputs, pieces.column.astype(np.int64)), pieces.slope)
+    cut = graph("Clip", graph("Add", scaled, pieces.shift), np.array(0, np.float32), np.array(1, np.float32))
+    return graph("Concat", inputs, cut, axis=1)
+
+
+def _nearness(graph: Graph, model: Radial, inputs: str) -> str:
+    """How near rows are to the centres, weighted; squares of distances by products, which take less room."""
+    centres, ones = model.centres.astype(np.float64), np.array([1])
+    rows = _double(graph, inputs)
+    squares = graph("Add", graph("ReduceSum", graph("Mul", rows, rows), ones, keepdims=1), (centres**2).sum(axis=1))
+    far = graph("Sub", squares, graph("MatMul", rows, 2 * centres.T))
+    near = graph("Exp", graph("Mul", graph("Max", far, np.zeros(1)), np.array([-model.gamma])))
+    sums = graph("MatMul", _float(graph, near), model.weights)
+    return graph("Mul", graph("Add", sums, model.offset), np.array([model.sharpness], np.float32))
+
+
+def _pooled(graph: Graph, blend: Blend, inputs: str) -> str:
+    """The sum of all members' opinions, as logarithms, each times its power."""
+    parts = []
+    for member, power in zip(blend.members, blend.powers.tolist(), strict=True):
+        _, said = _decide(graph, member, inputs)
+        least = graph("Max", _double(graph, said), np.array([FLOOR]))
+        parts.append(graph("Mul", graph("Log", least), np.array([power])))
+    return graph("Sum", *parts)

@@ -21,9 +21,12 @@ from understudy.types import Table
 TYPES = (
     "understudy.algorithm.network.MLP",
     "understudy.algorithm.network.Network",
+    "understudy.engine.pieces.Pieces",
+    "understudy.models.blend.Blend",
     "understudy.models.classifier.CopyClassifier",
     "understudy.models.fitted.Fitted",
     "understudy.models.linear.Linear",
+    "understudy.models.radial.Radial",
     "understudy.models.trees.Trees",
     "understudy.space.columns.Boolean",
     "understudy.space.columns.Category",
@@ -41,7 +44,8 @@ MOVED = {
     "understudy.space": "understudy.space.space",
 }
 _FORMER = {new: old for old, new in MOVED.items()}
-TRUSTED = [*TYPES, *(f"{_FORMER[module]}.{name}" for module, _, name in (kind.rpartition(".") for kind in TYPES))]
+_PARTS = [kind.rpartition(".") for kind in TYPES]
+TRUSTED = [*TYPES, *(f"{_FORMER[module]}.{name}" for module, _, name in _PARTS if module in _FORMER)]
 
 for _old, _new in MOVED.items():
     sys.modules.setdefault(_old, import_module(_new))

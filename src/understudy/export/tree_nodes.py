@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from onnx import numpy_helper
 
-from understudy.models.trees import LEAF, Trees
+from understudy.engine.trees import LEAF
+from understudy.models.trees import Trees
 
 SUM = 1
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from understudy.engine.trees import LEAF
 from understudy.errors import SettingError
 from understudy.logic.cells import Cells, cells_of, inputs_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.linear import Linear
-from understudy.models.trees import LEAF, Trees
+from understudy.models.trees import Trees
 
 # Digits that rules for people keep: of a weight, or of a column's standard deviation.
 DIGITS = 6
@@ -73,7 +74,8 @@ def logic_of(copy: CopyClassifier, digits: int | None = None) -> Tree | Sums:
     """The copy over raw columns: exact, or with numbers rounded to so many digits."""
     if not expressible(copy):
         hint = "copy again with --to tree or --to linear, or export as onnx"
-        kind = {"mlp": "an mlp"}.get(copy.model.kind, "a forest or boosting")
+        named = {"mlp": "an mlp", "blend": "a blend", "radial": "radial functions"}
+        kind = named.get(copy.model.kind, "a forest or boosting")
         raise SettingError("format", "a copy of the families tree or linear, for rules and sql", kind, hint)
     if isinstance(copy.model, Linear):
         return _sums(copy, copy.model, digits)

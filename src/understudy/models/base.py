@@ -1,5 +1,5 @@
-"""The kinds of model a copy may be: a network, a linear model or trees, each a few arrays that predict in NumPy alone,
-or a scikit-learn classifier that the user asks for.
+"""The kinds of model a copy may be: a network, a linear model, trees, radial functions or a blend of these, each a few
+arrays, or a scikit-learn classifier that the user asks for.
 
 Every family is converted to one of these when it is fitted, so that saving, exporting and serving know no families.
 """
@@ -48,13 +48,21 @@ def model_of(
 ) -> Model:
     """Rebuild a model from its `state`; `types` are classes from outside scikit-learn that the user trusts."""
     from understudy.algorithm.network import Network
+    from understudy.models.blend import Blend
     from understudy.models.fitted import Fitted
     from understudy.models.linear import Linear
+    from understudy.models.radial import Radial
     from understudy.models.trees import Trees
 
     if about["kind"] == Fitted.kind:
         return Fitted.of_state(about, arrays, inputs, n_c, types)
-    kinds: dict[str, type[Model]] = {"mlp": Network, "linear": Linear, "trees": Trees}
+    kinds: dict[str, type[Model]] = {
+        "mlp": Network,
+        "linear": Linear,
+        "trees": Trees,
+        "radial": Radial,
+        "blend": Blend,
+    }
     if about["kind"] not in kinds:
         raise ValueError(f"a model of kind {about['kind']!r}")
     return kinds[about["kind"]].of_state(about, arrays, inputs, n_c)

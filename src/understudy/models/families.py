@@ -1,27 +1,34 @@
-"""The families other than networks: fitted by scikit-learn to all points at once.
+"""The families: what a copy may be, and how each is fitted to encoded rows and their labels.
 
-They have no warm start. They are fitted once, after a network has chosen what to ask: to every paid point and, by
-distillation, to unlabelled rows that a teacher labels. Families with a name become arrays; any other scikit-learn
-classifier is kept as it is.
+Families with a name become arrays; any other scikit-learn classifier is kept as it is. Blends are in
+`understudy.models.blending`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from understudy.algorithm.network import MLP, Network
+from understudy.engine.pieces import quantile_pieces
+from understudy.engine.training import Method, Training
+from understudy.engine.trees import LEAF, Boost, Boosting, planted
 from understudy.errors import SettingError
 from understudy.models.base import HEADER, Model
+from understudy.models.effort import Effort, Lessons
 from understudy.models.fitted import Fitted
 from understudy.models.linear import of_logistic
-from understudy.models.trees import LEAF, Tree, of_boosting, of_forest, together
+from understudy.models.trees import Tree, Trees, of_boosting, of_forest, of_grown, together
+from understudy.streams import Stream, stream
 from understudy.types import Classifier, Estimator
 
 # The fewest leaves of a tree in an ensemble: a tighter limit on bytes means fewer trees, not smaller ones.
 FEW_LEAVES = 16
-FOREST, ROUNDS, LEAVES = 100, 200, 31
+FOREST = 100
+# Networks that are tried where the usual one is too large: hidden layers, without pieces.
+SMALLER = ((64, 32, 10), (32, 16), (16, 8), (8,), (4,))
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,9 @@ class Limits:
     """Monotonicity of every input: 1 if the last class may only get likelier as it grows, -1 if less likely, else 0."""
     hidden: tuple[int, ...] = ()
     """Inputs that the model may not use."""
-    rounds: int = ROUNDS
-    """Boosting rounds, if `max_bytes` has room for them."""
+    layers: tuple[int, ...] = ()
+    """The hidden layers of a network, where the user says so."""
+    effort: Effort = field(default_factory=Effort)
 
     def check(self, n_c: int) -> None:
         """Refuse monotonicity with more than two classes."""
@@ -74,17 +82,70 @@ class Limits:
 NO_LIMITS = Limits()
 
 
+Labels = np.ndarray
+"""Codes, or for families that learn from them, a probability for every class."""
+
+
 @dataclass(frozen=True)
 class Family:
-    """How a family is fitted, how it becomes a model, and how many unlabelled rows a student learns from."""
+    """How a family is fitted, and how many unlabelled rows a student learns from."""
 
-    fitted: Callable[[np.ndarray, np.ndarray, Limits, int, int], Estimator]
-    """From encoded rows, codes, limits, a seed and the number of classes."""
-    model: Callable[[Estimator, int], Model]
+    make: Callable[[np.ndarray, Labels, int, Limits, int], Model]
+    """From encoded rows, labels, the number of classes, limits, and a seed."""
     relayed: int
+    soft: bool = False
+    """Whether it learns from probabilities."""
 
 
-def _linear(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
+# A smooth activation: copies of smooth boundaries gain most by it.
+ACTIVATION = "mish"
+
+
+def network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Network:
+    """A network that sees pieces of its inputs, unless the user's limits are too tight for that."""
+    return trained(X, y, n_c, _within(limits, X, n_c), seed)
+
+
+def plain_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Network:
+    """A network that sees its inputs alone."""
+    return trained(X, y, n_c, limits.effort.plain(*X.shape), seed)
+
+
+def linear_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Network:
+    """A network without hidden layers, which is a linear model."""
+    return trained(X, y, n_c, limits.effort.linear(len(X)), seed)
+
+
+def trained(X: np.ndarray, y: Labels, n_c: int, how: Lessons, seed: int) -> Network:
+    """A network trained from scratch."""
+    pieces = quantile_pieces(X, how.bins) if how.bins else None
+    pieces = pieces if pieces is not None and len(pieces.column) else None
+    mlp = MLP(X.shape[1] if pieces is None else pieces.width, how.hidden, n_c)
+    method = Method(how.batch, how.rate, "cross-entropy", "shuffled", ACTIVATION, decay=how.decay, anneal=1.0)
+    theta = mlp.initial(stream(seed, Stream.BESIDE))
+    training = Training(mlp.widths, theta, X, y, method, steps=how.steps, pieces=pieces, seed=seed)
+    training.run(how.steps)
+    return Network(mlp, training.theta, pieces, ACTIVATION)
+
+
+def _within(limits: Limits, X: np.ndarray, n_c: int) -> Lessons:
+    """The usual network, or the largest one that keeps to the limit on bytes."""
+    usual = limits.effort.network(*X.shape)
+    if limits.layers:
+        usual = replace(usual, hidden=limits.layers)
+    sizes = [usual, replace(usual, bins=0), *(replace(usual, bins=0, hidden=hidden) for hidden in SMALLER)]
+    if limits.max_bytes is None:
+        return usual
+    allowed = (how for how in (sizes[:2] if limits.layers else sizes) if _bytes(how, X, n_c) <= limits.max_bytes)
+    return next(allowed, sizes[-1])
+
+
+def _bytes(how: Lessons, X: np.ndarray, n_c: int) -> int:
+    pieces = how.bins * X.shape[1]
+    return HEADER + 4 * MLP(X.shape[1] + pieces, how.hidden, n_c).size + 12 * pieces
+
+
+def _linear(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
     from sklearn.linear_model import LogisticRegression
 
     directions = 0 if limits.monotone is None else limits.monotone
@@ -92,46 +153,55 @@ def _linear(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -
         fitted = LogisticRegression(C=10.0, max_iter=1000).fit(X, y)
         wrong = (directions * fitted.coef_ < 0).any(axis=0)
         if not wrong.any():
-            return fitted
+            return of_logistic(fitted, n_c)
         X = np.where(wrong, 0, X)
 
 
-def _tree(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
+def _tree(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
     from sklearn.tree import DecisionTreeClassifier
 
     leaves = limits.leaves(1, _node(n_c))
-    return DecisionTreeClassifier(
+    tree = DecisionTreeClassifier(
         max_depth=limits.max_depth, max_leaf_nodes=leaves, random_state=seed, monotonic_cst=limits.monotone
-    ).fit(X, y)
+    )
+    return of_forest(tree.fit(X, y), n_c)
 
 
-def _forest(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
-    from sklearn.ensemble import ExtraTreesClassifier
-
+def forest(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Trees:
+    """Extremely randomised trees."""
     trees = limits.trees(FOREST, FEW_LEAVES, _node(n_c))
-    leaves = limits.leaves(trees, _node(n_c))
-    return ExtraTreesClassifier(
-        trees, max_depth=limits.max_depth, max_leaf_nodes=leaves, random_state=seed, monotonic_cst=limits.monotone
-    ).fit(X, y)
+    grown = planted(
+        X, y, n_c, trees,
+        leaves=limits.leaves(trees, _node(n_c)) or 2**31 - 1,
+        depth=limits.max_depth or 0, directions=limits.monotone, seed=seed,
+    )  # fmt: skip
+    shares = grown._replace(values=grown.values.astype(float) / trees)
+    return of_grown(shares, np.zeros(trees, int), np.zeros(n_c), "shares")
 
 
-def _boosting(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def boosting(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Trees:
+    """Gradient-boosted trees."""
+    return boosted(X, y, n_c, limits, seed, limits.effort.boosting(len(X)))
 
-    present = len(np.unique(y))
-    each = 1 if present == 2 else present  # trees in a round
-    rounds = max(1, limits.trees(limits.rounds * each, FEW_LEAVES, _node(1)) // each)
-    leaves = min(LEAVES, limits.leaves(rounds * each, _node(1)) or LEAVES)
-    return HistGradientBoostingClassifier(
-        max_iter=rounds,
-        max_depth=limits.max_depth,
-        max_leaf_nodes=leaves,
-        max_features=0.5,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=seed,
-        monotonic_cst=limits.monotone,
-    ).fit(X, y)
+
+def boosted(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int, how: Boost) -> Trees:
+    """Gradient-boosted trees of this size, if the limits have room for it; classes without a label have no chance."""
+    wanted = np.bincount(y, minlength=n_c) if y.ndim == 1 else y.sum(axis=0)
+    known = np.flatnonzero(wanted > 0)
+    places = known[1:] if len(known) == 2 else known  # of two classes, the second is scored
+    each = len(places)  # trees in a round
+    rounds = max(1, limits.trees(how.rounds * each, FEW_LEAVES, _node(1)) // each)
+    leaves = min(how.leaves, limits.leaves(rounds * each, _node(1)) or how.leaves)
+    how = replace(how, rounds=rounds, leaves=leaves, depth=limits.max_depth or 0)
+    base = np.full(n_c, -np.inf)
+    base[known] = np.log(wanted[known] / wanted[known].sum())
+    if len(known) == 2:
+        base[known] -= base[known[0]]
+    labels = np.searchsorted(known, y) if y.ndim == 1 else y[:, known]
+    directions = limits.monotone
+    growing = Boosting(X, labels, len(known), how, base=base[places], directions=directions, seed=seed)
+    growing.run(rounds)
+    return of_grown(growing.grown, np.tile(places, rounds), base, "softmax")
 
 
 def _node(values: int) -> int:
@@ -140,10 +210,11 @@ def _node(values: int) -> int:
 
 
 FITTED = {
-    "linear": Family(_linear, of_logistic, 20_000),
-    "tree": Family(_tree, of_forest, 60_000),
-    "forest": Family(_forest, of_forest, 20_000),
-    "boosting": Family(_boosting, of_boosting, 20_000),
+    "mlp": Family(network, 20_000, soft=True),
+    "linear": Family(_linear, 20_000),
+    "tree": Family(_tree, 60_000),
+    "forest": Family(forest, 20_000, soft=True),
+    "boosting": Family(boosting, 20_000, soft=True),
 }
 # Unlabelled rows for a classifier of the user's: some take quadratic time.
 RELAYED = 5000
@@ -152,18 +223,20 @@ RELAYED = 5000
 def of_estimator(estimator: Classifier) -> Family:
     """The family of an unfitted scikit-learn classifier, of which a clone is fitted."""
 
-    def fitted(X: np.ndarray, y: np.ndarray, limits: Limits, seed: int, n_c: int) -> Estimator:
+    def make(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
         from sklearn.base import clone
+        from threadpoolctl import threadpool_limits
 
         try:
-            return clone(estimator).fit(X, y)
+            with threadpool_limits(1, "openmp"):  # rows are few: threads would wait for each other more than they work
+                return _kept(clone(estimator).fit(X, y), n_c)
         except Exception as error:  # a class of the user's may raise anything
             found = f"{type(error).__name__}: {error}"
             raise SettingError(
                 "to", f"a classifier that can be fitted to rows of {X.shape[1]} inputs", found
             ) from error
 
-    return Family(fitted, _kept, RELAYED)
+    return Family(make, RELAYED)
 
 
 def _kept(fitted: Estimator, n_c: int) -> Model:
@@ -179,19 +252,15 @@ def _kept(fitted: Estimator, n_c: int) -> Model:
     return Fitted(fitted, n_c)
 
 
-def fit(
-    family: str | Family, X: np.ndarray, y: np.ndarray, n_c: int, limits: Limits = NO_LIMITS, seed: int = 0
-) -> Model:
-    """A model of the family, fitted to encoded rows and the codes of their labels."""
+def fit(family: str | Family, X: np.ndarray, y: Labels, n_c: int, limits: Limits = NO_LIMITS, seed: int = 0) -> Model:
+    """A model of the family, fitted to encoded rows and their labels."""
+    family = FITTED[family] if isinstance(family, str) else family
     limits.check(n_c)
-    only = np.unique(y)
+    codes = y if y.ndim == 1 else y.argmax(axis=1)
+    only = np.unique(codes)
     if len(only) == 1:
         return constant(int(only[0]), n_c)
-    from threadpoolctl import threadpool_limits
-
-    chosen = FITTED[family] if isinstance(family, str) else family
-    with threadpool_limits(1, "openmp"):  # rows are few: threads would wait for each other more than they work
-        return chosen.model(chosen.fitted(limits.blinded(X), y, limits, seed, n_c), n_c)
+    return family.make(limits.blinded(X), y if family.soft else codes, n_c, limits, seed)
 
 
 def constant(code: int, n_c: int) -> Model:

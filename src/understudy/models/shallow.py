@@ -10,7 +10,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from understudy.models.trees import LEAF, Tree, Trees, together
+from understudy.engine.trees import LEAF
+from understudy.models.trees import Tree, Trees, together
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from understudy.algorithm.uncertainty import softmax
+from understudy.engine.trees import LEAF, Grown, Sums
 from understudy.types import Estimator
-
-LEAF = -1
-# Rows times trees evaluated at a time: so many stay in a processor's cache.
-CHUNK = 2**13
 
 
 @dataclass(frozen=True)
@@ -56,36 +53,26 @@ class Trees:
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """The sum over all trees, for every class."""
-        X = np.ascontiguousarray(X, np.float32)
-        scores = np.tile(self.base, (len(X), 1))
-        width = self.values.shape[1]
-        for start in range(0, len(X), CHUNK):
-            rows = slice(start, start + CHUNK)
-            many = max(1, CHUNK // len(X[rows]))  # trees at a time: with few rows, many
-            for tree in range(0, len(self.roots), many):
-                said = self.values.take(self.leaves(X[rows], self.roots[tree : tree + many]), axis=0)
-                for k, output in enumerate(self.outputs[tree : tree + many]):
-                    scores[rows, output : output + width] += said[k]
-        return scores
+        scores = np.tile(self.base.astype(np.float64), (len(X), 1))
+        return self._sums(X.shape[1])(X, scores)
 
-    def leaves(self, X: np.ndarray, roots: np.ndarray) -> np.ndarray:
-        """The leaf that every row reaches, in every tree with one of these roots."""
-        looked, children = self._paths
-        numbers, starts = X.ravel(), np.arange(len(X)) * X.shape[1]
-        at = np.repeat(roots[:, None], len(X), axis=1)
-        while True:
-            right = numbers.take(starts + looked.take(at)) > self.threshold.take(at)
-            below = children.take(2 * at + right)
-            if (below == at).all():
-                return at
-            at = below
+    def _sums(self, inputs: int) -> Sums:
+        """The trees as the engine has them, laid out once for rows of so many inputs."""
+        if inputs not in self._laid_out:
+            leaf, own = self.feature == LEAF, np.arange(len(self.feature))
+            children = np.where(leaf[:, None], own[:, None], np.stack([self.left, self.right], axis=1))
+            feature = np.where(leaf, 0, self.feature)
+            self._laid_out[inputs] = Sums(
+                feature, self.threshold, children.ravel(), self.values, self.roots, self.outputs, self.n_c, inputs
+            )
+        return self._laid_out[inputs]
 
     @cached_property
-    def _paths(self) -> tuple[np.ndarray, np.ndarray]:
-        """The input that each node tests, and its two children, interleaved; a leaf is its own child."""
-        leaf, own = self.feature == LEAF, np.arange(len(self.feature))
-        children = np.where(leaf[:, None], own[:, None], np.stack([self.left, self.right], axis=1))
-        return np.where(leaf, 0, self.feature), children.ravel()
+    def _laid_out(self) -> dict[int, Sums]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_laid_out"}
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The whole model as JSON values and arrays."""
@@ -162,6 +149,25 @@ def round_down(numbers: np.ndarray) -> np.ndarray:
     """
     near = numbers.astype(np.float32)
     return np.where(near.astype(float) > numbers, np.nextafter(near, np.float32(-np.inf)), near)
+
+
+def of_grown(grown: Grown, outputs: np.ndarray, base: np.ndarray, link: str) -> Trees:
+    """Trees that the engine has grown."""
+    starts = np.cumsum(grown.sizes) - grown.sizes
+    shift, leaf = np.repeat(starts, grown.sizes), grown.feature == LEAF
+    values = np.where(leaf[:, None], grown.values.astype(float), 0.0)
+    step = _step(np.maximum.reduceat(np.abs(values).max(axis=1), starts).sum() + np.abs(base[np.isfinite(base)]).max())
+    return Trees(
+        feature=grown.feature,
+        threshold=np.where(leaf, np.float32(0), grown.threshold),
+        left=np.where(leaf, 0, grown.left + shift).astype(np.int32),
+        right=np.where(leaf, 0, grown.right + shift).astype(np.int32),
+        values=np.rint(values / step) * step,
+        roots=starts.astype(np.int32),
+        outputs=np.asarray(outputs, np.int32),
+        base=np.rint(base / step) * step,
+        link=link,
+    )
 
 
 def of_forest(fitted: Estimator, n_c: int) -> Trees:

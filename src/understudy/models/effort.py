@@ -1,0 +1,90 @@
+"""How large models are and how long they train, by the number of answers they learn from: all in one place.
+
+docs/choices.md has the trials behind these numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy.engine.trees import Boost
+
+# Pieces of all inputs together, about, of a network that has to learn quickly.
+MOST_PIECES = 512
+# With so few inputs, boundaries bend most, and a third layer helps.
+FLAT = 4
+# No limit on unlabelled rows beyond that of each family.
+ANY = 2**62
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """How a network is trained, and what it sees."""
+
+    bins: int
+    """Pieces of every number; 0 for none."""
+    hidden: tuple[int, ...]
+    steps: int
+    batch: int
+    rate: float = 2e-3
+    decay: float = 0.2
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Sizes as functions of the answers.
+
+    >>> Effort().network(1000, 20).steps, Effort(0.1).network(1000, 20).steps
+    (500, 50)
+    """
+
+    share: float = 1.0
+    """The share of the usual steps and rounds: less where only the way matters."""
+    free_rows: int = ANY
+    """The most unlabelled rows that any student learns from."""
+
+    def network(self, answers: int, inputs: int) -> Lessons:
+        """A network that sees pieces of numbers, and finds thresholds; the more inputs, the fewer pieces of each."""
+        room = max(2, MOST_PIECES // inputs)
+        if answers < 2000:
+            return Lessons(min(8, room), (64, 32), self._some(500), 64)
+        if answers < 20_000:
+            return Lessons(min(16, room), (128, 64), self._some(max(2000, answers // 4)), 64)
+        return Lessons(min(16, room), (128, 64), self._some(answers // 12), 128)
+
+    def plain(self, answers: int, inputs: int) -> Lessons:
+        """A network that sees numbers alone, and finds smooth boundaries."""
+        decay = min(0.02 * inputs, 0.2)
+        if inputs <= FLAT:
+            wide, steps = (64, 3000) if answers < 2000 else (128, 4000)
+            return Lessons(0, (wide, wide // 2, wide // 4), self._some(max(steps, answers // 4)), 64, 8e-3, decay)
+        if answers < 2000:
+            return Lessons(0, (64, 32), self._some(1000), 64, 4e-3, decay)
+        if answers < 20_000:
+            return Lessons(0, (128, 64), self._some(max(4000, answers // 2)), 64, 4e-3, decay)
+        return Lessons(0, (128, 64), self._some(answers // 10), 256, 4e-3, decay)
+
+    def linear(self, answers: int) -> Lessons:
+        """A network without hidden layers."""
+        return Lessons(0, (), self._some(max(2000, answers // 8)), 64, 5e-2, 0.02)
+
+    def boosting(self, answers: int) -> Boost:
+        """Trees that grow with the answers."""
+        if answers < 600:
+            return Boost(self._some(60), leaves=8, share=1.0, bins=64)
+        if answers < 6000:
+            return Boost(self._some(200), leaves=31, share=1.0, bins=128)
+        if answers < 20_000:
+            return Boost(self._some(300), leaves=31, share=1.0, bins=128)
+        return Boost(self._some(400), leaves=31 if answers < 60_000 else 63, share=1.0)
+
+    def stumps(self, answers: int) -> Boost:
+        """Small trees: what few answers can bear."""
+        return Boost(self._some(60), leaves=8, share=1.0, bins=64)
+
+    def chooser(self) -> Boost:
+        """Trees that only have to find out where to ask."""
+        return Boost(self._some(60), leaves=16, share=1.0, bins=64)
+
+    def _some(self, usual: int) -> int:
+        return max(2, round(self.share * usual))

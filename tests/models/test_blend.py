@@ -1,0 +1,140 @@
+"""Blends: members weighed by answers they have not seen; better than any of them, calibrated, and one model to all."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine, make_classification
+
+from understudy.models.base import model_of, size_of
+from understudy.models.blend import Blend, pooled, powers_of
+from understudy.models.blending import BLEND, CROSSED, FAMILIES, blended, members_of
+from understudy.models.effort import Effort
+from understudy.models.families import FITTED, Limits, boosting, fit
+from understudy.models.linear import Linear
+
+QUICK = Limits(effort=Effort(share=0.3))
+
+
+def problem(n, classes=3, seed=0, columns=8):
+    """Rows with the labels of clusters, then fresh rows."""
+    X, y = make_classification(
+        n + 4000, columns, n_informative=columns - 2, n_classes=classes, n_clusters_per_class=3, random_state=seed
+    )
+    X = X.astype(np.float32)
+    return X[:n], y[:n].astype(np.int32), X[n:], y[n:]
+
+
+def agrees(model, X, y):
+    return (model.probabilities(X).argmax(axis=1) == y).mean()
+
+
+def test_powers_are_those_of_the_likeliest_product(rng):
+    y = rng.integers(3, size=500)
+    knows = np.full((500, 3), 0.1)
+    knows[np.arange(500), np.where(rng.random(500) < 0.8, y, rng.integers(3, size=500))] = 0.8
+    guesses = rng.dirichlet(np.ones(3), 500)
+    powers = powers_of([knows, guesses], y)
+    assert powers[0] > 0.8
+    assert powers[1] < 0.1
+    # No other powers make the answers likelier, but for the pull to equal ones.
+    at = np.arange(500), y
+
+    def loss(p):
+        return -np.log(pooled([knows, guesses], p)[at]).sum() + 5.0 * ((p - 0.6) ** 2).sum()
+
+    for step in ([0.01, 0], [-0.01, 0], [0, 0.01]):
+        assert loss(powers) <= loss(np.maximum(powers + step, 0))
+
+
+def test_opinions_that_rule_a_class_out_count_for_a_little():
+    sure, other = np.array([[1.0, 0.0]]), np.array([[0.4, 0.6]])
+    found = pooled([sure, other], np.array([1.0, 1.0]))
+    assert 0.99 < found[0, 0] < 1
+
+
+@pytest.mark.parametrize("n", [150, 700, CROSSED + 500])
+def test_a_blend_is_at_least_as_good_as_its_best_member(n):
+    X, y, fresh, truth = problem(n)
+    blend = blended(X, y, 3, Limits(), seed=0)
+    alone = {name: agrees(make(X, y, 3, Limits(), 0), fresh, truth) for name, make in members_of(n).items()}
+    assert agrees(blend, fresh, truth) > max(alone.values()) - 0.01
+    assert agrees(blend, fresh, truth) > np.mean(list(alone.values())) + 0.01
+
+
+def test_probabilities_are_calibrated():
+    X, y, fresh, truth = problem(3000)
+    blend, trees = blended(X, y, 3, Limits(), seed=0), boosting(X, y, 3, Limits(), 0)
+
+    def overconfident(model):
+        p = model.probabilities(fresh)
+        return p.max(axis=1).mean() - (p.argmax(axis=1) == truth).mean()
+
+    assert abs(overconfident(blend)) < 0.03 < overconfident(trees)
+
+
+def test_members_without_weight_are_left_out(monkeypatch):
+    X, y, *_ = problem(400)
+
+    def guess(X, y, n_c, limits, seed):
+        return Linear(np.random.default_rng(seed).normal(size=(X.shape[1], n_c)), np.zeros(n_c))
+
+    makers = members_of(400)
+    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers: {"guess": guess, **makers})
+    blend = blended(X, y, 3, QUICK, seed=0)
+    assert "linear" not in {member.kind for member in blend.members}
+    assert len(blend.members) > 1
+
+
+def test_a_blend_is_its_state_and_survives_nothing_else(rng):
+    X, y = load_wine(return_X_y=True)
+    X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
+    model = blended(X, y.astype(np.int32), 3, QUICK, seed=0)
+    about, arrays = model.state()
+    again = model_of({"kind": model.kind, **about}, arrays, X.shape[1], 3)
+    np.testing.assert_array_equal(again.probabilities(X), model.probabilities(X))
+    for n in (1, 2, 33):  # however many rows it is asked about
+        np.testing.assert_array_equal(model.probabilities(X[:n]), model.probabilities(X)[:n])
+    assert size_of(model) > sum(array.nbytes for array in arrays.values())
+    wrong = [
+        ({**about, "members": about["members"][:1]}, arrays),
+        ({**about, "members": []}, arrays),
+        ({**about, "members": [{"kind": "blend", "members": []}]}, arrays),
+        (about, {**arrays, "powers": -np.abs(arrays["powers"])}),
+        (about, {**arrays, "powers": np.full_like(arrays["powers"], np.nan)}),
+    ]
+    for said, parts in wrong:
+        with pytest.raises(ValueError, match=r"powers|member|kind|parameters|trees"):
+            model_of({"kind": "blend", **said}, parts, X.shape[1], 3)
+
+
+def test_the_same_seed_gives_the_same_blend():
+    X, y, fresh, _ = problem(200)
+    first, second, other = (blended(X, y, 3, QUICK, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.probabilities(fresh), second.probabilities(fresh))
+    assert (first.probabilities(fresh) != other.probabilities(fresh)).any()
+
+
+def test_a_blend_learns_from_probabilities():
+    X, y, fresh, truth = problem(400)
+    soft = np.full((400, 3), 0.1, np.float32)
+    soft[np.arange(400), y] = 0.8
+    blend = fit(FAMILIES[BLEND], X, soft, 3, QUICK)
+    assert agrees(blend, fresh, truth) > 0.6
+    assert blend.probabilities(X).max(axis=1).mean() < 0.9  # it was told to doubt
+
+
+def test_few_answers_of_few_classes_still_make_a_blend():
+    X, y, fresh, _ = problem(12, classes=2)
+    assert fit(FAMILIES[BLEND], X, y, 4, QUICK).probabilities(fresh).shape == (4000, 4)
+    rare = np.where(np.arange(12) == 0, 3, y).astype(np.int32)  # a class with one answer, in one fold only
+    np.testing.assert_allclose(fit(FAMILIES[BLEND], X, rare, 4, QUICK).probabilities(fresh).sum(axis=1), 1, atol=1e-6)
+
+
+def test_a_doubtful_member_makes_a_doubtful_blend():
+    member = Linear(np.array([[0.0, 4.0]]), np.zeros(2))
+    X = np.array([[1.0]])
+    doubtful, sure = (Blend((member,), np.array([power])).probabilities(X)[0, 1] for power in (0.2, 1.0))
+    assert doubtful < sure
+
+
+def test_every_family_has_a_name():
+    assert set(FAMILIES) == {*FITTED, BLEND}

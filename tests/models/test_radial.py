@@ -1,0 +1,49 @@
+"""Radial functions: smooth boundaries from few answers."""
+
+import numpy as np
+import pytest
+
+from understudy.models import radial
+from understudy.models.base import model_of
+
+
+def test_they_learn_a_sphere(rng):
+    X = rng.normal(size=(600, 5)).astype(np.float32)
+    y = ((X**2).sum(axis=1) > 4.35).astype(np.int32)
+    model = radial.fitted(X[:300], y[:300], 2, rng)
+    assert (model.probabilities(X[300:]).argmax(axis=1) == y[300:]).mean() > 0.85
+
+
+def test_with_all_rows_as_centres_they_are_kernel_ridge_regression(rng):
+    X, y = rng.normal(size=(80, 3)).astype(np.float32), rng.integers(3, size=80)
+    model = radial.fitted(X, y, 3, rng)
+    wanted, rows = np.eye(3)[y], X.astype(float)
+    far = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    near = np.exp(-model.gamma * far)
+    direct = near @ np.linalg.solve(near + radial.RIDGE * np.eye(80), wanted - wanted.mean(axis=0))
+    expected = radial.softmax(radial.SHARPNESS * (direct + wanted.mean(axis=0)))
+    np.testing.assert_allclose(model.probabilities(X), expected, atol=2e-3)
+
+
+def test_rows_beyond_the_most_centres_still_count(rng, monkeypatch):
+    X = rng.normal(size=(1000, 2)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(np.int32)
+    monkeypatch.setattr(radial, "CENTRES", 50)
+    model = radial.fitted(X, y, 2, rng)
+    assert len(model.centres) == 50
+    assert (model.probabilities(X).argmax(axis=1) == y).mean() > 0.95
+
+
+def test_a_model_is_its_state(rng):
+    X, y = rng.normal(size=(50, 3)).astype(np.float32), rng.integers(2, size=50)
+    model = radial.fitted(X, y, 2, rng)
+    about, arrays = model.state()
+    again = model_of({"kind": "radial", **about}, arrays, 3, 2)
+    np.testing.assert_array_equal(again.probabilities(X), model.probabilities(X))
+    for inputs, n_c, parts in (
+        (2, 2, arrays),
+        (3, 3, arrays),
+        (3, 2, {**arrays, "offset": arrays["offset"].astype(float)}),
+    ):
+        with pytest.raises(ValueError, match="centres"):
+            model_of({"kind": "radial", **about}, parts, inputs, n_c)
