@@ -63,7 +63,7 @@ def run(name: str, options: argparse.Namespace) -> Row:
         assert result.certificate is not None
         lower[family] = result.certificate.lower
         if family == "auto":
-            chosen = f"{result.family} taught by {result.tried[0]['teacher']}"
+            chosen = f"{result.family} taught by {result.tried[0]['teacher'] if result.tried else 'nobody'}"
     single = copied(method="one-shot", certificate_n=0).copy
     fidelity["one-shot mlp"] = float((single.predict(fresh) == answers).mean())
     for kind in SINGLE:

@@ -25,6 +25,8 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core: work that is handed around is not work
 PARTS = ("asking", "training", "other", "all")
 TENTHS = 10
+# The most points kept, if --max-kept does not say so.
+MOST = 5000
 
 
 def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]]:
@@ -61,8 +63,8 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
             return found._replace(train=timed)
 
     original = us.Original(lambda rows: (rows**2).sum(axis=1) < d * 0.7, classes=[False, True])
-    asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw)
-    job = job_of(original, us.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept)))
+    asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw, to="mlp")
+    job = job_of(original, us.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept or MOST)))
     rows = []
     with TemporaryDirectory() as folder, ExitStack() as stack:
         ledger = stack.enter_context(open_run(Path(folder) / "run", job.about, job.space)) if durable else None
@@ -98,9 +100,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--inputs", type=int, default=2, help="columns of the space")
     parser.add_argument("--draw", choices=DRAWS)
-    parser.add_argument(
-        "--max-kept", type=int, metavar="N", help="the most points kept; a fifth of the queries if not given"
-    )
+    parser.add_argument("--max-kept", type=int, metavar="N", help="the most points kept; 5000 if not given")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
     options = parser.parse_args()
     if options.iterations < 2 * TENTHS:

@@ -71,7 +71,7 @@ def copies(name: str, budget: int) -> dict[str, CopyClassifier]:
     rows = space.sample(10 * budget, np.random.default_rng(1))
     y = np.searchsorted(network.classes, predict(space.present(rows)))
     X, n_c = network.encoding(rows), len(network.classes)
-    others = {family: CopyClassifier(fit(family, X, y, n_c), network.classes, space) for family in FITTED}
+    others = {family: CopyClassifier(fit(FITTED[family], X, y, n_c), network.classes, space) for family in FITTED}
     return {"mlp": network, **others}
 
 

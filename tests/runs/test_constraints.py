@@ -12,6 +12,8 @@ import understudy as us
 from understudy.cli import understudy
 from understudy.errors import DirectoryError, SettingError, SpaceError
 from understudy.models.base import size_of
+from understudy.models.blending import FAMILIES
+from understudy.models.effort import Effort
 from understudy.models.families import FITTED, Limits, fit
 from understudy.models.fitted import Fitted
 from understudy.models.trees import Trees
@@ -53,7 +55,7 @@ def test_a_space_without_columns():
         PEOPLE.without(["age", "sex", "income"])
 
 
-@pytest.mark.parametrize("to", ["mlp", "tree", "boosting"])
+@pytest.mark.parametrize("to", ["mlp", "tree", "boosting", "blend"])
 def test_an_excluded_column_changes_no_answer_and_need_not_be_there(tmp_path, to):
     result = us.copy_classifier(credit, PEOPLE, to=to, exclude=["sex"], out=tmp_path / "run", **QUICK)
     frame = PEOPLE.present(PEOPLE.sample(500, np.random.default_rng(1)))
@@ -146,7 +148,7 @@ def test_models_are_made_as_small_as_they_must_be(family, most, n_c):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 4)).astype(np.float32)
     y = np.digitize(X[:, 0] * X[:, 1], np.quantile(X[:, 0] * X[:, 1], np.linspace(0, 1, n_c + 1)[1:-1]))
-    model = fit(family, X, y, n_c, Limits(max_bytes=most))
+    model = fit(family, X, y.astype(np.int32), n_c, Limits(max_bytes=most, effort=Effort(share=0.5)))
     assert size_of(model) <= most
     if family != "linear":
         agreed = (model.probabilities(X).argmax(axis=1) == y).mean()
@@ -158,8 +160,10 @@ def test_the_written_copy_keeps_to_its_bytes(tmp_path):
     assert (tmp_path / "run" / "copy.safetensors").stat().st_size <= 5000
     assert all(one["bytes"] <= 5000 for one in result.tried)
     small = us.copy_classifier(credit, PEOPLE, to="auto", max_bytes=3000, **QUICK)
-    assert small.family != "mlp"
+    assert small.family not in ("blend", "forest")
     assert small.tried[0]["bytes"] <= 3000
+    assert {one["family"] for one in small.tried} == {*FAMILIES}  # what is too large was made, and not chosen
+    assert max(one["bytes"] for one in small.tried) > 3000
 
 
 def test_limits_that_nothing_keeps_are_refused_before_anything_is_asked(tmp_path):
@@ -169,8 +173,13 @@ def test_limits_that_nothing_keeps_are_refused_before_anything_is_asked(tmp_path
         asked.append(len(rows))
         return rows[:, 0] > 0
 
-    with pytest.raises(SettingError, match=r"max_bytes: expected a copy of at most 3000 bytes, found at least \d+ for"):
-        us.copy_classifier(original, PLANE, max_bytes=3000, out=tmp_path / "run", **QUICK)
+    # The network of the sequential method has the layers that it has; others are made as small as they must be.
+    for most, options in ((3000, {"preset": "fast"}), (3000, {"to": "mlp", "max_kept": 200}), (1100, {"to": "mlp"})):
+        message = rf"max_bytes: expected a copy of at most {most} bytes, found at least \d+ for a network"
+        with pytest.raises(SettingError, match=message):
+            us.copy_classifier(original, PLANE, max_bytes=most, out=tmp_path / "run", **QUICK, **options)
+    with pytest.raises(SettingError, match=r"max_bytes: expected a number of bytes above 1024, found 1000"):
+        us.copy_classifier(original, PLANE, max_bytes=1000, out=tmp_path / "run", **QUICK)
     with pytest.raises(SettingError, match=r"max_latency: expected a copy that takes 1e-06 ms a row, found .* ms"):
         us.copy_classifier(original, PLANE, to="auto", max_latency=1e-6, out=tmp_path / "run", **QUICK)
     assert not asked
@@ -186,7 +195,7 @@ def test_a_copy_that_takes_too_long_is_not_chosen(monkeypatch):
 
     monkeypatch.setattr(outcome, "latency", lambda copy: 5.0 if len(getattr(copy.model, "roots", [])) > 1 else 0.1)
     result = us.copy_classifier(credit, PEOPLE, to="auto", max_latency=1.0, **QUICK)
-    assert result.family in ("mlp", "linear", "tree")
+    assert result.family in ("mlp", "linear", "tree", "blend")
     with pytest.raises(SettingError, match="forest with 5 ms a row"):
         us.copy_classifier(credit, PEOPLE, to="forest", max_latency=1.0, **QUICK)
 

@@ -11,7 +11,7 @@ import understudy as us
 from cases import disc
 from understudy.cli import understudy
 from understudy.errors import DirectoryError, SettingError
-from understudy.runs.settings import FAMILIES
+from understudy.runs.settings import BLEND, FAMILIES
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = us.Space.normal(2)
@@ -41,7 +41,12 @@ def table(run):
 
 
 def test_every_family_is_there_in_growing_sizes(table):
-    assert set(table["family"]) == set(FAMILIES)
+    assert set(table["family"]) == {BLEND, *FAMILIES}
+    (blend,) = table[table["family"] == BLEND].itertuples()
+    assert (blend.size, blend.teacher) == ("", "nobody")
+    assert blend.fidelity > 0.95
+    assert set(table["teacher"]) == {"nobody", BLEND}
+    assert table[table["family"] == "mlp"]["size"].tolist() == ["8", "32-16", ""]
     trees = table[table["family"] == "tree"]
     assert trees["bytes"].is_monotonic_increasing
     assert trees["size"].tolist()[:2] == ["4 leaves", "8 leaves"]

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 import understudy as us
 from cases import loans
 from understudy import toys
-from understudy.runs.settings import FAMILIES
+from understudy.runs.settings import BLEND, FAMILIES
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
@@ -44,7 +44,7 @@ def originals():
     return original
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, BLEND])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_copied_certified_saved_loaded_exported_and_opened_again(name, family, originals, tmp_path):
     original, rows = originals(name)

@@ -51,8 +51,12 @@ def diagnosed(
     curve: Sequence[tuple[int, float]],
     trained_error: float,
     ceiling: float | None,
+    whole: bool = False,
 ) -> Diagnosis:
-    """Why the target was missed by the copy of this certificate; `curve` has the error by number of queries."""
+    """Why the target was missed by the copy of this certificate; `curve` has the error by number of queries.
+
+    `whole` is a copy that is all the answers allow: what it lacks is answers, not size.
+    """
     error, level = 1 - proof.estimate, proof.confidence if proof.level is None else proof.level
     noise = 0.0 if ceiling is None else 1 - ceiling
     allowed = allowed_error(target, proof.n, level)
@@ -74,7 +78,7 @@ def diagnosed(
     both = f"{trained_error:.2%} of the points it was trained on are answered otherwise, and {error:.2%} of fresh rows"
     more, why = further_queries(curve, error, allowed)
     trend = f"the trend suggests {more} more queries at least" if more else f"how many more cannot be told: {why}"
-    if trained_error >= MOST * error:
+    if trained_error >= MOST * error and not whole:
         cause, text = CAPACITY, f"the copy is too small, or trained too little: {both}; try larger layers, a longer "
         text += "schedule, or to='auto' (--to auto)" + (f"; else {trend}" if more else "")
     else:

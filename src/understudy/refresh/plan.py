@@ -123,7 +123,7 @@ class Refresh:
 
     def _job(self, warm: Warm) -> Job:
         rounds = 1 + (self.budget - len(warm.check.places)) // self.plan.batch
-        plan = replace(self.plan, iterations=rounds, limited_by="budget")
+        plan = replace(self.plan, sizes=(self.plan.batch,) * rounds, limited_by="budget")
         return Job(self.original, self.past.result.space, plan, self.about, self.truth, warm)
 
 
@@ -139,7 +139,7 @@ def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
         last,
         method="sequential",
         draw=None if single else last.draw,
-        batch=max(1, (BATCH if single else before["batch"]) // 2),
+        batch=max(1, (BATCH if single or before["batch"] is None else before["batch"]) // 2),
         iterations=None,
         target=None,
         schedule=steps(STEPS),

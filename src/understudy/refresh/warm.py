@@ -41,12 +41,15 @@ class Warm:
     """The earlier run's held-out rows and answers, to be asked again for this run's certificate."""
     learned: Answered
     """The earlier run's training rows and answers."""
-    random_first: int = 0
     choices: Mapping[str, Policy] = field(default_factory=lambda: {**POLICIES, "margin": partial(margin, share=UNSURE)})
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
         """Random numbers of its own: the earlier run used those of the seed alone."""
         return stream(seed, purpose, t, self.past.seed)
+
+    def random_first(self, plan: Plan) -> int:
+        """None: the rows of the check were random."""
+        return 0
 
     def training_queries(self, plan: Plan) -> int:
         """The rows of the check, and a batch for every round after the first."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 
 import numpy as np
 
-from understudy.algorithm.network import MLP, Network
+from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples
-from understudy.algorithm.training import steps
 from understudy.certificate.bounds import HeldOut, lower_bound
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError, SpaceError
 from understudy.models.base import HEADER, Model, size_of
+from understudy.models.blending import FAMILIES
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Candidate, Workshop, choose, outcomes
-from understudy.models.families import FITTED, Family, Limits, constant, of_estimator
+from understudy.models.families import SMALLER, Family, Limits, constant, of_estimator
 from understudy.runs.plan import Plan
 from understudy.space import Space
 from understudy.space.encoding import View
@@ -56,7 +56,7 @@ def hand_out(plan: Plan, workshop: Workshop, held: HeldOut, copy_of: Callable[[M
     )
     copy = copy_of(best.model)
     proof = held.certify(copy.decide(held.X), settings.confidence, among=among) if settings.certificate_n else None
-    return Outcome(copy, proof, tried)
+    return Outcome(copy, proof, tried if len(tried) > 1 else [])
 
 
 def over_limit(plan: Plan, size: int, copy: Callable[[], CopyClassifier]) -> str | None:
@@ -83,32 +83,25 @@ def latency(copy: CopyClassifier) -> float:
     return 1000 * median(seconds[UNTIMED:])
 
 
-def workshop(plan: Plan, space: Space, view: View, paid: Samples, network: Network, t: int) -> Workshop:
-    """What copies of other families are made from: all paid points, and unlabelled rows for distillation."""
-    seed, effort = plan.asked.seed, plan.preset.effort
-    trainer = replace(plan.trainer(network.mlp), schedule=steps(effort.relay_steps))
-
-    def another(points: Samples, k: int) -> Network:
-        theta = network.mlp.initial(stream(seed, Stream.BESIDE, k))
-        beside = replace(trainer, schedule=steps(effort.beside_steps))
-        return Network(network.mlp, beside(theta, points, 0.0, t + k).theta)
-
+def workshop(
+    plan: Plan, space: Space, view: View, paid: Samples, n_c: int, known: Mapping[str, Model] | None = None
+) -> Workshop:
+    """What copies are made from: all paid points, and unlabelled rows for distillation."""
+    seed = plan.asked.seed
     return Workshop(
         paid=paid,
-        network=network,
+        n_c=n_c,
         free=lambda n: view(space.sample(n, stream(seed, Stream.FREE))),
-        train=lambda points: Network(network.mlp, trainer(network.theta, points, 0.0, t).theta),
-        another=another,
         limits=limits_of(plan, view),
         seed=seed,
-        others=families_of(plan.asked.to),
-        free_rows=effort.free_rows,
+        families=families_of(plan.asked.to),
+        known=known or {},
     )
 
 
-def families_of(to: str | Classifier) -> dict[str, Family]:
+def families_of(to: str | Classifier | None) -> dict[str, Family]:
     """How every family is fitted, and the user's own classifier, if `to` is one."""
-    return {**FITTED, type(to).__name__: of_estimator(to)} if is_classifier(to) else FITTED
+    return {**FAMILIES, type(to).__name__: of_estimator(to)} if is_classifier(to) else FAMILIES
 
 
 def limits_of(plan: Plan, view: View) -> Limits:
@@ -119,8 +112,10 @@ def limits_of(plan: Plan, view: View) -> Limits:
         if name not in space.names or space.names.index(name) not in encoding.numbers:
             expected = "columns with an order: " + ", ".join(space.names[j] for j in encoding.numbers)
             raise SpaceError("increasing, decreasing", expected, repr(name))
-    rounds = plan.preset.effort.rounds
-    limits = Limits(settings.max_depth, settings.max_leaves, settings.max_bytes, rounds=rounds)
+    layers = () if settings.layers is None else tuple(settings.layers)
+    limits = Limits(
+        settings.max_depth, settings.max_leaves, settings.max_bytes, layers=layers, effort=plan.preset.effort
+    )
     if not wanted:
         return limits
     sources, directions = encoding.sources, np.zeros(encoding.width, int)
@@ -143,10 +138,13 @@ def check_reachable(plan: Plan, view: View, n_c: int | None) -> None:
     """Refuse, before the first query, limits that even the smallest copy would exceed."""
     settings = plan.asked
     limits_of(plan, view).check(n_c or 2)
-    network_bytes = HEADER + 4 * MLP(view.encoding.width, tuple(settings.layers), 2).size
+    if settings.max_bytes is not None and settings.max_bytes <= HEADER:
+        raise SettingError("max_bytes", f"a number of bytes above {HEADER}", settings.max_bytes, "no copy takes less")
+    smallest = plan.layers if plan.network or settings.layers else SMALLER[-1]
+    network_bytes = HEADER + 4 * MLP(view.encoding.width, smallest, 2).size
     if settings.to == "mlp" and settings.max_bytes is not None and network_bytes > settings.max_bytes:
         hint = "allow more, give it smaller layers, or choose another family with `to`"
-        found = f"at least {network_bytes} for a network with layers {tuple(settings.layers)}"
+        found = f"at least {network_bytes} for a network with layers {smallest}"
         raise SettingError("max_bytes", f"a copy of at most {settings.max_bytes} bytes", found, hint)
     if settings.max_latency is not None:
         least = latency(CopyClassifier(constant(0, 2), np.array([0, 1]), view.space))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from understudy.algorithm.network import MLP, Network
+from understudy.algorithm.network import MLP, PAPER_LAYERS, Network
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.queries.ledger import CHECK, NAME, answers, last_round
@@ -51,9 +51,8 @@ class Past:
         rows, labels = (np.concatenate(part) for part in zip(*learned, held_out, strict=True))
         # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
         t, theta = last_round(path / NAME)
-        network = Network(
-            MLP(result.copy.encoding.width, tuple(result.settings["layers"]), len(result.copy.classes)), theta
-        )
+        layers = tuple(result.settings["layers"] or PAPER_LAYERS)
+        network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
         digest = hashlib.sha256((path / "run.json").read_bytes() + (path / "copy.json").read_bytes()).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
         return cls(result, network, t, rows, labels, len(held_out[1]), digest, seed)

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy import checks
-from understudy.algorithm.network import MLP, Network
 from understudy.algorithm.samples import Samples
-from understudy.algorithm.training import steps
 from understudy.certificate.bounds import lower_bound
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.models.classifier import CopyClassifier
-from understudy.models.distillation import Candidate, Relay, Workshop, outcomes
+from understudy.models.distillation import Candidate, Workshop, outcomes
+from understudy.models.families import Limits
 from understudy.original import Labels
 from understudy.runs.choosing import latency, workshop
 from understudy.runs.finished import Past
 from understudy.runs.plan import Plan
 from understudy.runs.result import Result
-from understudy.runs.settings import FAMILIES
+from understudy.runs.settings import BLEND, FAMILIES
 from understudy.space.encoding import View
-from understudy.streams import Stream, stream
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 LEAVES = (4, 8, 16, 32, 64, 128, 256, 512)
 BYTES = (5_000, 20_000, 80_000, 320_000)
 LAYERS = ((8,), (32, 16))
+MADE = (BLEND, *FAMILIES)
 
 
 def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd.DataFrame:
@@ -54,7 +53,7 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
     """
     import pandas as pd
 
-    named = [checks.choice("families", family, FAMILIES) for family in families or FAMILIES]
+    named = [checks.choice("families", family, MADE) for family in families or MADE]
     parts = _Parts.of(as_path(directory))
     # By actual size, not by limit: a tree without a limit may be smaller than one with a high limit.
     made = sorted(parts.made(named), key=lambda pair: (named.index(pair[1].family), pair[1].size))
@@ -106,42 +105,30 @@ class _Parts:
         if held.all() or not held.any():
             hint = "copy again with a directory (out= or --out) and a certificate"
             raise DirectoryError(str(path), "a ledger with answers for training and for a certificate", "less", hint)
-        made_of = workshop(plan, past.result.space, view, points.where(~held), past.network, past.t + 1)
+        made_of = workshop(plan, past.result.space, view, points.where(~held), len(labels))
         return cls(past.result, plan, made_of, points.where(held))
 
     def made(self, families: Sequence[str]) -> Iterator[tuple[str, Candidate]]:
         """Every family in its sizes: the size limit, and the better of a student and a model without a teacher."""
-        relay = Relay(self.workshop, self.held_out, families)
         for family in families:
-            for size, part in self.sizes(family):
-                found = relay.candidates(family, part)
+            for size, limits in self.sizes(family):
+                found = replace(self.workshop, limits=limits, lent=self.workshop).candidates(family, self.held_out)
                 yield size, max(found, key=lambda one: one.fidelity)
 
-    def sizes(self, family: str) -> Iterator[tuple[str, Workshop]]:
-        """The same workshop with one size limit after the other, then with the run's own limits."""
+    def sizes(self, family: str) -> Iterator[tuple[str, Limits]]:
+        """One size limit after the other, then the run's own limits."""
         limits = self.workshop.limits
         if family == "tree":
             for leaves in LEAVES:
                 if limits.max_leaves is None or leaves < limits.max_leaves:
-                    yield f"{leaves} leaves", replace(self.workshop, limits=replace(limits, max_leaves=leaves))
+                    yield f"{leaves} leaves", replace(limits, max_leaves=leaves)
         elif family in ("forest", "boosting"):
             for most in BYTES:
-                yield f"{most} bytes", replace(self.workshop, limits=replace(limits, max_bytes=most))
+                yield f"{most} bytes", replace(limits, max_bytes=most)
         elif family == "mlp":
             for layers in LAYERS:
-                yield _layers(layers), self.smaller(layers)
-        yield _layers(self.plan.asked.layers) if family == "mlp" else "", self.workshop
-
-    def smaller(self, layers: tuple[int, ...]) -> Workshop:
-        """A workshop whose network has other layers, and is trained from scratch."""
-        network = MLP(self.workshop.paid.X.shape[1], layers, self.workshop.n_c)
-        trainer = replace(self.plan.trainer(network), schedule=steps(self.plan.preset.effort.relay_steps))
-        theta = network.initial(stream(self.plan.asked.seed, Stream.SMALLER))
-
-        def train(points: Samples) -> Network:
-            return Network(network, trainer(theta, points, 0.0, 0).theta)
-
-        return replace(self.workshop, network=train(self.workshop.paid), train=train)
+                yield _layers(layers), replace(limits, layers=layers)
+        yield _layers(limits.layers) if family == "mlp" else "", limits
 
 
 def _layers(layers: Sequence[int]) -> str:

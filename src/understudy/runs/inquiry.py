@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from math import ceil
 
 import numpy as np
 
-from understudy.algorithm.draws import LATER, LATEST, Scene
+from understudy.algorithm.draws import LATER, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
 from understudy.errors import UnderstudyWarning
+from understudy.models.base import Model
+from understudy.models.blend import TOGETHER, Blend
+from understudy.models.families import Family, boosted, fit
 from understudy.original import Labels, Original
 from understudy.queries import Queries
 from understudy.queries.ledger import REPEAT, Ledger
@@ -24,6 +28,8 @@ from understudy.space.rowkeys import Seen
 from understudy.streams import Stream
 from understudy.types import Answered
 
+# How many of the latest answers trees see, unless batches grow: bounded, so that a batch costs the same late as early.
+LATEST = 2000
 # How far up the stack a warning points: to the caller of the generator that the run is.
 CALLER = 6
 
@@ -43,6 +49,7 @@ class Inquiry:
         self._seen = Seen()
         self._paid: list[Answered] = []
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
+        self._trees: tuple[tuple[int, int], Model] | None = None
 
     def stream(self, purpose: Stream, t: int = 0) -> np.random.Generator:
         """Random numbers for a purpose in round t."""
@@ -71,17 +78,17 @@ class Inquiry:
         return self._paid[-1]
 
     def _next(self, t: int, network: Network, labels: Labels) -> Answered:
-        n, draw = self.plan.batch, self.plan.draw
+        n, draw = self.plan.sizes[t], self.plan.draw
         if draw == "random" or self.original.stored is not None:
             chunks = self.queries.fresh("training", n, self.stream(Stream.DRAW, t))
             return together((self.view(rows), found) for rows, found in chunks)
         rows, X = self._drawn(t)
         distinct = self._seen.new(rows, at_least=n)
-        early = draw in LATER and t * n < self.start.random_first
+        early = draw in LATER and sum(self.plan.sizes[:t]) < self.start.random_first(self.plan)
+        copy = network if early else self.copy_so_far(network, labels)
         scene = Scene(
-            network, self.space, self.view, rows[distinct], X[distinct], lambda: self._latest(labels), self._seen,
-            self.stream(Stream.CHOICE, t),
-        )  # fmt: skip
+            copy, self.space, self.view, rows[distinct], X[distinct], self._seen, self.stream(Stream.CHOICE, t)
+        )
         chosen = self.start.choices["random" if early else draw](scene, n)
         self._seen.add(chosen)
         return self.view(chosen), self.queries.ask("training", chosen)
@@ -93,7 +100,7 @@ class Inquiry:
     def _drawn(self, t: int) -> tuple[np.ndarray, np.ndarray]:
         """The candidates of round t, drawn once: queries are chosen from them, and the memory term rehearses them."""
         if self._candidates is None or self._candidates[0] != t:
-            rows = self.space.sample(self.plan.candidates, self.stream(Stream.CANDIDATES, t))
+            rows = self.space.sample(self.plan.candidates(t), self.stream(Stream.CANDIDATES, t))
             self._candidates = t, rows, self.view(rows)
         return self._candidates[1:]
 
@@ -101,9 +108,17 @@ class Inquiry:
         """Every paid training point."""
         return _samples(self._paid, labels)
 
-    def _latest(self, labels: Labels) -> Samples:
-        """The latest of them, as many as a policy sees."""
-        return _samples(self._paid[-ceil(LATEST / self.plan.batch) :], labels)
+    def copy_so_far(self, network: Network, labels: Labels) -> Model:
+        """The network; or, where a committee chooses, its mean with trees fitted to the answers."""
+        if self.plan.draw != "committee":
+            return network
+        known = len(self._paid), len(labels)
+        if self._trees is None or self._trees[0] != known:
+            latest = self._paid if self.plan.grows else self._paid[-ceil(LATEST / self.plan.batch) :]
+            points, how = _samples(latest, labels), self.plan.preset.effort.chooser()
+            family = Family(partial(boosted, how=how), 0)
+            self._trees = known, fit(family, points.X, points.y, len(labels), seed=self.plan.asked.seed)
+        return Blend((network, self._trees[1]), np.full(2, TOGETHER / 2))
 
     def repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
         """Ask a share of the first rows again, to see how consistently the original answers."""

@@ -8,18 +8,20 @@ from math import ceil, inf, nextafter
 from typing import Any
 
 from understudy import checks
-from understudy.algorithm.draws import DRAWS
+from understudy.algorithm.draws import DRAWS, FIRST
 from understudy.algorithm.memory import FUNCTION, LARGEST, PENALTIES
-from understudy.algorithm.network import MLP
+from understudy.algorithm.network import MLP, PAPER_LAYERS
 from understudy.algorithm.training import Schedule, Trainer, annealed
 from understudy.errors import SettingError
-from understudy.runs.presets import FUNCTION_WEIGHT, ITERATIONS, PRESETS, Preset
-from understudy.runs.settings import AUTO, FAMILIES, METHODS, Settings
+from understudy.runs.presets import BATCH, FUNCTION_WEIGHT, ITERATIONS, PRESETS, SCOUTING, Preset, growing
+from understudy.runs.settings import AUTO, BLEND, FAMILIES, METHODS, Settings
 from understudy.types import Json, is_classifier
 
+# Candidates for each query of a batch that grows, more where rare classes are looked for; the most in a round.
+CANDIDATES, FOR_RARE, MOST_CANDIDATES = 10, 160, 400_000
 # The families that can be constrained to be monotone in a column.
 MONOTONE = ("linear", "tree", "forest", "boosting")
-SHARE = "a share from 0 to below 1"
+SHARE, DELTA = "a share from 0 to below 1", "a number from 0 to below 1"
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 MILLISECONDS = "a number of milliseconds above 0"
 
@@ -29,14 +31,13 @@ class Plan:
     """What a run will do. `asked` are the settings, each checked; everything that they left open is decided here.
 
     >>> plan = Plan.of(Settings(budget=1000))
-    >>> plan.batch, plan.iterations, plan.queries, plan.total
-    (100, 10, 1000, 3060)
+    >>> plan.sizes, plan.queries, plan.total
+    ((150, 69, 101, 148, 217, 315), 1000, 3060)
     """
 
     asked: Settings
-    batch: int
-    """Queries of an iteration."""
-    iterations: int
+    sizes: tuple[int, ...]
+    """Queries of every iteration."""
     draw: str
     delta: float
     penalty: str
@@ -51,11 +52,16 @@ class Plan:
         if not isinstance(settings, Settings):
             raise SettingError("settings", "a Settings", type(settings).__name__)
         checks.choice("method", settings.method, METHODS)
-        if not is_classifier(settings.to):
-            checks.choice("to", settings.to, (*FAMILIES, AUTO))
         preset = PRESETS[checks.choice("preset", settings.preset, tuple(PRESETS))]
-        batch, iterations = _sizes(settings, preset)
-        plan = cls(asked=settings, batch=batch, iterations=iterations, **_filled(settings, preset, iterations))
+        if settings.delta is not None:
+            settings = replace(settings, delta=checks.number("delta", settings.delta, DELTA, 0, 1))
+        if settings.to is None:
+            network = _is_bounded(settings) or settings.layers is not None
+            settings = replace(settings, to="mlp" if network else preset.to)
+        if not is_classifier(settings.to):
+            checks.choice("to", settings.to, (*FAMILIES, BLEND, AUTO))
+        sizes = _sizes(settings, preset)
+        plan = cls(asked=settings, sizes=sizes, **_filled(settings, preset, sizes))
         return replace(plan, asked=_checked(settings))
 
     def without_repeats(self) -> Plan:
@@ -70,8 +76,10 @@ class Plan:
     def as_json(self) -> Json:
         """The settings and what was decided as JSON values: how a run's directory remembers and recognises them."""
         content: Json = {part.name: getattr(self.asked, part.name) for part in fields(Settings)}
-        content.update({name: list(content[name]) for name in ("layers", "exclude", "increasing", "decreasing")})
-        decided = ("batch", "iterations", "draw", "delta", "penalty", "memory")
+        content.update({name: list(content[name]) for name in ("exclude", "increasing", "decreasing")})
+        content["layers"] = None if self.asked.layers is None else list(self.asked.layers)
+        content["batch"] = None if self.grows else self.batch
+        decided = ("iterations", "draw", "delta", "penalty", "memory")
         content.update({name: getattr(self, name) for name in decided})
         to = self.asked.to
         if is_classifier(to):
@@ -89,7 +97,12 @@ class Plan:
     @property
     def network(self) -> bool:
         """Whether the copy is the same network that chooses the queries."""
-        return self.asked.to == "mlp"
+        return _is_network(self.asked, self.preset)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The hidden layers of the network that chooses the queries."""
+        return PAPER_LAYERS if self.asked.layers is None else tuple(self.asked.layers)
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -99,14 +112,38 @@ class Plan:
             return (type(to).__name__,)
         if to != AUTO:
             return (to,)
-        return MONOTONE if self.asked.increasing or self.asked.decreasing else FAMILIES
+        asked = self.asked
+        if asked.increasing or asked.decreasing:
+            return MONOTONE
+        limits = (asked.target, asked.max_bytes, asked.max_latency, asked.max_depth, asked.max_leaves)
+        return (BLEND,) if all(limit is None for limit in limits) else (BLEND, *FAMILIES)
 
     # --- what to ask ------------------------------------------------------------------------------------------------
 
     @property
     def queries(self) -> int:
         """The most training queries."""
-        return self.batch * self.iterations
+        return sum(self.sizes)
+
+    @property
+    def batch(self) -> int:
+        """Queries of the first iteration; of each, unless they grow."""
+        return self.sizes[0]
+
+    @property
+    def iterations(self) -> int:
+        """The most iterations."""
+        return len(self.sizes)
+
+    @property
+    def grows(self) -> bool:
+        """Whether batches grow."""
+        return len(set(self.sizes)) > 1
+
+    @property
+    def random_first(self) -> int:
+        """The random queries before active learning begins."""
+        return self.batch if self.grows else FIRST
 
     @property
     def repeats(self) -> int:
@@ -120,10 +157,16 @@ class Plan:
         """The most queries in total."""
         return self.queries + self.asked.certificate_n + self.repeats
 
-    @property
-    def candidates(self) -> int:
-        """The size of the candidate pool: 40 times the batch, at most the preset's, but at least 4 times the batch."""
-        return max(4 * self.batch, min(40 * self.batch, self.preset.candidates))
+    def candidates(self, t: int) -> int:
+        """The size of the candidate pool of a round.
+
+        10 times a growing batch, 160 times for balanced classes, at most 400,000, but at least twice the batch. Of
+        other batches 40 times, at most the preset's number, but at least 4 times.
+        """
+        n = self.sizes[t]
+        if self.grows:
+            return max(2 * n, min((FOR_RARE if self.draw == "balanced" else CANDIDATES) * n, MOST_CANDIDATES))
+        return max(4 * n, min(40 * n, self.preset.candidates))
 
     # --- when to stop -----------------------------------------------------------------------------------------------
 
@@ -151,7 +194,7 @@ class Plan:
     @property
     def room(self) -> int:
         """The most points ever kept; no more are ever asked about."""
-        return min(self.queries, self.asked.max_kept or self.preset.room)
+        return min(self.queries, self.asked.max_kept or (self.preset.room if self.network else self.queries))
 
     @property
     def free(self) -> int:
@@ -162,7 +205,7 @@ class Plan:
     def ending(self) -> int:
         """The first iteration in which the sample set shrinks; a limit that was asked for holds from the start."""
         n = self.iterations
-        shrinks = self.asked.max_kept is None and self._kept_at_the_end < self.room
+        shrinks = self.network and self.asked.max_kept is None and self._kept_at_the_end < self.room
         return n - int(self.preset.ending * n) if shrinks else n
 
     def most_kept(self, t: int) -> int:
@@ -192,12 +235,30 @@ class Plan:
 def settings_of_json(content: Json) -> Settings:
     """The settings that `Plan.as_json` described: all decisions are now explicit, except the budget, which follows."""
     found = {part.name: content[part.name] for part in fields(Settings) if part.name in content}
-    return Settings(**{**found, "budget": None, "schedule": Schedule(**content["schedule"])})
+    if found["batch"] is None:  # batches that grow
+        found |= {"iterations": None}
+    else:
+        found |= {"budget": None}
+    return Settings(**{**found, "schedule": Schedule(**content["schedule"])})
 
 
-def _sizes(settings: Settings, preset: Preset) -> tuple[int, int]:
-    """Queries of an iteration, and iterations; one-shot is one iteration of everything."""
+def _is_bounded(settings: Settings) -> bool:
+    """Whether fewer points are kept than are asked about: then the copy has to learn as they come."""
+    return settings.method == "online" or settings.max_kept is not None or bool(settings.delta)
+
+
+def _is_network(settings: Settings, preset: Preset) -> bool:
+    """Whether the copy is the same network that chooses the queries."""
+    return settings.to == "mlp" and (preset.network or _is_bounded(settings))
+
+
+def _sizes(settings: Settings, preset: Preset) -> tuple[int, ...]:
+    """Queries of every iteration; one-shot is one iteration of everything."""
     budget = None if settings.budget is None else checks.count("budget", settings.budget, 1)
+    fixed = settings.batch is not None or settings.iterations is not None or settings.until_flat
+    fixed = fixed or preset.network or _is_network(settings, preset)
+    if settings.method in ("sequential", "pure") and not fixed:
+        return growing(budget or BATCH * ITERATIONS)
     batch = preset.batch_of(budget) if settings.batch is None else checks.count("batch", settings.batch, 1)
     iterations = None if settings.iterations is None else checks.count("iterations", settings.iterations, 1)
     if budget is None:
@@ -210,27 +271,29 @@ def _sizes(settings: Settings, preset: Preset) -> tuple[int, int]:
             hint = "raise the budget or lower the batch"
             raise SettingError("budget", f"at least one batch of {batch} queries", budget, hint)
         iterations = min(iterations or affordable, affordable)
-    return (batch * iterations, 1) if settings.method == "one-shot" else (batch, iterations)
+    return (batch * iterations,) if settings.method == "one-shot" else (batch,) * iterations
 
 
-def _filled(settings: Settings, preset: Preset, iterations: int) -> dict[str, Any]:
+def _filled(settings: Settings, preset: Preset, sizes: tuple[int, ...]) -> dict[str, Any]:
     """What may be left to the preset, each checked."""
-    single = settings.method == "one-shot"
+    iterations, single, network = len(sizes), settings.method == "one-shot", _is_network(settings, preset)
     penalty = checks.choice("penalty", settings.penalty or preset.penalty, (*PENALTIES, FUNCTION))
-    usual = preset.draw if settings.method in ("sequential", "pure") else "random"
+    chosen = preset.draw if network or preset.network else "committee"
+    usual = chosen if settings.method in ("sequential", "pure") else "random"
     draw = checks.choice("draw", settings.draw or usual, DRAWS)
     if draw != "random" and single:
         raise SettingError("draw", "'random' for the method one-shot", repr(draw), "it draws only once")
-    delta = preset.delta if settings.delta is None else settings.delta
     usual_memory = FUNCTION_WEIGHT if penalty == FUNCTION else "automatic"
-    usual_schedule = preset.schedule_of(iterations, single)
+    usual_schedule = preset.schedule_of(iterations, single) if network or preset.network else SCOUTING
     return {
         "draw": draw,
-        "delta": checks.number("delta", delta, "a number from 0 to below 1", 0, 1),
+        "delta": preset.delta if settings.delta is None else settings.delta,
         "penalty": penalty,
         "memory": _memory(usual_memory if settings.memory is None else settings.memory),
         "schedule": _schedule(usual_schedule if settings.schedule is None else settings.schedule),
-        "limited_by": "iterations" if settings.budget is None or settings.iterations == iterations else "budget",
+        "limited_by": "iterations"
+        if settings.iterations == iterations or (settings.budget is None and len(set(sizes)) == 1)
+        else "budget",
     }
 
 
@@ -247,7 +310,7 @@ def _checked(settings: Settings) -> Settings:
         until_flat=checks.flag("until_flat", settings.until_flat),
         certificate_n=certificate_n,
         confidence=checks.fraction("confidence", settings.confidence),
-        layers=_layers(settings.layers),
+        layers=None if settings.layers is None else _layers(settings.layers),
         seed=checks.count("seed", settings.seed, 0),
         decay=None if settings.decay is None else checks.number("decay", settings.decay, SHARE, 0, 1),
         repeat=checks.number("repeat", settings.repeat, SHARE, 0, 1),

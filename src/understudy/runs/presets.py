@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil
 from typing import TypedDict
 
 from understudy.algorithm.memory import FUNCTION
 from understudy.algorithm.selection import UNLIMITED
 from understudy.algorithm.training import Schedule, plain, steps
-from understudy.models.distillation import Effort
+from understudy.models.effort import Effort
 
 # The paper's: queries of an iteration, and iterations.
 BATCH, ITERATIONS = 100, 30
+# Where copies are made of all answers: the rounds in which these are asked, the share of the first, which is random,
+# and its least size; and how long the network trains in a round, to help choosing the next.
+ROUNDS, FIRST, LEAST = 6, 0.15, 40
+SCOUTING = steps(1500)
 # The weight of the memory term in function space; penalties on parameters follow the paper's rule.
 FUNCTION_WEIGHT = 7.0
 
@@ -27,10 +32,25 @@ class Training(TypedDict):
     rate: float
 
 
+def growing(budget: int, rounds: int = ROUNDS) -> tuple[int, ...]:
+    """Batches that grow by the same factor from each to the next, and sum to the budget.
+
+    >>> growing(3000), growing(100), growing(10)
+    ((450, 208, 303, 444, 649, 946), (40, 8, 10, 11, 14, 17), (10,))
+    """
+    first = min(budget, max(round(FIRST * budget), LEAST))
+    ends = [round(first * (budget / first) ** (k / (rounds - 1))) for k in range(rounds)]
+    return tuple(after - before for before, after in pairwise([0, *ends]) if after > before)
+
+
 @dataclass(frozen=True)
 class Preset:
     """The default settings."""
 
+    to: str
+    """The family of the copy."""
+    network: bool
+    """Whether a copy that is a network is the one that chose the queries; else one is made of all answers."""
     parts: int | None
     """How many iterations a budget is spent in; None: batches of the paper's size."""
     draw: str
@@ -53,7 +73,7 @@ class Preset:
     run_steps: int
     """The fewest training steps of a run: with few iterations, each takes more than its schedule says."""
     training: Training
-    effort: Effort = Effort()
+    effort: Effort = field(default_factory=Effort)
     """How much training goes into copies of other families."""
 
     def batch_of(self, budget: int | None) -> int:
@@ -74,6 +94,8 @@ class Preset:
 
 # Measured on half of the paper's problems: docs/choices.md has what each part brings.
 _DEFAULT = Preset(
+    to="auto",
+    network=False,
     parts=None,
     draw="margin",
     delta=0.0,
@@ -94,6 +116,8 @@ PRESETS = {
     # dropped.
     "fast": replace(
         _DEFAULT,
+        to="mlp",
+        network=True,
         parts=3,
         keep=1.0,
         room=UNLIMITED,
@@ -106,6 +130,8 @@ PRESETS = {
     ),
     # The setting of the paper's experiments, with the memory term in the form that reproduces its figures.
     "paper": Preset(
+        to="mlp",
+        network=True,
         parts=None,
         draw="random",
         delta=1e-6,

@@ -23,6 +23,7 @@ from understudy.files import as_path
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
 from understudy.runs.directory import claim, read_json, write_whole
+from understudy.runs.settings import AUTO, BLEND
 from understudy.space import Space
 from understudy.space.encoding import View
 
@@ -141,7 +142,9 @@ class Result:
     @property
     def family(self) -> str:
         """The family that the copy belongs to."""
-        return self.tried[0]["family"] if self.tried else "mlp"
+        if self.tried:
+            return str(self.tried[0]["family"])
+        return BLEND if self.settings.get("to") in (BLEND, AUTO) else "mlp"
 
     def summary(self) -> dict[str, Any]:
         """The outcome in the shape that `--json` prints."""

@@ -19,6 +19,7 @@ from understudy.certificate.differences import explained
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.base import Model
+from understudy.models.blending import BLEND
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Workshop
 from understudy.original import Labels, Original
@@ -53,6 +54,8 @@ class Ended:
 
     outcome: Outcome
     history: list[Record]
+    curve: list[float]
+    """After every round, the fidelity of what chose the queries: the copy itself, or a weaker one."""
     stopped: str
 
 
@@ -76,31 +79,35 @@ class Run:
         clock, inquiry = perf_counter(), Inquiry(job.original, job.space, job.plan, job.start, ledger)
         declared = job.original.declared
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
-        held_out, first = inquiry.held_out(), inquiry.first()
+        held_out, repeats = inquiry.held_out(), None
+        enough = 0 < job.plan.repeats <= len(held_out[1])
+        if enough:  # an original that cannot be copied well enough is known before more is paid
+            repeats = _consistent(job.plan, inquiry.repeat(*held_out))
+        first = inquiry.first()
         answers = np.concatenate([held_out[1], first[1]]) if len(held_out[1]) else first[1]
         labels = job.start.labels(_known_labels(job, answers))
         inquiry.warn_of_absent(answers)
-        repeats = inquiry.repeat(np.concatenate([held_out[0], first[0]]), answers)
-        if job.plan.asked.target and repeats is not None:
-            repeats.allow(job.plan.asked.target, job.plan.asked.confidence)
+        if not enough:
+            repeats = _consistent(job.plan, inquiry.repeat(np.concatenate([held_out[0], first[0]]), answers))
         X, loop = inquiry.view(held_out[0]), Loop(inquiry, labels, first, ledger)
         return cls(job, inquiry, loop, held_out, X, repeats, clock)
 
     def rounds(self) -> Generator[Record, None, Ended]:
         """Consume the loop, with a record of every round, until the plan or the held-out rows end it."""
-        plan, history = self.job.plan, list[Record]()
+        plan, history, curve = self.job.plan, list[Record](), list[float]()
         for step in islice(self.loop, plan.iterations):
-            outcome = self._network(step)
-            history.append(self._record(step, outcome))
-            yield history[-1]
-            flat = plan.asked.until_flat and flattened([record.fidelity or 0.0 for record in history])
+            outcome = self._so_far(step)
+            curve.append(0.0 if outcome.certificate is None else outcome.certificate.estimate)
+            flat = plan.asked.until_flat and flattened(curve)
             if not plan.network and (flat or step.t + 1 in plan.looks):
                 outcome = hand_out(plan, self._workshop(step), self._held(), self._copy)
+            history.append(self._record(step, outcome))
+            yield history[-1]
             if _reached(plan, step, outcome.certificate):
-                return Ended(outcome, history, "target")
+                return Ended(outcome, history, curve, "target")
             if flat:
-                return Ended(outcome, history, "plateau")
-        return Ended(outcome, history, plan.limited_by)
+                return Ended(outcome, history, curve, "plateau")
+        return Ended(outcome, history, curve, plan.limited_by)
 
     def result(self, ended: Ended) -> Result:
         """The result: the last copy with its certificate, and why a target was missed, if it was."""
@@ -132,18 +139,20 @@ class Run:
         excluded = tuple(self.job.space.names.index(name) for name in self.job.plan.asked.exclude)
         return CopyClassifier(model, self.loop.labels.classes, self.inquiry.view.space, excluded)
 
-    def _network(self, step: Step) -> Outcome:
-        """The network of a round as the copy, its bound corrected for the number of looks."""
-        asked, copy = self.job.plan.asked, self._copy(Network(self.loop.network, step.theta))
+    def _so_far(self, step: Step) -> Outcome:
+        """The copy after a round, its bound corrected for the number of looks."""
+        asked, network = self.job.plan.asked, Network(self.loop.network, step.theta)
         if not asked.certificate_n:
-            return Outcome(copy, None, [])
+            return Outcome(self._copy(network), None, [])
+        copy = self._copy(self.inquiry.copy_so_far(network, self.loop.labels))
         return Outcome(copy, self._held().certify(copy.decide(self.X), asked.confidence, self.job.plan.stops), [])
 
     def _workshop(self, last: Step) -> Workshop:
         """What copies of other families are made from."""
+        plan, network = self.job.plan, Network(self.loop.network, last.theta)
         points = self.job.start.lessons(self.loop, last, self.inquiry.paid(self.loop.labels))
-        network = Network(self.loop.network, last.theta)
-        return workshop(self.job.plan, self.job.space, self.inquiry.view, points, network, last.t + 1)
+        known = {"mlp": network} if plan.preset.network else {}
+        return workshop(plan, self.job.space, self.inquiry.view, points, network.n_c, known)
 
     def _record(self, step: Step, outcome: Outcome) -> Record:
         truth, proof = self.job.truth, outcome.certificate
@@ -174,8 +183,9 @@ class Run:
         if proof is None or not target or ended.stopped == "target":
             return None
         trained = training_error(ended.outcome.copy.model, self.inquiry.paid(self.loop.labels), self.X)
-        curve = [(record.queries, 1 - (record.fidelity or 0.0)) for record in ended.history]
-        return diagnosed(target, proof, curve, trained, self.repeats.ceiling if self.repeats else None)
+        curve = [(record.queries, 1 - found) for record, found in zip(ended.history, ended.curve, strict=True)]
+        ceiling, whole = self.repeats.ceiling if self.repeats else None, ended.outcome.copy.model.kind == BLEND
+        return diagnosed(target, proof, curve, trained, ceiling, whole)
 
 
 def run_steps(job: Job, ledger: Ledger | None = None) -> Generator[Record, None, tuple[Result, Run]]:
@@ -183,6 +193,13 @@ def run_steps(job: Job, ledger: Ledger | None = None) -> Generator[Record, None,
     run = Run.begin(job, ledger)
     ended = yield from run.rounds()
     return run.result(ended), run
+
+
+def _consistent(plan: Plan, repeats: Repeats | None) -> Repeats | None:
+    """Rows that were asked again; a target that they put out of reach is refused."""
+    if plan.asked.target and repeats is not None:
+        repeats.allow(plan.asked.target, plan.asked.confidence)
+    return repeats
 
 
 def _known_labels(job: Job, answers: np.ndarray) -> Labels:

@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 
 from understudy.algorithm.draws import DRAWS
 from understudy.algorithm.memory import FUNCTION, PENALTIES
-from understudy.algorithm.network import PAPER_LAYERS
 from understudy.algorithm.training import Schedule
 from understudy.runs.presets import PRESETS
 from understudy.types import Classifier
 
 FAMILIES = ("mlp", "linear", "tree", "forest", "boosting")
-AUTO = "auto"
+BLEND, AUTO = "blend", "auto"
 METHODS = ("sequential", "pure", "one-shot", "online")
 # How options are grouped where they are listed.
 ASK, MAKE, STOP, RUN = "What to ask", "What to make", "When to stop", "How to run"
@@ -54,7 +53,11 @@ class Choices:
 
     budget: int | None = _set(None, ASK, "The most training queries, in whole batches.", int, "3000")
     batch: int | None = _set(
-        None, ASK, "Queries per iteration, the paper's n.", int, "100, or a third of the budget with the preset fast"
+        None,
+        ASK,
+        "Queries per iteration, the paper's n.",
+        int,
+        "more from one to the next; a third of the budget with the preset fast; 100 with paper, or a bound on memory",
     )
     iterations: int | None = _set(None, ASK, "The most iterations.", int, "as many as the budget pays for")
     draw: str | None = _set(
@@ -63,18 +66,22 @@ class Choices:
         "Which rows to ask: random ones (random), mostly those with the smallest margins (margin), those on which the "
         "copy and trees disagree (committee), on the copy's boundary (boundary), or all classes equally (balanced).",
         DRAWS,
-        PRESETS["default"].draw,
+        "committee; margin with the preset fast; random with paper",
     )
     repeat: float = _set(
         0.02, ASK, "The share of queries asked again, to see how consistently the original answers.", float
     )
-    to: str | Classifier = _set(
-        "mlp",
+    to: str | Classifier | None = _set(
+        None,
         MAKE,
-        "The family of the copy; auto is the most faithful of them, or the smallest that reaches the target.",
-        (*FAMILIES, AUTO),
+        "The family of the copy; blend is several of them, weighed; auto is the most faithful that the limits allow, "
+        "or the smallest that reaches the target.",
+        (*FAMILIES, BLEND, AUTO),
+        "auto; mlp with the presets fast and paper, with layers, or with a bound on memory",
     )
-    layers: Sequence[int] = _set(PAPER_LAYERS, MAKE, "The hidden layers of the network.", SIZES)
+    layers: Sequence[int] | None = _set(
+        None, MAKE, "The hidden layers of the network.", SIZES, "by the number of answers; the paper: 64,32,10"
+    )
     max_depth: int | None = _set(None, MAKE, "How deep trees may grow.", int)
     max_leaves: int | None = _set(None, MAKE, "How many leaves a tree may have.", int)
     exclude: Sequence[str] = _set((), MAKE, "Columns that the copy may not see; the original still gets them.", COLUMNS)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from understudy.algorithm.draws import FIRST, POLICIES, Policy
+from understudy.algorithm.draws import POLICIES, Policy
 from understudy.algorithm.memory import FUNCTION, Automatic, Fixed, Memory, OnceDropped
 from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples
@@ -44,8 +44,7 @@ class Start(Protocol):
     def choices(self) -> Mapping[str, Policy]:
         """How rows are chosen, by the name in the settings."""
 
-    @property
-    def random_first(self) -> int:
+    def random_first(self, plan: Plan) -> int:
         """The random queries before active learning begins."""
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
@@ -78,7 +77,10 @@ class Fresh:
     """A run that starts from scratch, with an original and a space."""
 
     choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
-    random_first: int = FIRST
+
+    def random_first(self, plan: Plan) -> int:
+        """Those of the plan."""
+        return plan.random_first
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
         """Random numbers for a purpose in round t."""
@@ -102,7 +104,7 @@ class Fresh:
 
     def network(self, inquiry: Inquiry, labels: Labels) -> tuple[MLP, np.ndarray]:
         """A network with random parameters."""
-        network = MLP(inquiry.view.encoding.width, tuple(inquiry.plan.asked.layers), len(labels))
+        network = MLP(inquiry.view.encoding.width, inquiry.plan.layers, len(labels))
         return network, network.initial(inquiry.stream(Stream.INITIAL))
 
     def policies(self, loop: Loop) -> Policies:
