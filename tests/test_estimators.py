@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import understudy as us
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 TREE = DecisionTreeClassifier(random_state=0)
 QUICK = {"layers": (16,), "certificate_n": 0, "random_state": 0}
 CHECKED = [

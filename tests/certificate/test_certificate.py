@@ -3,6 +3,8 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.svm import SVC
 
+import understudy as us
+from cases import disc
 from understudy.certificate.bounds import HeldOut, lower_bound
 from understudy.certificate.certify import certify
 from understudy.certificate.values import Bound, Certificate
@@ -103,3 +105,20 @@ def test_json_round_trip_keeps_the_type_of_labels():
 def test_bad_options(options, message):
     with pytest.raises(SettingError, match=message):
         certify(len, len, Space.normal(1), **options)
+
+
+@pytest.mark.usefixtures("small_lesson")
+def test_a_blend_is_certified(tmp_path):
+    plane = Space.normal(2)
+    us.copy_classifier(disc, plane, budget=300, certificate_n=400, repeat=0, out=tmp_path / "run")
+    loaded = us.load(tmp_path / "run")
+    assert loaded.family == "blend"
+    rows = plane.sample(100_000, np.random.default_rng(2))
+    truth = (loaded.copy.predict(rows) == disc(rows)).mean()
+    assert loaded.certificate.lower < truth
+    proofs = [certify(loaded.copy, disc, plane, n=1000, seed=seed) for seed in range(40)]
+    assert np.mean([proof.estimate for proof in proofs]) == pytest.approx(truth, abs=0.002)
+    assert sum(proof.lower > truth for proof in proofs) <= 5  # 40 * 5 %, and a little luck
+    for proof in proofs[:3]:
+        assert proof.per_class.keys() == {False, True}
+        assert proof.near.estimate < proof.away.estimate  # its probabilities say where it may be wrong

@@ -12,6 +12,7 @@ from understudy.errors import TargetError, UnderstudyWarning
 from understudy.runs.result import Repeats
 from understudy.toys import TOYS
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = us.Space.normal(2)
 BRIEF = {"schedule": us.training.steps(60), "certificate_n": 500, "repeat": 0}
 

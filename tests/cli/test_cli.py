@@ -265,6 +265,7 @@ def test_a_module_that_cannot_be_imported(folder):
     assert "RuntimeError: model file missing" in out.stderr
 
 
+@pytest.mark.usefixtures("small_lesson")
 def test_a_target_that_is_missed_is_exit_code_1(folder):
     out = call("copy", "mine:disc", "--space", "normal:2", "--out", "run", "--budget", 100, "--target", 0.9999,
                "--json", cwd=folder)  # fmt: skip

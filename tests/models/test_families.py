@@ -107,6 +107,8 @@ def test_a_network_has_pieces_where_they_help_and_limits_leave_room():
 def test_limits_are_kept():
     X, y = problem("breast cancer")
     assert (fit("tree", X, y, 2, Limits(max_leaves=3)).feature == LEAF).sum() == 3
+    roomy = fit("tree", X, y, 2, Limits(max_bytes=10**15))  # more than there is memory for
+    assert (roomy.feature == LEAF).sum() == (fit("tree", X, y, 2).feature == LEAF).sum()
     stump = fit("tree", X, y, 2, Limits(max_depth=1))
     assert len(stump.feature) == 3
     assert len(fit("boosting", X, y, 2, Limits(max_leaves=2)).feature) <= 200 * 3

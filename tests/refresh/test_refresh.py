@@ -21,6 +21,7 @@ from understudy.refresh.flips import answers_flipped, mistakes, regions
 from understudy.refresh.plan import Refresh
 from understudy.streams import Stream, stream
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 SMALL = {"budget": 600, "certificate_n": 300, "schedule": steps(60)}
 
 
@@ -41,7 +42,7 @@ def files(folder):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, small_lessons):
     path = tmp_path_factory.mktemp("refresh") / "run"
     us.copy_classifier(disc, us.Space.normal(2), out=path, **SMALL)
     return path
@@ -113,6 +114,7 @@ def test_the_copy_follows_its_original(followed, finished, rng):
     out, result, asked = followed
     rows = us.Space.normal(2).sample(4000, rng)
     old, new = us.load(finished), us.load(out)
+    assert old.family == new.family == "blend"
     assert (old.copy.predict(rows) == moved(rows)).mean() < 0.9
     assert (new.copy.predict(rows) == moved(rows)).mean() > 0.93
     assert (new.copy.predict(rows) == result.copy.predict(rows)).all()
@@ -205,13 +207,18 @@ def test_new_labels_widen_the_copy(tmp_path, rng):
         us.refresh(path, disc, out=tmp_path / "other", schedule=steps(60))
 
 
-def test_a_tree_is_refreshed_to_a_tree(tmp_path, rng):
+@pytest.mark.parametrize(
+    ("family", "options"), [("tree", {}), ("blend", {}), ("boosting", {}), ("mlp", {}), ("mlp", {"max_kept": 600})]
+)
+def test_a_copy_is_refreshed_to_one_of_its_family(family, options, tmp_path, rng):
     path = tmp_path / "run"
-    us.copy_classifier(disc, us.Space.normal(2), out=path, to="tree", **SMALL)
+    before = us.copy_classifier(disc, us.Space.normal(2), out=path, to=family, **SMALL, **options)
     result = us.refresh(path, moved, budget=300, check=100, schedule=steps(60))
     rows = us.Space.normal(2).sample(2000, rng)
-    assert (result.family, us.load(tmp_path / "run-refreshed").family) == ("tree", "tree")
+    assert (result.family, us.load(tmp_path / "run-refreshed").family) == (family, family)
+    assert (before.copy.predict(rows) == moved(rows)).mean() < 0.9
     assert (result.copy.predict(rows) == moved(rows)).mean() > 0.9
+    assert result.certificate.lower > 0.85
 
 
 def test_rows_that_stopped_a_run_do_not_certify_the_next(tmp_path):

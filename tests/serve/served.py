@@ -11,8 +11,7 @@ import numpy as np
 
 from understudy.certificate.values import Certificate
 from understudy.models.classifier import CopyClassifier
-from understudy.models.families import Limits as FamilyLimits
-from understudy.models.families import fit
+from understudy.models.families import NO_LIMITS, fit
 from understudy.runs.result import Record, Result
 from understudy.serve.app import Service
 from understudy.serve.limits import Limits
@@ -24,9 +23,9 @@ from understudy.space.encoding import Encoding
 HTTP = httpx2.Client(limits=httpx2.Limits(max_keepalive_connections=0), timeout=20)
 
 
-def copied(space, rows, codes, classes, family="tree"):
+def copied(space, rows, codes, classes, family="tree", limits=NO_LIMITS):
     X = Encoding(space)(space.read(rows, "rows"))
-    return CopyClassifier(fit(family, X, codes, len(classes), FamilyLimits(), seed=0), np.array(classes), space)
+    return CopyClassifier(fit(family, X, codes, len(classes), limits, seed=0), np.array(classes), space)
 
 
 def saved(copy, path):

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import HTTP, connected, drawn, head, metrics, posted, question, received, running, statuses
+from served import HTTP, connected, copied, drawn, head, metrics, posted, question, received, running, statuses
 
 import understudy as us
 from understudy.errors import SettingError
+from understudy.models.blending import FAMILIES
+from understudy.models.effort import Effort
+from understudy.models.families import Limits as FamilyLimits
 from understudy.serve.limits import Limits
 from understudy.serve.server import Address, Server
 
@@ -35,6 +38,22 @@ def test_our_own_client_gets_the_copys_answers(server, plane):
         server.model, classes=["down", "up"], protocol="v2", output="predict_proba", decode="argmax"
     )
     assert decoded.answer(rows).tolist() == plane.predict(rows).tolist()
+
+
+@pytest.mark.parametrize("family", ["blend", "mlp"])
+def test_a_blend_and_a_network_with_pieces_are_served(family):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    codes, quick = ((X**2).sum(axis=1) < 1).astype(np.int32), FamilyLimits(effort=Effort(share=0.2))
+    copy = copied(us.Space.normal(2), X, codes, ["out", "in"], FAMILIES[family], quick)
+    with running(copy) as server:
+        rows = drawn(server.service.model, 70)
+        original = us.open_original(server.model, protocol="v2")
+        assert original.answer(rows).tolist() == copy.predict(rows).tolist()
+        assert set(copy.predict(rows)) == {"out", "in"}
+        asked = question(rows, outputs=[{"name": "predict_proba"}])
+        (found,) = posted(server, asked).json()["outputs"]
+        np.testing.assert_array_equal(np.reshape(found["data"], found["shape"]), copy.predict_proba(rows))
+        assert HTTP.get(server.model).json()["platform"] == f"understudy_{family}"
 
 
 def test_health_and_metadata(server):

@@ -81,7 +81,7 @@ def powers_of(opinions: Sequence[np.ndarray], y: np.ndarray) -> np.ndarray:
     """The powers under which held-out answers are likeliest, none below 0, by Newton's method.
 
     >>> sure, wrong = np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([[0.1, 0.9], [0.9, 0.1]] * 20)
-    >>> powers_of([sure, wrong], np.array([0, 1] * 20))[1]
+    >>> powers_of([sure, wrong], np.array([0, 1] * 20)).round(1).tolist()[1]
     0.0
     """
     logs = np.stack([np.log(np.maximum(p.astype(np.float64), FLOOR)) for p in opinions])

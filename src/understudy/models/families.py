@@ -161,6 +161,7 @@ def _tree(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Mode
     from sklearn.tree import DecisionTreeClassifier
 
     leaves = limits.leaves(1, _node(n_c))
+    leaves = None if leaves is None else min(leaves, len(X))  # scikit-learn makes room for as many at once
     tree = DecisionTreeClassifier(
         max_depth=limits.max_depth, max_leaf_nodes=leaves, random_state=seed, monotonic_cst=limits.monotone
     )

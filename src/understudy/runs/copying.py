@@ -118,7 +118,7 @@ def copy_steps(
 
     >>> run = copy_steps(lambda rows: rows[:, 0] > 0, Space.normal(1), Settings(budget=200, certificate_n=0))
     >>> [record.queries for record in run]
-    [100, 200]
+    [40, 55, 76, 105, 145, 200]
     """
     plan = Plan.of(Settings() if settings is None else settings)
     return (yield from job_steps(job_of(original, space, plan, classes=classes, test=test), out))

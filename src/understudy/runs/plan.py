@@ -32,7 +32,7 @@ class Plan:
 
     >>> plan = Plan.of(Settings(budget=1000))
     >>> plan.sizes, plan.queries, plan.total
-    ((150, 69, 101, 148, 217, 315), 1000, 3060)
+    ((150, 69, 101, 148, 216, 316), 1000, 3060)
     """
 
     asked: Settings

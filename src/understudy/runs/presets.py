@@ -36,7 +36,7 @@ def growing(budget: int, rounds: int = ROUNDS) -> tuple[int, ...]:
     """Batches that grow by the same factor from each to the next, and sum to the budget.
 
     >>> growing(3000), growing(100), growing(10)
-    ((450, 208, 303, 444, 649, 946), (40, 8, 10, 11, 14, 17), (10,))
+    ((450, 208, 303, 444, 648, 947), (40, 8, 10, 11, 14, 17), (10,))
     """
     first = min(budget, max(round(FIRST * budget), LEAST))
     ends = [round(first * (budget / first) ** (k / (rounds - 1))) for k in range(rounds)]
