@@ -67,7 +67,7 @@ def problem(name: str) -> tuple[Callable[[Any], np.ndarray], us.Space]:
 def copies(name: str, budget: int) -> dict[str, CopyClassifier]:
     """A copy of each family: the network copied in one shot, the others fitted to rows that the original labels."""
     predict, space = problem(name)
-    network = us.copy_classifier(predict, space, method="one-shot", budget=budget, certificate_n=0).copy
+    network = us.copy_classifier(predict, space, method="one-shot", to="mlp", budget=budget, certificate_n=0).copy
     rows = space.sample(10 * budget, np.random.default_rng(1))
     y = np.searchsorted(network.classes, predict(space.present(rows)))
     X, n_c = network.encoding(rows), len(network.classes)
