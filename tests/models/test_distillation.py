@@ -157,9 +157,12 @@ def test_originals_made_of_trees_are_copied_by_trees_and_smooth_ones_by_distilla
     assert found[BLEND] > found[NOBODY] + 0.01
     assert smooth.certificate.estimate == found[BLEND]
     forest = RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y)
-    blend = us.copy_classifier(forest, space, budget=1000, repeat=0)
-    network = us.copy_classifier(forest, space, budget=1000, repeat=0, preset="fast")
-    assert blend.certificate.estimate > network.certificate.estimate + 0.01
+    gains = []
+    for seed in range(3):  # of a single one, chance moves both by as much as they differ
+        blend = us.copy_classifier(forest, space, budget=1000, repeat=0, seed=seed)
+        network = us.copy_classifier(forest, space, budget=1000, repeat=0, seed=seed, preset="fast")
+        gains.append(blend.certificate.estimate - network.certificate.estimate)
+    assert np.mean(gains) > 0.01
     powers = dict.fromkeys(("trees", "mlp", "radial"), 0.0)
     for member, power in zip(blend.copy.model.members, blend.copy.model.powers, strict=True):
         powers[member.kind] += power

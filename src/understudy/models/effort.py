@@ -11,6 +11,8 @@ from understudy.engine.trees import Boost
 
 # Pieces of all inputs together, about, of a network that has to learn quickly.
 MOST_PIECES = 512
+# Trees in a round times inputs, up to which a round costs little beside the rest.
+MOST_IN_A_ROUND = 600
 # With so few inputs, boundaries bend most, and a third layer helps.
 FLAT = 4
 # No limit on unlabelled rows beyond that of each family.
@@ -68,23 +70,33 @@ class Effort:
         """A network without hidden layers."""
         return Lessons(0, (), self._some(max(2000, answers // 8)), 64, 5e-2, 0.02)
 
-    def boosting(self, answers: int) -> Boost:
-        """Trees that grow with the answers."""
+    def boosting(self, answers: int, inputs: int = 1, n_c: int = 2) -> Boost:
+        """Trees that grow with the answers; fewer rounds where each has a tree for many classes, of many inputs."""
+        few = _share(inputs, n_c)
         if answers < 600:
-            return Boost(self._some(60), leaves=8, share=1.0, bins=64)
+            return Boost(self._some(60 * few, 20), leaves=8, share=1.0, bins=64)
         if answers < 6000:
-            return Boost(self._some(200), leaves=31, share=1.0, bins=128)
+            return Boost(self._some(200 * few, 40), leaves=31, share=1.0, bins=128)
         if answers < 20_000:
-            return Boost(self._some(300), leaves=31, share=1.0, bins=128)
-        return Boost(self._some(400), leaves=31 if answers < 60_000 else 63, share=1.0)
+            return Boost(self._some(300 * few, 40), leaves=31, share=1.0, bins=128)
+        return Boost(self._some(400 * few, 40), leaves=31 if answers < 60_000 else 63, share=1.0)
 
     def stumps(self, answers: int) -> Boost:
         """Small trees: what few answers can bear."""
         return Boost(self._some(60), leaves=8, share=1.0, bins=64)
 
-    def chooser(self) -> Boost:
+    def chooser(self, inputs: int = 1, n_c: int = 2) -> Boost:
         """Trees that only have to find out where to ask."""
-        return Boost(self._some(60), leaves=16, share=1.0, bins=64)
+        return Boost(self._some(60 * _share(inputs, n_c), 10), leaves=16, share=1.0, bins=64)
 
-    def _some(self, usual: int) -> int:
-        return max(2, round(self.share * usual))
+    def _some(self, usual: float, least: int = 2) -> int:
+        return max(2, round(self.share * max(usual, least)))
+
+
+def _share(inputs: int, n_c: int) -> float:
+    """The share of the usual rounds that is affordable.
+
+    >>> _share(20, 3), _share(200, 20)
+    (1.0, 0.15)
+    """
+    return min(1.0, MOST_IN_A_ROUND / (inputs * (1 if n_c == 2 else n_c)))

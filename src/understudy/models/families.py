@@ -182,7 +182,7 @@ def forest(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Tre
 
 def boosting(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Trees:
     """Gradient-boosted trees."""
-    return boosted(X, y, n_c, limits, seed, limits.effort.boosting(len(X)))
+    return boosted(X, y, n_c, limits, seed, limits.effort.boosting(len(X), X.shape[1], n_c))
 
 
 def boosted(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int, how: Boost) -> Trees:
