@@ -8,7 +8,7 @@ from understudy.models.base import model_of, size_of
 from understudy.models.blend import Blend, pooled, powers_of
 from understudy.models.blending import BLEND, CROSSED, FAMILIES, blended, members_of
 from understudy.models.effort import Effort
-from understudy.models.families import FITTED, Limits, boosting, fit
+from understudy.models.families import FITTED, Family, Limits, boosting, fit
 from understudy.models.linear import Linear
 
 QUICK = Limits(effort=Effort(share=0.3))
@@ -55,7 +55,7 @@ def test_opinions_that_rule_a_class_out_count_for_a_little():
 def test_a_blend_is_at_least_as_good_as_its_best_member(n):
     X, y, fresh, truth = problem(n)
     blend = blended(X, y, 3, Limits(), seed=0)
-    alone = {name: agrees(make(X, y, 3, Limits(), 0), fresh, truth) for name, make in members_of(n).items()}
+    alone = {name: agrees(fit(member, X, y, 3, Limits()), fresh, truth) for name, member in members_of(n).items()}
     assert agrees(blend, fresh, truth) > max(alone.values()) - 0.01
     assert agrees(blend, fresh, truth) > np.mean(list(alone.values())) + 0.01
 
@@ -78,7 +78,8 @@ def test_members_without_weight_are_left_out(monkeypatch):
         return Linear(np.random.default_rng(seed).normal(size=(X.shape[1], n_c)), np.zeros(n_c))
 
     makers = members_of(400)
-    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers: {"guess": guess, **makers})
+    members = {"guess": Family(guess, 0, soft=True), **makers}
+    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers: members)
     blend = blended(X, y, 3, QUICK, seed=0)
     assert "linear" not in {member.kind for member in blend.members}
     assert len(blend.members) > 1
@@ -127,6 +128,27 @@ def test_few_answers_of_few_classes_still_make_a_blend():
     assert fit(FAMILIES[BLEND], X, y, 4, QUICK).probabilities(fresh).shape == (4000, 4)
     rare = np.where(np.arange(12) == 0, 3, y).astype(np.int32)  # a class with one answer, in one fold only
     np.testing.assert_allclose(fit(FAMILIES[BLEND], X, rare, 4, QUICK).probabilities(fresh).sum(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 3, 12, 60])
+def test_a_class_that_one_fold_alone_has_is_learned_all_the_same(n):
+    X, _, fresh, _ = problem(n, classes=2)
+    y = (np.arange(n) == 1).astype(np.int32)  # without that fold, there is one class only
+    assert fit(FAMILIES[BLEND], X, y, 2, QUICK).probabilities(fresh).argmax(axis=1).mean() < 0.5
+
+
+@pytest.mark.parametrize("n", [CROSSED, CROSSED + 3, CROSSED + 6])
+def test_members_are_fitted_again_to_all_answers(n, monkeypatch):
+    X, y, *_ = problem(n)
+    seen = []
+
+    def counted(X, y, n_c, limits, seed):
+        seen.append(len(X))
+        return boosting(X, y, n_c, limits, seed)
+
+    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers: {"one": Family(counted, 0, soft=True)})
+    blended(X, y, 3, QUICK, seed=0)
+    assert seen == [n - round(n / 10), n]
 
 
 def test_a_doubtful_member_makes_a_doubtful_blend():

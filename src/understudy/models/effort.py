@@ -13,6 +13,8 @@ from understudy.engine.trees import Boost
 MOST_PIECES = 512
 # Trees in a round times inputs, up to which a round costs little beside the rest.
 MOST_IN_A_ROUND = 600
+# Fewer answers than this bear small trees only.
+FEW = 600
 # With so few inputs, boundaries bend most, and a third layer helps.
 FLAT = 4
 # No limit on unlabelled rows beyond that of each family.
@@ -73,17 +75,13 @@ class Effort:
     def boosting(self, answers: int, inputs: int = 1, n_c: int = 2) -> Boost:
         """Trees that grow with the answers; fewer rounds where each has a tree for many classes, of many inputs."""
         few = _share(inputs, n_c)
-        if answers < 600:
+        if answers < FEW:
             return Boost(self._some(60 * few, 20), leaves=8, share=1.0, bins=64)
         if answers < 6000:
             return Boost(self._some(200 * few, 40), leaves=31, share=1.0, bins=128)
         if answers < 20_000:
             return Boost(self._some(300 * few, 40), leaves=31, share=1.0, bins=128)
         return Boost(self._some(400 * few, 40), leaves=31 if answers < 60_000 else 63, share=1.0)
-
-    def stumps(self, answers: int) -> Boost:
-        """Small trees: what few answers can bear."""
-        return Boost(self._some(60), leaves=8, share=1.0, bins=64)
 
     def chooser(self, inputs: int = 1, n_c: int = 2) -> Boost:
         """Trees that only have to find out where to ask."""

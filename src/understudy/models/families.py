@@ -86,11 +86,14 @@ Labels = np.ndarray
 """Codes, or for families that learn from them, a probability for every class."""
 
 
+Make = Callable[[np.ndarray, Labels, int, Limits, int], Model]
+
+
 @dataclass(frozen=True)
 class Family:
     """How a family is fitted, and how many unlabelled rows a student learns from."""
 
-    make: Callable[[np.ndarray, Labels, int, Limits, int], Model]
+    make: Make
     """From encoded rows, labels, the number of classes, limits, and a seed."""
     relayed: int
     soft: bool = False
