@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from charts import by_answers
 from subjects import subject
 from workers import chosen_problems, each, problem_options
 
@@ -118,25 +119,12 @@ def _count(value: float | None) -> str:
 
 def draw_figure(found: dict[str, Any], path: Path) -> None:
     """Mean fidelity against queries, a line for each policy."""
-    import matplotlib
 
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "queries"
-    from matplotlib import pyplot as plt
+    def style(kind: str) -> dict[str, Any]:
+        single = {"color": "0.4", "linestyle": "--"} if kind == "one-shot" else {"marker": "o", "markersize": 3.5}
+        return {"linewidth": 1.5, **single}
 
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for kind, curve in found["mean"].items():
-        style = {"color": "0.4", "linestyle": "--"} if kind == "one-shot" else {"marker": "o", "markersize": 3.5}
-        axes.plot(list(curve), list(curve.values()), label=kind, linewidth=1.5, **style)
-    axes.axhline(found["bar"], color="0.7", linewidth=0.8)
-    axes.set(xscale="log", xlabel="queries", ylabel="mean fidelity on fresh rows")
-    ticks = sorted({n for curve in found["mean"].values() for n in curve})
-    axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
-    axes.minorticks_off()
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    by_answers(found["mean"], path, "queries", style, found["bar"])
 
 
 def parse() -> argparse.Namespace:

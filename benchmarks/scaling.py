@@ -39,6 +39,7 @@ from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from charts import by_answers
 from originals import chosen_originals, original_options, subject
 from peer import BOOSTING, MLP, PRESC
 from peers import child
@@ -446,25 +447,12 @@ def block(title: str, values: dict[str, dict[int, float]], form: str) -> list[st
 
 def draw_figure(totals: dict[str, Any], path: Path) -> None:
     """Mean fidelity against answers, a line for each method: ours with markers, the others dashed."""
-    import matplotlib
 
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "scaling"
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for method, curve in totals["fresh"].items():
+    def style(method: str) -> dict[str, Any]:
         own = {"marker": "o", "markersize": 3.5, "linewidth": 2, "zorder": 3}
-        style = own if method in OURS else {"linestyle": "--", "linewidth": 1.2}
-        axes.plot(list(curve), list(curve.values()), label=method, **style)
-    axes.set(xscale="log", xlabel="answers of the original", ylabel="mean fidelity on fresh rows")
-    ticks = sorted({n for curve in totals["fresh"].values() for n in curve})
-    axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
-    axes.minorticks_off()
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+        return own if method in OURS else {"linestyle": "--", "linewidth": 1.2}
+
+    by_answers(totals["fresh"], path, "answers of the original", style)
 
 
 # --- the command --------------------------------------------------------------------------------------------------
