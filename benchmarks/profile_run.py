@@ -28,7 +28,8 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core: work that is handed around is not work
 PARTS = (
-    "steps", "training", "sampling", "encoding", "distinct", "choosing", "asking", "dropping", "certificate", "other",
+    "steps", "training", "making", "sampling", "encoding", "distinct", "choosing", "asking", "dropping", "certificate",
+    "other",
 )  # fmt: skip
 ROWS = 1000
 Copy = Callable[[int], Any]
@@ -76,6 +77,7 @@ def watched(clock: Clock) -> Iterator[None]:
     from understudy.algorithm.draws import POLICIES
     from understudy.engine.training import Training
     from understudy.original import Original
+    from understudy.runs import run
     from understudy.runs.run import Run
     from understudy.runs.start import Fresh
     from understudy.space import Space
@@ -89,7 +91,8 @@ def watched(clock: Clock) -> Iterator[None]:
         (Seen, "new", "distinct"),
         (Seen, "add", "distinct"),
         (Original, "answer", "asking"),
-        (Run, "_network", "certificate"),
+        (Run, "_so_far", "certificate"),
+        (run, "hand_out", "making"),
         (Run, "_explained", "certificate"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]

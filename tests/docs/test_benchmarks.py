@@ -102,6 +102,38 @@ def test_queries(tmp_path):
     assert (tmp_path / "queries.svg").read_text().count("<svg") == 1
 
 
+def test_scaling(tmp_path):
+    small = ["--only", "made30-svm", "--budgets", "100", "300", "--seeds", "0", "--workers", "1"]
+    methods = ["--methods", "understudy", "sklearn boosting", "--figure", tmp_path / "scaling.svg"]
+    document = json.loads(run_alone("scaling.py", *small, *methods, "--json"))
+    found = {(row["method"], row["budget"]): row["fresh"] for row in document["rows"]}
+    assert found["understudy", 300] > found["understudy", 100] > found["sklearn boosting", 100]
+    assert (tmp_path / "scaling.svg").read_text().count("<svg") == 1
+
+
+PARTS = [
+    "steps",
+    "training",
+    "making",
+    "sampling",
+    "encoding",
+    "distinct",
+    "choosing",
+    "asking",
+    "dropping",
+    "certificate",
+    "other",
+]
+
+
+def test_where_the_time_goes():
+    document = json.loads(run("profile_run.py", "--columns", "2", "--rounds", "1", "--queries", "300", "--json"))
+    for found in document:
+        assert found["steps"] > 0
+        assert (found["making"] > 0) == (found["preset"] == "default")  # fast hands out the network that chose
+        assert found["all"] == pytest.approx(sum(value for name, value in found.items() if name in PARTS), abs=2)
+
+
 def test_peers():
     small = ["--problems", "moons", "--queries", "200", "--methods", "understudy", "fast", "sklearn boosting"]
     document = json.loads(run("peers.py", *small, "--json"))
