@@ -104,6 +104,9 @@ def test_at_the_end_of_a_run_no_more_points_are_kept_than_a_share_of_the_queries
     assert everything.kept == 2000
     unbounded = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, certificate_n=0)
     assert [record.kept for record in unbounded.history] == list(range(100, 2001, 100))
+    growing_too = us.copy_classifier(disc, PLANE, budget=2000, schedule=5, certificate_n=0)
+    for whole in (unbounded, growing_too):  # where nothing is dropped, nothing is rehearsed
+        assert {(record.dropped, record.lam) for record in whole.history} == {(0, 0.0)}
     assert [one.family for one in (result, longer, few, everything, unbounded)] == ["mlp"] * 4 + ["blend"]
 
 

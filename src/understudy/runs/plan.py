@@ -197,6 +197,11 @@ class Plan:
         return min(self.queries, self.asked.max_kept or (self.preset.room if self.network else self.queries))
 
     @property
+    def drops(self) -> bool:
+        """Whether points may be dropped; where none is, nothing has to be remembered."""
+        return self.delta > 0 or self.room < self.queries or self.ending < self.iterations
+
+    @property
     def free(self) -> int:
         """Up to so many points, none is dropped."""
         return min(self.room, self.preset.free)

@@ -110,7 +110,7 @@ class Fresh:
     def policies(self, loop: Loop) -> Policies:
         """What the method in the plan passes to the loop."""
         plan, train = loop.plan, loop.plan.trainer(loop.network)
-        if plan.asked.method != "sequential":
+        if plan.asked.method != "sequential" or not plan.drops:
             kept = keep_fresh if plan.asked.method == "online" else keep_all
             return Policies(kept, Fixed(0.0), train)
         memory: Memory = Automatic() if plan.memory == "automatic" else Fixed(_weight(plan.memory))
