@@ -37,7 +37,7 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
     from understudy.algorithm.network import Network
     from understudy.algorithm.samples import Samples
     from understudy.algorithm.training import Trained
-    from understudy.original import Labels
+    from understudy.original import Labels, Told
     from understudy.runs.copying import job_of
     from understudy.runs.directory import open_run
     from understudy.runs.loop import Loop
@@ -45,7 +45,6 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
     from understudy.runs.run import Run
     from understudy.runs.settings import Settings
     from understudy.runs.start import Fresh, Policies
-    from understudy.types import Answered
 
     d = options.inputs
     spent = {"asking": 0.0, "training": 0.0}
@@ -71,7 +70,7 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
         run = Run.begin(replace(job, start=Timed()), ledger)
         ask = run.inquiry.next
 
-        def timed(t: int, network: Network, labels: Labels) -> Answered:
+        def timed(t: int, network: Network, labels: Labels) -> Told:
             clock = process_time()
             found = ask(t, network, labels)
             spent["asking"] = process_time() - clock

@@ -36,6 +36,8 @@ class Stream(IntEnum):
     """Which answers are held out while the members of a blend are weighed."""
     CENTRES = 12
     """Which answers are the centres of radial functions."""
+    OWN = 13
+    """Which of the user's own rows are held out, and the order of the others."""
     HALVES = 0x4A
     """Which half of a certificate's rows differences are found on; the other half measures them."""
     MARGINS = 0xB0

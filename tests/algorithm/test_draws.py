@@ -110,7 +110,7 @@ def committee(answers, network, theta, batch=400):
     rows, labels = answers
     plan = Plan.of(us.Settings(draw="committee", batch=batch, iterations=2))
     inquiry = Inquiry(us.Original(lambda asked: labels), us.Space.normal(rows.shape[1]), plan, Fresh())
-    inquiry._paid.append((rows.astype(np.float32), labels))
+    inquiry._paid.append((rows.astype(np.float32), us.original.Said(np.asarray(labels))))
     return inquiry.copy_so_far(Network(network, theta), Labels(labels))
 
 

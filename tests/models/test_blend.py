@@ -6,7 +6,7 @@ from sklearn.datasets import load_wine, make_classification
 
 from understudy.models.base import model_of, size_of
 from understudy.models.blend import Blend, pooled, powers_of
-from understudy.models.blending import BLEND, CROSSED, FAMILIES, blended, members_of
+from understudy.models.blending import BLEND, CROSSED, FAMILIES, blended, held_out, members_of
 from understudy.models.effort import Effort
 from understudy.models.families import FITTED, Family, Limits, boosting, fit
 from understudy.models.linear import Linear
@@ -148,7 +148,7 @@ def test_members_are_fitted_again_to_all_answers(n, monkeypatch):
 
     monkeypatch.setattr("understudy.models.blending.members_of", lambda answers: {"one": Family(counted, 0, soft=True)})
     blended(X, y, 3, QUICK, seed=0)
-    assert seen == [n - round(n / 10), n]
+    assert seen == [n - held_out(n), n]
 
 
 def test_a_doubtful_member_makes_a_doubtful_blend():

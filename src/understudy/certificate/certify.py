@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -50,27 +51,49 @@ def certify(
     n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
     seed = checks.count("seed", seed, 0)
     asked, copied = as_original(original), as_original(copy, name="copy")
-    given = None if data is None else Given(asked, space, data)
+    given = None if data is None else Given.of(asked, space, data)
     limits = {SPACE: n, DATA: 0 if given is None else len(given.different)}
     queries = Queries(asked, space, limits, seed=seed)
-    chunks = list(queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY)))
+    chunks = [(rows, said.labels) for rows, said in queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))]
     rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
     low = low_margin(copy, space, seed) if explain else None
+    about = Proving(copy, copied, asked.declared, space, confidence, seed)
+    proof = about.proved(rows, answers, low, explain)
+    return proof if given is None else replace(proof, on_data=about.on_data(given, queries, DATA, low, explain))
 
-    def proved(rows: np.ndarray, answers: np.ndarray) -> Certificate:
-        predicted = _answers(copy, copied, space, rows)
-        labels = asked.declared or Labels(answers)
-        proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), confidence)
+
+@dataclass(frozen=True)
+class Proving:
+    """What is certified, and how sure of it the bounds shall be."""
+
+    copy: object
+    copied: Original
+    """The copy, as something that can be asked."""
+    declared: Labels | None
+    """The labels that the original declares."""
+    space: Space
+    confidence: float
+    seed: int
+
+    def proved(
+        self, rows: np.ndarray, answers: np.ndarray, low: float | None = None, explain: bool = True
+    ) -> Certificate:
+        """The certificate from rows of a matrix and the original's answers; margins below `low` are near."""
+        predicted = _answers(self.copy, self.copied, self.space, rows)
+        labels = self.declared or Labels(answers)
+        proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), self.confidence)
         if not explain:
             return proof
-        compared = Compared(rows, answers, predicted, margins_of(copy, space, rows))
-        return located(proof, compared, space, low, seed=seed)
+        compared = Compared(rows, answers, predicted, margins_of(self.copy, self.space, rows))
+        return located(proof, compared, self.space, low, seed=self.seed)
 
-    proof = proved(rows, answers)
-    if given is None:
-        return proof
-    on_data = proved(given.rows, queries.ask(DATA, given.different)[given.which])
-    return replace(proof, on_data=replace(on_data, distinct=len(given.different), left_out=given.left_out))
+    def on_data(
+        self, given: Given, queries: Queries, purpose: str, low: float | None = None, explain: bool = True
+    ) -> Certificate:
+        """The certificate from rows of the user's own, each distinct one asked once."""
+        answers = queries.ask(purpose, given.different)[given.which]
+        proof = self.proved(given.rows, answers, low, explain)
+        return replace(proof, distinct=len(given.different), left_out=given.left_out)
 
 
 def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
@@ -81,24 +104,43 @@ def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> 
     return np.concatenate(parts)
 
 
+@dataclass(frozen=True)
 class Given:
     """A user's rows, of which each distinct one is asked once.
 
     Rows with a level that the space does not know are left out: they cannot be converted back for the original.
     """
 
-    def __init__(self, original: Original, space: Space, data: Rows):
+    rows: np.ndarray
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, original: Original, space: Space, data: Rows, name: str = "data") -> Given:
+        """Read a user's rows."""
         if original.stored is not None:
-            hint = "certify against the original itself, or without data"
-            raise SettingError("data", "an original that can be asked about new rows", "stored answers", hint)
+            hint = f"ask the original itself, or leave out {name}"
+            raise SettingError(name, "an original that can be asked about new rows", "stored answers", hint)
         if not space.frame and is_frame(data) and set(space.names) <= set(data.columns):
             data = data[list(space.names)]  # further columns are ignored here too, if names tell which
         with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted here
-            rows = space.read(data, "data")
+            rows = space.read(data, name)
         known = known_levels(space, rows)
         if not known.any():
-            raise SpaceError("data", "at least one row with levels that the space knows", f"none of {len(rows)}")
-        self.rows, self.left_out = rows[known], int((~known).sum())
+            raise SpaceError(name, "at least one row with levels that the space knows", f"none of {len(rows)}")
+        return cls(rows[known], int((~known).sum()))
+
+    @property
+    def different(self) -> np.ndarray:
+        """The distinct rows."""
+        return self.rows[self._distinct[0]]
+
+    @property
+    def which(self) -> np.ndarray:
+        """For every row, its place among the distinct ones."""
+        return self._distinct[1]
+
+    @cached_property
+    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
         filled = np.where(np.isnan(self.rows), np.inf, self.rows)  # gaps count as equal, NaN does not
-        _, first, self.which = np.unique(filled, axis=0, return_index=True, return_inverse=True)
-        self.different = self.rows[first]
+        _, first, which = np.unique(filled, axis=0, return_index=True, return_inverse=True)
+        return first, which

@@ -63,7 +63,7 @@ def command(
         source = _fresh(source, result)
     n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
     rows = None if data is None else read_csv(data)
-    different = 0 if rows is None else len(Given(source, result.space, rows).different)
+    different = 0 if rows is None else len(Given.of(source, result.space, rows).different)
     click.echo(f"{source.name} will be asked {n + different} queries", err=True)
     clock = perf_counter()
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours

@@ -18,8 +18,8 @@ from understudy.errors import DirectoryError, OriginalError, SettingError, Unwri
 
 if TYPE_CHECKING:
     from understudy.original import Original
-    from understudy.runs.plan import Plan
     from understudy.runs.result import Result
+    from understudy.runs.run import Job
     from understudy.space import Space
 
 
@@ -35,11 +35,18 @@ Examples:
 @click.argument("original")
 @click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
+@click.option("--rows", metavar="ROWS.csv", help="Unlabelled rows of yours: part of the queries are about them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 @settings_options
 @original_options
 def command(
-    original: str, space_text: str | None, out: Path, about: dict[str, Any], as_json: bool, **options: Any
+    original: str,
+    space_text: str | None,
+    out: Path,
+    rows: str | None,
+    about: dict[str, Any],
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Copy ORIGINAL, and certify the copy. The same command goes on where it was interrupted.
 
@@ -51,28 +58,30 @@ def command(
     was answered is kept; 130 interrupted, likewise.
     """
     from understudy.cli.progress import follow
+    from understudy.original.table import read_csv
     from understudy.runs.copying import job_of, job_steps
     from understudy.runs.plan import Plan
     from understudy.runs.settings import Settings
 
     plan = Plan.of(Settings(**options))  # before anything is opened
     source = opened(original, about)
-    job = job_of(source, _space(space_text, source), plan)
-    _announce(source.name, job.plan)
+    job = job_of(source, _space(space_text, source), plan, rows=None if rows is None else read_csv(rows))
+    _announce(source.name, job)
     with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
         result = follow(plan.asked.method, job_steps(job, out), plan.iterations)
     _tell(result, out, source.name, as_json)
     end(job.plan.asked.target, result)
 
 
-def _announce(name: str, plan: Plan) -> None:
+def _announce(name: str, job: Job) -> None:
     """Say what will be asked, and what cannot be shown by it, before anything is."""
     from understudy.certificate.bounds import lower_bound
 
-    asked = plan.asked
+    plan, asked = job.plan, job.plan.asked
+    own = "" if job.own is None else f", {job.own.queries} for one on your rows"
     click.echo(
         f"{name} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
-        f"certificate and {plan.repeats} again, {plan.total} in all",
+        f"certificate{own} and {plan.repeats} again, {job.total} in all",
         err=True,
     )
     most = lower_bound(asked.certificate_n, asked.certificate_n, asked.confidence) if asked.target else 1.0
@@ -113,6 +122,12 @@ def _tell(result: Result, out: Path, name: str, as_json: bool) -> None:
         click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))
         return
     comparison(results)
+    on_data = None if result.certificate is None else result.certificate.on_data
+    if on_data is not None:
+        click.echo(
+            f"\nOf {on_data.n} of your own rows that were not asked before, {on_data.estimate:.4f} get the original's "
+            f"label; at least {on_data.lower:.4f} do, with {on_data.confidence:.0%} confidence."
+        )
     for one in result.tried[:1]:
         click.echo(f"\nThe copy is a {one['family']}, taught by {one['teacher']}, of {one['bytes']} bytes.")
     click.echo(f"\nThe copy is in {out}; its report is {report}.")

@@ -32,9 +32,11 @@ from understudy.streams import Stream, stream
 CROSSED, FOLDS = 2000, 4
 # Below so many, a second plain network costs little: two err less often than one.
 FOR_ANOTHER = 6000
-# Below so many, a tenth is held out, members are fitted again to all, and there are radial functions; beyond, as many
-# are held out as a tenth of these.
-REFITTED, HELD_OUT = 20_000, 0.1
+# Below so many, members are fitted again to all, and there are radial functions.
+REFITTED = 20_000
+# A tenth is held out, but not fewer than are needed to weigh the members, if that is no more than a fifth; and not more
+# than the most.
+HELD_OUT, NEEDED, FIFTH, MOST_HELD_OUT = 0.1, 300, 0.2, 2000
 # A member whose power is below this share of all is left out.
 LEAST = 0.03
 
@@ -77,7 +79,7 @@ def _radial(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Mo
 
 def blended(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
     """The blend, in which only the members are that held-out answers give weight to."""
-    n, unlimited = len(X), Limits(effort=limits.effort)
+    n, unlimited = limits.effort.labels(len(X)), Limits(effort=limits.effort)
     members = members_of(n)
     opinions, held, models = (_crossed if n < CROSSED else _held_out)(members, X, y, n_c, unlimited, seed)
     powers = powers_of(opinions, y[held])
@@ -106,9 +108,18 @@ def _held_out(members: Members, X: np.ndarray, y: Labels, n_c: int, limits: Limi
     """What each kind says of some answers, when it is fitted to the others."""
     n = len(X)
     held = np.zeros(n, bool)
-    held[stream(seed, Stream.FOLDS).permutation(n)[: round(HELD_OUT * min(n, REFITTED))]] = True
+    held[stream(seed, Stream.FOLDS).permutation(n)[: held_out(n)]] = True
     models = {name: fit(member, X[~held], y[~held], n_c, limits, seed) for name, member in members.items()}
     return [models[name].probabilities(X[held]) for name in members], held, models
+
+
+def held_out(answers: int) -> int:
+    """How many answers weigh the members.
+
+    >>> held_out(1000), held_out(3000), held_out(100_000)
+    (200, 300, 2000)
+    """
+    return round(min(max(HELD_OUT * answers, NEEDED), FIFTH * answers, MOST_HELD_OUT))
 
 
 BLEND = "blend"

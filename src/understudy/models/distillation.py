@@ -17,6 +17,7 @@ from understudy.algorithm.samples import Samples
 from understudy.errors import SettingError
 from understudy.models.base import Model, size_of
 from understudy.models.blending import BLEND, FAMILIES
+from understudy.models.effort import SCORED, Effort
 from understudy.models.families import Family, Limits, fit
 
 NOBODY = "nobody"
@@ -64,15 +65,21 @@ class Workshop:
             return self.known[family]
         if family == BLEND:
             return self.teacher
-        return fit(self.families[family], self.paid.X, self.paid.y, self.n_c, self.limits, self.seed)
+        limits = replace(self.limits, effort=self._effort)
+        return fit(self.families[family], self.paid.X, self.paid.targets, self.n_c, limits, self.seed)
 
     @cached_property
     def teacher(self) -> Model:
         """The blend of all that the answers allow, whatever the limits."""
         if self.lent is not None:
             return self.lent.teacher
-        unlimited = Limits(effort=self.limits.effort)
-        return fit(self.families[BLEND], self.paid.X, self.paid.y, self.n_c, unlimited, self.seed)
+        unlimited = Limits(effort=self._effort)
+        return fit(self.families[BLEND], self.paid.X, self.paid.targets, self.n_c, unlimited, self.seed)
+
+    @property
+    def _effort(self) -> Effort:
+        """That of models of the paid points: with scores, they have more to learn."""
+        return self.limits.effort if self.paid.p is None else replace(self.limits.effort, worth=SCORED)
 
     @cached_property
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +94,7 @@ class Workshop:
         n = self.usable(family)
         X, p = (part[:n] for part in self.lesson)
         rows = np.concatenate([self.paid.X, X])
-        labels = np.concatenate([np.eye(self.n_c, dtype=np.float32)[self.paid.y], p.astype(np.float32)])
+        labels = np.concatenate([self.paid.soft(self.n_c), p.astype(np.float32)])
         return fit(self.families[family], rows, labels, self.n_c, self.limits, self.seed)
 
     def usable(self, family: str) -> int:

@@ -17,6 +17,8 @@ MOST_IN_A_ROUND = 600
 FEW = 600
 # With so few inputs, boundaries bend most, and a third layer helps.
 FLAT = 4
+# How many labels an answer with scores is worth: a copy of 1400 of these bears as much training as one of 4200 labels.
+SCORED = 3.0
 # No limit on unlabelled rows beyond that of each family.
 ANY = 2**62
 
@@ -46,6 +48,12 @@ class Effort:
     """The share of the usual steps and rounds: less where only the way matters."""
     free_rows: int = ANY
     """The most unlabelled rows that any student learns from."""
+    worth: float = 1.0
+    """How many labels an answer is worth."""
+
+    def labels(self, answers: int) -> int:
+        """How many labels so many answers are worth."""
+        return round(self.worth * answers)
 
     def network(self, answers: int, inputs: int) -> Lessons:
         """A network that sees pieces of numbers, and finds thresholds; the more inputs, the fewer pieces of each."""

@@ -111,7 +111,7 @@ def network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Ne
 
 def plain_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Network:
     """A network that sees its inputs alone."""
-    return trained(X, y, n_c, limits.effort.plain(*X.shape), seed)
+    return trained(X, y, n_c, limits.effort.plain(limits.effort.labels(len(X)), X.shape[1]), seed)
 
 
 def linear_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Network:
@@ -133,7 +133,7 @@ def trained(X: np.ndarray, y: Labels, n_c: int, how: Lessons, seed: int) -> Netw
 
 def _within(limits: Limits, X: np.ndarray, n_c: int) -> Lessons:
     """The usual network, or the largest one that keeps to the limit on bytes."""
-    usual = limits.effort.network(*X.shape)
+    usual = limits.effort.network(limits.effort.labels(len(X)), X.shape[1])
     if limits.layers:
         usual = replace(usual, hidden=limits.layers)
     sizes = [usual, replace(usual, bins=0), *(replace(usual, bins=0, hidden=hidden) for hidden in SMALLER)]
@@ -185,7 +185,7 @@ def forest(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Tre
 
 def boosting(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Trees:
     """Gradient-boosted trees."""
-    return boosted(X, y, n_c, limits, seed, limits.effort.boosting(len(X), X.shape[1], n_c))
+    return boosted(X, y, n_c, limits, seed, limits.effort.boosting(limits.effort.labels(len(X)), X.shape[1], n_c))
 
 
 def boosted(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int, how: Boost) -> Trees:

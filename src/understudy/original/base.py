@@ -1,27 +1,56 @@
-"""What every original is: rows in, labels out, answers checked."""
+"""What every original is: rows in, labels out, and scores where they are asked for; answers checked."""
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeAlias, cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from understudy.errors import OriginalError
+from understudy.errors import OriginalError, SettingError
 from understudy.original.labels import Labels, label_array
+from understudy.original.scores import probabilities
 from understudy.types import Classes, Frame, Table
 
 # Rows asked at once, unless an original says otherwise: bounds what a space and an original need in memory.
 CHUNK = 8192
 
+T = TypeVar("T")
 Predict: TypeAlias = Callable[[Any], object]
 """From rows, as an original takes them, to its answers, which may be anything until they are checked."""
 
+Both: TypeAlias = Callable[[Any], tuple[object, object]]
+"""From rows to labels and to probabilities, a column for each declared class; likewise unchecked."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an original said to some rows: its labels, and a probability for each class where it was asked for them."""
+
+    labels: np.ndarray
+    scores: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def together(cls, parts: Iterable[Said]) -> Said:
+        """What was said to several parts of the rows, as one."""
+        listed = list(parts)
+        scores = [part.scores for part in listed if part.scores is not None]
+        labels = np.concatenate([part.labels for part in listed])
+        return cls(labels, np.concatenate(scores) if len(scores) == len(listed) else None)
+
+
+Told: TypeAlias = tuple[np.ndarray, Said]
+"""Rows of a space's matrix, or encoded, and what the original said to them."""
+
 
 class Original:
-    """A classifier that may only be asked for hard labels.
+    """A classifier that is asked for hard labels, and for nothing else unless the user says so.
 
     `predict` takes rows and gives one label per row. `classes` declares the labels it may answer; undeclared, they are
     those that it answers.
@@ -30,7 +59,8 @@ class Original:
     requests it may have at the same time (above 1, `predict` is called from several threads); `fingerprint`, what tells
     this very model from another of the same name, where that is known.
 
-    `failures` counts by cause the attempts that came to nothing, even where a later one succeeded.
+    `failures` counts by cause the attempts that came to nothing, even where a later one succeeded. `both` gives labels
+    and probabilities, where it can; it is used once the original is `scored`.
 
     >>> sign = Original(lambda rows: rows[:, 0] > 0)
     >>> sign.answer(np.array([[1.0], [-1.0]]))
@@ -54,6 +84,8 @@ class Original:
         self.declared = None if classes is None else Labels(classes)
         self.request_rows, self.concurrency, self.fingerprint = request_rows, concurrency, fingerprint
         self.failures: Counter[str] = Counter()
+        self.both: Both | None = None
+        self.scored = False
         self.stop: Callable[[], None] = lambda: None  # gives up requests that wait for another attempt
         self.stored: tuple[Frame, np.ndarray] | None = (
             None  # rows and their answers, if these are all that can be asked
@@ -66,18 +98,40 @@ class Original:
         other.name = name or self.name
         return other
 
+    def with_scores(self, wanted: bool = True) -> Self:
+        """The same original, asked for its probabilities too, or for labels alone."""
+        if wanted and (self.both is None or self.declared is None):
+            found = "labels alone" if self.both is None else "scores of classes that nobody named"
+            hint = "leave out scores; or, if its outputs are scores, say decode='scores' (--decode scores) and classes"
+            raise SettingError("scores", f"an original with a probability for each class: {self.name}", found, hint)
+        other = self.but()
+        other.scored = wanted
+        return other
+
+    def said(self, rows: Table) -> Said:
+        """The original's labels for these rows and, of one that is scored, the probabilities beside them."""
+        if not self.scored:
+            return Said(self.answer(rows))
+        assert self.both is not None
+        assert self.declared is not None
+        labels, scores = self._called(self.both, rows)
+        return Said(self._checked(labels, len(rows)), probabilities(scores, len(rows), self.declared, self.name))
+
     def answer(self, rows: Table) -> np.ndarray:
         """The original's labels for these rows, one each, or an error that says what came instead."""
+        return self._checked(self._called(self.predict, rows), len(rows))
+
+    def _called(self, call: Callable[[Any], T], rows: Table) -> T:
+        """What a call gives for these rows; what it raises becomes an error of ours."""
         n, width = rows.shape
         try:
-            answers = self.predict(rows)
+            return call(rows)
         except OriginalError:  # what it could say better itself
             raise
         except Exception as error:
             expected, found = f"labels for {n} rows of {width} columns", f"{type(error).__name__}: {error}"
             hint = "check that it is fitted, and that the space has the columns it takes"
             raise OriginalError(self.name, expected, found, hint) from error
-        return self._checked(answers, n)
 
     def _checked(self, answers: object, n: int) -> np.ndarray:
         """Answers as labels, if they are n of them."""

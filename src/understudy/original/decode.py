@@ -1,4 +1,7 @@
-"""How an original's outputs become labels: as they are, by the highest score, or by a threshold. Never guessed."""
+"""How an original's outputs become labels: as they are, by the highest score, or by a threshold. Never guessed.
+
+`scores` is the highest score too; a copy then learns from the scores themselves as well.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from understudy.original.base import Original
 from understudy.original.labels import Labels, label_array
 from understudy.types import Classes, Label
 
-DECODINGS = ("label", "argmax", "threshold")
+DECODINGS = ("label", "argmax", "threshold", "scores")
 
 Decode = Callable[[object], object]
 """From an original's outputs to labels."""
@@ -23,7 +26,8 @@ class Reading(TypedDict, total=False):
     """How an original's outputs are read."""
 
     decode: str | None
-    """How its outputs become labels: label (they are), argmax (of scores or one-hot rows) or threshold (of a score)."""
+    """How its outputs become labels: label (they are), argmax (of scores or one-hot rows), threshold (of a score), or
+    scores (argmax of probabilities, from which a copy may learn as well)."""
     threshold: float | None
     """The least score of the second class; 0.5 if not given."""
 
@@ -51,7 +55,10 @@ def decoder(decode: str | None, classes: Classes = None, threshold: float | None
         return lambda outputs: outputs
     listed = None if classes is None else list(classes)
     labels = None if listed is None else Labels(listed).decode(Labels(listed).find(label_array(listed)))
-    if kind == "argmax":
+    if kind == "scores" and labels is None:
+        hint = "name them with classes=[...] or --classes"
+        raise SettingError("classes", "the labels in the order of the scores", "none", hint)
+    if kind in ("argmax", "scores"):
         return lambda outputs: _argmax(_scores(outputs), labels)
     if labels is not None and len(labels) != 2:
         raise SettingError("classes", "two labels to tell apart by a threshold", f"{len(labels)}")
@@ -72,7 +79,17 @@ def decoded(
     predict, other = original.predict, original.but()
     other.predict = lambda rows: read(predict(rows))
     other.declared = None if known is None else Labels(known)
+    other.both = original.both if decode in (None, "label") and listed is None else None
+    if decode == "scores":
+        assert listed is not None
+        order = np.argsort(label_array(listed))  # as the classes are, sorted
+        other.both, other.scored = lambda rows: _with_scores(read, predict(rows), order), True
     return other
+
+
+def _with_scores(read: Decode, outputs: object, order: np.ndarray) -> tuple[object, object]:
+    """Labels, and the scores in the order of the sorted classes."""
+    return read(outputs), _scores(outputs)[:, order]
 
 
 def word_reader(classes: Classes) -> Callable[[str], Label]:

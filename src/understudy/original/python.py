@@ -26,13 +26,16 @@ def as_original(model: object, classes: Classes = None, name: str | None = None)
         if isinstance(declared, list) and any(np.ndim(part) for part in declared):
             several, hint = "a classifier of several outputs at once", "copy each output by itself"
             raise SettingError("original", "one label per row", several, hint)
-        return Original(
+        found = Original(
             model.predict,
             declared,
             d=getattr(model, "n_features_in_", None),
             names=getattr(model, "feature_names_in_", None),
             name=name or type(model).__name__,
         )
+        if classes is None and hasattr(model, "predict_proba"):
+            found.both = lambda rows: (model.predict(rows), model.predict_proba(rows))
+        return found
     if callable(model) and not isinstance(model, type):
         return Original(model, classes, name=name or str(getattr(model, "__name__", type(model).__name__)))
     raise SettingError("original", "a fitted estimator or a function rows -> labels", repr(model)[:80])

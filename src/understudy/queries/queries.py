@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from understudy.errors import BudgetError, OriginalError, SettingError, SpaceError
-from understudy.original import CHUNK, Original
+from understudy.original import CHUNK, Original, Said
 from understudy.queries.halving import Part
 from understudy.queries.ledger import Ledger
 from understudy.queries.requests import ask
@@ -19,8 +19,8 @@ class Queries:
     """An original and the space to ask it about, with a hard limit for each purpose, and a ledger where there is one.
 
     >>> queries = Queries(Original(lambda rows: rows[:, 0] > 0), Space.normal(1), {"training": 10})
-    >>> rows, answers = next(queries.fresh("training", 6, np.random.default_rng(0)))
-    >>> len(answers), queries.made
+    >>> rows, said = next(queries.fresh("training", 6, np.random.default_rng(0)))
+    >>> len(said), queries.made
     (6, {'training': 6})
     >>> next(queries.fresh("training", 6, np.random.default_rng(0)))
     Traceback (most recent call last):
@@ -36,25 +36,30 @@ class Queries:
         self.made = dict.fromkeys(limits, 0)
         self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
 
-    def fresh(self, purpose: str, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """n fresh rows with the original's answers, a chunk at a time; refused whole if beyond the limit."""
+    def fresh(self, purpose: str, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Said]]:
+        """n fresh rows with what the original says to them, a chunk at a time; refused whole if beyond the limit."""
         self._allow(purpose, n)
         for at in range(0, n, CHUNK):
             size = min(CHUNK, n - at)
             if self._stored is not None:
                 self.made[purpose] += size
-                yield self._stored.take(size)
+                rows, labels = self._stored.take(size)
+                yield rows, Said(labels)
             else:
                 rows = self.space.sample(size, rng)
-                yield rows, self.ask(purpose, rows)
+                yield rows, self.said(purpose, rows)
 
     def ask(self, purpose: str, rows: np.ndarray) -> np.ndarray:
-        """The original's answers to these rows."""
+        """The original's labels for these rows."""
+        return self.said(purpose, rows).labels
+
+    def said(self, purpose: str, rows: np.ndarray) -> Said:
+        """What the original says to these rows."""
         self._allow(purpose, len(rows))
         self.made[purpose] += len(rows)
         if self.ledger is not None:
-            return self.ledger.ask(self.original, self.space, rows, purpose)
-        return _Unwritten(self.original, self.space, rows).answers
+            return self.ledger.said(self.original, self.space, rows, purpose)
+        return _Unwritten(self.original, self.space, rows).said
 
     def _allow(self, purpose: str, n: int) -> None:
         made, limit = self.made[purpose], self.limits[purpose]
@@ -66,13 +71,13 @@ class _Unwritten:
     """Answers that are kept nowhere: the journal of a run without a ledger."""
 
     def __init__(self, original: Original, space: Space, rows: np.ndarray):
-        self._parts: list[tuple[int, np.ndarray]] = []
+        self._parts: list[tuple[int, Said]] = []
         ask(original, lambda part: space.present(rows[part]), len(rows), self)
 
     @property
-    def answers(self) -> np.ndarray:
-        """All of them, in the order of the rows."""
-        return np.concatenate([labels for _, labels in sorted(self._parts, key=lambda part: part[0])])
+    def said(self) -> Said:
+        """All of it, in the order of the rows."""
+        return Said.together(said for _, said in sorted(self._parts, key=lambda part: part[0]))
 
     def announce(self, part: Part) -> Part:
         """Nothing is written."""
@@ -81,9 +86,9 @@ class _Unwritten:
     def ready(self, ticket: Part) -> None:
         """Nothing is waited for."""
 
-    def answered(self, ticket: Part, labels: np.ndarray) -> None:
+    def answered(self, ticket: Part, said: Said) -> None:
         """Keep the answers."""
-        self._parts.append((ticket.start, labels))
+        self._parts.append((ticket.start, said))
 
     def failed(self, ticket: Part, error: OriginalError) -> None:
         """Nothing is written."""

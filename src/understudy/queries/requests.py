@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from understudy.errors import OriginalError, OutageError
-from understudy.original import Original
+from understudy.original import Original, Said
 from understudy.queries.halving import Part, failing_rows, parts
 from understudy.types import Table
 
@@ -33,7 +33,7 @@ class Journal(Protocol[Ticket]):
     def ready(self, ticket: Ticket) -> None:
         """Wait until the announcement is safe."""
 
-    def answered(self, ticket: Ticket, labels: np.ndarray) -> None:
+    def answered(self, ticket: Ticket, said: Said) -> None:
         """Write down what was answered."""
 
     def failed(self, ticket: Ticket, error: OriginalError) -> None:
@@ -66,7 +66,7 @@ class _Asked(Generic[Ticket]):
 
     def several_at_once(self, requests: list[Part]) -> None:
         """Up to `concurrency` requests under way; once one fails, those are waited for, and their answers kept."""
-        under_way: dict[Future[np.ndarray], tuple[Part, Ticket]] = {}
+        under_way: dict[Future[Said], tuple[Part, Ticket]] = {}
         waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()
         with ThreadPoolExecutor(self.original.concurrency, thread_name_prefix="understudy-ask") as pool:
             try:
@@ -75,7 +75,7 @@ class _Asked(Generic[Ticket]):
                     following = [(part := waiting.popleft(), self.journal.announce(part)) for _ in range(free)]
                     for part, ticket in following:
                         self.journal.ready(ticket)
-                        under_way[pool.submit(self.original.answer, self.rows_of(part))] = part, ticket
+                        under_way[pool.submit(self.original.said, self.rows_of(part))] = part, ticket
                     for done in wait(under_way, return_when=FIRST_COMPLETED).done:
                         part, ticket = under_way.pop(done)
                         if error := self.settle(ticket, done.result):
@@ -92,15 +92,15 @@ class _Asked(Generic[Ticket]):
 
     def put(self, part: Part, ticket: Ticket) -> OriginalError | None:
         """Ask, and write down what came of it; gives the error, if it failed."""
-        return self.settle(ticket, lambda: self.original.answer(self.rows_of(part)))
+        return self.settle(ticket, lambda: self.original.said(self.rows_of(part)))
 
-    def settle(self, ticket: Ticket, answer: Callable[[], np.ndarray]) -> OriginalError | None:
+    def settle(self, ticket: Ticket, answer: Callable[[], Said]) -> OriginalError | None:
         try:
-            labels = answer()
+            said = answer()
         except OriginalError as error:
             self.journal.failed(ticket, error)
             return error
-        self.journal.answered(ticket, labels)
+        self.journal.answered(ticket, said)
         return None
 
     def halve(self, part: Part, first: OriginalError) -> None:

@@ -74,6 +74,7 @@ class Refresh:
             hint = "raise it, or lower the rows of the check"
             raise SettingError("budget", f"at least the {check} rows of the check", budget, hint)
         plan, space = _plan(past, budget, given), past.result.space
+        original = original.with_scores(plan.asked.scores)
         truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
         place = path.with_name(f"{path.name}-refreshed") if out is None else as_path(out)
         return cls(path, past, original, plan, check, budget, bool(deterministic), truth, place)

@@ -15,10 +15,10 @@ from understudy.algorithm.samples import Samples
 from understudy.algorithm.selection import keep_all
 from understudy.algorithm.sequential import Step
 from understudy.algorithm.training import Trained, Trainer
-from understudy.original import Labels
+from understudy.original import Labels, Told
 from understudy.refresh.check import Check
 from understudy.runs.finished import Past
-from understudy.runs.inquiry import Inquiry, together
+from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
 from understudy.runs.plan import Plan
 from understudy.runs.start import Policies
@@ -64,12 +64,13 @@ class Warm:
         again = rows, inquiry.queries.ask("certificate", rows)
         if len(rows) == n:
             return again
-        return together([again, inquiry.fresh("certificate", n - len(rows), Stream.MORE_HELD_OUT)])
+        more = inquiry.fresh("certificate", n - len(rows), Stream.MORE_HELD_OUT)
+        return np.concatenate([again[0], more[0]]), np.concatenate([again[1], more[1]])
 
-    def first(self, inquiry: Inquiry) -> Answered:
+    def first(self, inquiry: Inquiry) -> Told:
         """The rows of the check, already answered."""
         rows = self.past.rows[self.check.places]
-        return rows, inquiry.queries.ask("training", rows)
+        return rows, inquiry.queries.said("training", rows)
 
     def labels(self, found: Labels) -> Labels:
         """The labels found, and those of the earlier copy."""

@@ -15,13 +15,14 @@ from understudy.original import Original, as_original
 from understudy.queries import check_fit
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
+from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.result import Record, Result, load
 from understudy.runs.run import Job, run_steps
 from understudy.runs.settings import Settings, about
 from understudy.space import Space
 from understudy.space.encoding import View
-from understudy.types import Classes, Json
+from understudy.types import Classes, Json, Rows
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,6 +39,7 @@ class Request(Settings):
     classes: Classes = None
     out: str | Path | None = None
     test: tuple[Any, ...] | None = None
+    rows: Rows | None = None
 
     def settings(self) -> Settings:
         """The settings alone."""
@@ -87,6 +89,8 @@ def copy_classifier(request: Request) -> Result:
         interrupted, and loads one that is finished; originals are told apart by their names.
     test : rows and true labels, to record accuracy by iteration; and, as a third part, the original's answers to these
         rows, to record how often the copy agrees with them.
+    rows : unlabelled rows of your own. Part of the queries are about them (`rows_share`), and the certificate has a
+        part `on_data` from some that training never saw, at most half of them, `certificate_n` at most.
 
     `to` may also be an unfitted scikit-learn classifier, and `schedule` a `training.Schedule` such as
     `training.steps(200)`.
@@ -101,7 +105,7 @@ def copy_classifier(request: Request) -> Result:
     {'training': 300, 'certificate': 500, 'repeat': 16}
     """
     plan = Plan.of(request.settings())
-    job = job_of(request.original, request.space, plan, classes=request.classes, test=request.test)
+    job = job_of(request.original, request.space, plan, classes=request.classes, test=request.test, rows=request.rows)
     return finish(job_steps(job, request.out))
 
 
@@ -113,6 +117,7 @@ def copy_steps(
     classes: Classes = None,
     out: str | Path | None = None,
     test: tuple[Any, ...] | None = None,
+    rows: Rows | None = None,
 ) -> Steps:
     """`copy_classifier` as a generator: yields a record per iteration, returns the result.
 
@@ -121,7 +126,7 @@ def copy_steps(
     [40, 55, 76, 105, 145, 200]
     """
     plan = Plan.of(Settings() if settings is None else settings)
-    return (yield from job_steps(job_of(original, space, plan, classes=classes, test=test), out))
+    return (yield from job_steps(job_of(original, space, plan, classes=classes, test=test, rows=rows), out))
 
 
 def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -> Result:
@@ -135,15 +140,27 @@ def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -
 
 
 def job_of(
-    original: object, space: Space, plan: Plan, *, classes: Classes = None, test: tuple[Any, ...] | None = None
+    original: object,
+    space: Space,
+    plan: Plan,
+    *,
+    classes: Classes = None,
+    test: tuple[Any, ...] | None = None,
+    rows: Rows | None = None,
 ) -> Job:
     """The job of a run, once original, space, plan and test data were checked against each other."""
     source = as_original(original, classes)
     if source.stored is not None:
         plan = plan.without_repeats()
+    if source.scored and not plan.asked.scores:
+        plan = plan.with_scores()
+    elif plan.asked.scores:
+        source = source.with_scores()
     check_fit(source, space)
     truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
-    return Job(source, space, plan, describe(source, space, plan, truth), truth)
+    own = None if rows is None else Own.of(rows, source, space, plan)
+    about = describe(source, space, plan, truth)
+    return Job(source, space, plan, about if own is None else {**about, "rows": own.digest}, truth, own=own)
 
 
 def job_steps(job: Job, out: str | Path | None = None) -> Steps:

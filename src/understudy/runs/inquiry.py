@@ -16,9 +16,12 @@ from understudy.errors import UnderstudyWarning
 from understudy.models.base import Model
 from understudy.models.blend import TOGETHER, Blend
 from understudy.models.families import Family, boosted, fit
-from understudy.original import Labels, Original
+from understudy.original import Labels, Original, Said, Told
+from understudy.original.scores import refuse_other_labels
 from understudy.queries import Queries
 from understudy.queries.ledger import REPEAT, Ledger
+from understudy.runs.own import PURPOSE as OWN
+from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.result import Repeats
 from understudy.runs.start import Start
@@ -37,17 +40,26 @@ CALLER = 6
 class Inquiry:
     """Asks an original about rows of a space, according to a plan, and keeps every answer that training may use."""
 
-    def __init__(self, original: Original, space: Space, plan: Plan, start: Start, ledger: Ledger | None = None):
-        self.original, self.space, self.plan, self.start = original, space, plan, start
+    def __init__(
+        self,
+        original: Original,
+        space: Space,
+        plan: Plan,
+        start: Start,
+        ledger: Ledger | None = None,
+        own: Own | None = None,
+    ):
+        self.original, self.space, self.plan, self.start, self.own = original, space, plan, start, own
         limits = {
             "training": start.training_queries(plan),
             "certificate": plan.asked.certificate_n,
             REPEAT: plan.repeats,
+            **({} if own is None else {OWN: own.queries}),
         }
         self.queries = Queries(original, space, limits, ledger, plan.asked.seed)
         self.view = View(space, plan.asked.exclude)
         self._seen = Seen()
-        self._paid: list[Answered] = []
+        self._paid: list[Told] = []
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
         self._trees: tuple[tuple[int, int], Model] | None = None
 
@@ -59,39 +71,72 @@ class Inquiry:
         """n fresh rows of the space with their answers."""
         if not n:
             return np.empty((0, self.space.d)), np.empty(0)
-        return together(self.queries.fresh(purpose, n, self.stream(stream, t)))
+        rows, said = together(self.queries.fresh(purpose, n, self.stream(stream, t)))
+        self._compare(said)
+        return rows, said.labels
+
+    def opening(self) -> Told:
+        """A batch of random rows: fresh ones of the space and, in their share, the user's own."""
+        own = self._own(self.plan.batch, 0)
+        rows, said = self._random(self.plan.batch - len(own), 0, own)
+        self._compare(said)
+        return rows, said
+
+    def _random(self, n: int, t: int, own: np.ndarray) -> Told:
+        """What the original says to n random rows of the space, and to these of the user's."""
+        chunks = list(self.queries.fresh("training", n, self.stream(Stream.DRAW, t)))
+        return together([*chunks, (own, self.queries.said("training", own))] if len(own) else chunks)
+
+    def _compare(self, said: Said) -> None:
+        """Refuse scores that contradict the labels."""
+        if said.scores is not None and self.original.declared is not None:
+            refuse_other_labels(said.labels, said.scores, self.original.declared)
 
     def held_out(self) -> Answered:
         """The certificate's rows and answers."""
         return self.start.held_out(self)
 
-    def first(self) -> Answered:
+    def first(self) -> Told:
         """The rows and answers that the loop begins with."""
-        rows, answers = self.start.first(self)
+        rows, said = self.start.first(self)
         self._seen.add(rows)
-        self._paid.append((self.view(rows), answers))
-        return rows, answers
+        self._paid.append((self.view(rows), said))
+        return rows, said
 
-    def next(self, t: int, network: Network, labels: Labels) -> Answered:
+    def next(self, t: int, network: Network, labels: Labels) -> Told:
         """The encoded rows that round t asks about, with their answers."""
         self._paid.append(self._next(t, network, labels))
         return self._paid[-1]
 
-    def _next(self, t: int, network: Network, labels: Labels) -> Answered:
-        n, draw = self.plan.sizes[t], self.plan.draw
-        if draw == "random" or self.original.stored is not None:
-            chunks = self.queries.fresh("training", n, self.stream(Stream.DRAW, t))
-            return together((self.view(rows), found) for rows, found in chunks)
+    def _next(self, t: int, network: Network, labels: Labels) -> Told:
+        early = self.plan.draw in LATER and sum(self.plan.sizes[:t]) < self.start.random_first(self.plan)
+        draw = "random" if early else self.plan.draw
+        copy = network if draw == "random" else self.copy_so_far(network, labels)
+        own = self._own(self.plan.sizes[t], t, draw, copy)
+        n = self.plan.sizes[t] - len(own)
+        if self.plan.draw == "random" or self.original.stored is not None:
+            rows, said = self._random(n, t, own)
+            return self.view(rows), said
         rows, X = self._drawn(t)
         distinct = self._seen.new(rows, at_least=n)
-        early = draw in LATER and sum(self.plan.sizes[:t]) < self.start.random_first(self.plan)
-        copy = network if early else self.copy_so_far(network, labels)
-        scene = Scene(
-            copy, self.space, self.view, rows[distinct], X[distinct], self._seen, self.stream(Stream.CHOICE, t)
-        )
-        chosen = self.start.choices["random" if early else draw](scene, n)
+        chosen = np.concatenate([self._chosen(t, draw, copy, rows[distinct], X[distinct], n), own])
         self._seen.add(chosen)
-        return self.view(chosen), self.queries.ask("training", chosen)
+        return self.view(chosen), self.queries.said("training", chosen)
+
+    def _chosen(self, t: int, draw: str, copy: Model, rows: np.ndarray, X: np.ndarray, n: int) -> np.ndarray:
+        """n rows to ask about, of these candidates."""
+        scene = Scene(copy, self.space, self.view, rows, X, self._seen, self.stream(Stream.CHOICE, t))
+        return self.start.choices[draw](scene, n)
+
+    def _own(self, n: int, t: int, draw: str = "random", copy: Model | None = None) -> np.ndarray:
+        """Of n queries, those about the user's own rows, chosen like the others; rows between two are not their own."""
+        if self.own is None:
+            return np.empty((0, self.space.d))
+        left = self.own.pool[self._seen.new(self.own.pool, at_least=0)]
+        n = min(round(self.plan.asked.rows_share * n), len(left))
+        if not n or copy is None:
+            return left[:n]
+        return self._chosen(t, "margin" if draw == "boundary" else draw, copy, left, self.view(left), n)
 
     def unlabelled(self, t: int) -> np.ndarray:
         """Unlabelled rows for round t, encoded: its candidates, which cost no query."""
@@ -117,8 +162,8 @@ class Inquiry:
             latest = self._paid if self.plan.grows else self._paid[-ceil(LATEST / self.plan.batch) :]
             points, effort = _samples(latest, labels), self.plan.preset.effort
             how = effort.chooser(self.view.encoding.width, len(labels))
-            family = Family(partial(boosted, how=how), 0)
-            self._trees = known, fit(family, points.X, points.y, len(labels), seed=self.plan.asked.seed)
+            family = Family(partial(boosted, how=how), 0, soft=True)
+            self._trees = known, fit(family, points.X, points.targets, len(labels), seed=self.plan.asked.seed)
         return Blend((network, self._trees[1]), np.full(2, TOGETHER / 2))
 
     def repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
@@ -158,12 +203,12 @@ class Inquiry:
         warnings.warn(message, UnderstudyWarning, stacklevel=CALLER)
 
 
-def together(chunks: Iterable[Answered]) -> Answered:
-    """Chunks of rows and answers as one array of each."""
-    rows, answers = zip(*chunks, strict=True)
-    return np.concatenate(rows), np.concatenate(answers)
+def together(chunks: Iterable[Told]) -> Told:
+    """Chunks of rows and answers as one of each."""
+    rows, said = zip(*chunks, strict=True)
+    return np.concatenate(rows), Said.together(said)
 
 
-def _samples(paid: list[Answered], labels: Labels) -> Samples:
-    X, answers = together(paid)
-    return Samples(X, labels.encode(answers))
+def _samples(paid: list[Told], labels: Labels) -> Samples:
+    X, said = together(paid)
+    return Samples(X, labels.encode(said.labels), said.scores)

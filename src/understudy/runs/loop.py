@@ -12,10 +12,9 @@ from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
 from understudy.algorithm.sequential import Step, sequential
 from understudy.algorithm.training import Train, Trained
-from understudy.original import Labels
+from understudy.original import Labels, Told
 from understudy.queries.ledger import Ledger
 from understudy.runs.inquiry import Inquiry
-from understudy.types import Answered
 
 
 class _NewLabelError(Exception):
@@ -28,12 +27,12 @@ class Loop:
     `_latest` is the number of the round, with its encoded rows and answers.
     """
 
-    def __init__(self, inquiry: Inquiry, labels: Labels, first: Answered, ledger: Ledger | None = None):
+    def __init__(self, inquiry: Inquiry, labels: Labels, first: Told, ledger: Ledger | None = None):
         self.inquiry, self.plan, self.start, self.labels = inquiry, inquiry.plan, inquiry.start, labels
         self.ledger = ledger
         self.spared: dict[int, float] = {}
         """The training seconds of rounds that were restored from the ledger."""
-        self._latest: tuple[int, Answered] = 0, (inquiry.view(first[0]), first[1])
+        self._latest: tuple[int, Told] = 0, (inquiry.view(first[0]), first[1])
         self.network, self._theta = self.start.network(inquiry, labels)
 
     def __iter__(self) -> Iterator[Step]:
@@ -56,14 +55,14 @@ class Loop:
         """The points of round t; asked once, even if the loop restarts."""
         if self._latest[0] != t:
             self._latest = t, self.inquiry.next(t, Network(self.network, theta), self.labels)
-        X, found = self._latest[1]
-        if self.inquiry.original.declared is None and (self.labels.find(found) < 0).any():
+        X, said = self._latest[1]
+        if self.inquiry.original.declared is None and (self.labels.find(said.labels) < 0).any():
             raise _NewLabelError
-        return Samples(X, self.labels.encode(found))
+        return Samples(X, self.labels.encode(said.labels), said.scores)
 
     def _widened(self, step: Step) -> Step:
         """The step with a network that is widened to the new labels."""
-        before, found = self.labels, self._latest[1][1]
+        before, found = self.labels, self._latest[1][1].labels
         self.labels = Labels([*before.classes.tolist(), *found.tolist()])
         places = self.labels.encode(before.classes)
         self.network, theta = self.network.widened(step.theta, places, len(self.labels))

@@ -24,6 +24,8 @@ MONOTONE = ("linear", "tree", "forest", "boosting")
 SHARE, DELTA = "a share from 0 to below 1", "a number from 0 to below 1"
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 MILLISECONDS = "a number of milliseconds above 0"
+# Settings that version 0.1 did not have: a run without them is the same as one with their defaults.
+ADDED = ("scores", "rows_share")
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,10 @@ class Plan:
         plan = cls(asked=settings, sizes=sizes, **_filled(settings, preset, sizes))
         return replace(plan, asked=_checked(settings))
 
+    def with_scores(self) -> Plan:
+        """The same, learning from scores."""
+        return replace(self, asked=replace(self.asked, scores=_scores(replace(self.asked, scores=True))))
+
     def without_repeats(self) -> Plan:
         """The same for an original that cannot be asked again, such as stored answers."""
         return replace(self, asked=replace(self.asked, repeat=0.0))
@@ -75,7 +81,8 @@ class Plan:
 
     def as_json(self) -> Json:
         """The settings and what was decided as JSON values: how a run's directory remembers and recognises them."""
-        content: Json = {part.name: getattr(self.asked, part.name) for part in fields(Settings)}
+        said = {part.name: (getattr(self.asked, part.name), part.default) for part in fields(Settings)}
+        content: Json = {name: value for name, (value, usual) in said.items() if name not in ADDED or value != usual}
         content.update({name: list(content[name]) for name in ("exclude", "increasing", "decreasing")})
         content["layers"] = None if self.asked.layers is None else list(self.asked.layers)
         content["batch"] = None if self.grows else self.batch
@@ -313,18 +320,29 @@ def _checked(settings: Settings) -> Settings:
         settings,
         target=None if settings.target is None else checks.fraction("target", settings.target),
         until_flat=checks.flag("until_flat", settings.until_flat),
+        scores=_scores(settings),
         certificate_n=certificate_n,
         confidence=checks.fraction("confidence", settings.confidence),
         layers=None if settings.layers is None else _layers(settings.layers),
         seed=checks.count("seed", settings.seed, 0),
         decay=None if settings.decay is None else checks.number("decay", settings.decay, SHARE, 0, 1),
         repeat=checks.number("repeat", settings.repeat, SHARE, 0, 1),
+        rows_share=checks.number("rows_share", settings.rows_share, "a share from 0 to 1", 0, nextafter(1, 2)),
         **_counts(settings),
         **_columns(settings),
         max_latency=None
         if settings.max_latency is None
         else checks.number("max_latency", settings.max_latency, MILLISECONDS, nextafter(0, 1), inf),
     )
+
+
+def _scores(settings: Settings) -> bool:
+    """Whether scores are used; a loss about hard labels cannot."""
+    scores = checks.flag("scores", settings.scores)
+    if scores and PRESETS[settings.preset].training["loss"] == "rho":
+        hint = "leave out scores, or the preset"
+        raise SettingError("scores", "a preset that learns from probabilities", repr(settings.preset), hint)
+    return scores
 
 
 def _counts(settings: Settings) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import perf_counter
 
@@ -14,20 +14,22 @@ import numpy as np
 from understudy.algorithm.network import Network
 from understudy.algorithm.sequential import Step
 from understudy.certificate.bounds import HeldOut
+from understudy.certificate.certify import Proving
 from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened, training_error
-from understudy.certificate.differences import explained
+from understudy.certificate.differences import explained, low_margin
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.base import Model
 from understudy.models.blending import BLEND
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Workshop
-from understudy.original import Labels, Original
+from understudy.original import Labels, Original, as_original
 from understudy.queries.ledger import Ledger
 from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, workshop
 from understudy.runs.evaluation import Truth
 from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
+from understudy.runs.own import PURPOSE, Own
 from understudy.runs.plan import Plan
 from understudy.runs.result import Record, Repeats, Result
 from understudy.runs.start import Fresh, Start
@@ -46,6 +48,13 @@ class Job:
     """What identifies this run."""
     truth: Truth | None = None
     start: Start = field(default_factory=Fresh)
+    own: Own | None = None
+    """Rows of the user's own."""
+
+    @property
+    def total(self) -> int:
+        """The most queries in total."""
+        return self.plan.total + (0 if self.own is None else self.own.queries)
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,7 @@ class Run:
     @classmethod
     def begin(cls, job: Job, ledger: Ledger | None = None) -> Run:
         """Make the first queries: they come before the network, because their answers may define the classes."""
-        clock, inquiry = perf_counter(), Inquiry(job.original, job.space, job.plan, job.start, ledger)
+        clock, inquiry = perf_counter(), Inquiry(job.original, job.space, job.plan, job.start, ledger, job.own)
         declared = job.original.declared
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
         held_out, repeats = inquiry.held_out(), None
@@ -84,7 +93,7 @@ class Run:
         if enough:  # an original that cannot be copied well enough is known before more is paid
             repeats = _consistent(job.plan, inquiry.repeat(*held_out))
         first = inquiry.first()
-        answers = np.concatenate([held_out[1], first[1]]) if len(held_out[1]) else first[1]
+        answers = np.concatenate([held_out[1], first[1].labels]) if len(held_out[1]) else first[1].labels
         labels = job.start.labels(_known_labels(job, answers))
         inquiry.warn_of_absent(answers)
         if not enough:
@@ -175,7 +184,18 @@ class Run:
         """The certificate with its differences."""
         shown = self.job.original.stored is None  # stored rows are the user's
         seed = self.job.plan.asked.seed
-        return explained(proof, copy, self.job.space, self._held(), self.held_out[0], show=shown, seed=seed)
+        proof = explained(proof, copy, self.job.space, self._held(), self.held_out[0], show=shown, seed=seed)
+        return proof if self.job.own is None else replace(proof, on_data=self._on_own(self.job.own, copy))
+
+    def _on_own(self, own: Own, copy: CopyClassifier) -> Certificate | None:
+        """The certificate on the user's own rows, of which these were held out."""
+        if not own.queries:
+            return None
+        asked, space = self.job.plan.asked, self.job.space
+        declared = self.job.original.declared
+        proving = Proving(copy, as_original(copy, name="copy"), declared, space, asked.confidence, asked.seed)
+        low = low_margin(copy, space, asked.seed)
+        return proving.on_data(own.held_out, self.inquiry.queries, PURPOSE, low)
 
     def _diagnosis(self, ended: Ended) -> Diagnosis | None:
         """Why the target was missed, if it was."""

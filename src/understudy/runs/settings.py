@@ -68,6 +68,16 @@ class Choices:
         DRAWS,
         "committee; margin with the preset fast; random with paper",
     )
+    rows_share: float = _set(
+        0.25, ASK, "The share of training queries that are about rows of your own, where you give some.", float
+    )
+    scores: bool = _set(
+        False,
+        ASK,
+        "Learn from the original's probabilities too, where it gives them: a copy then needs about half the queries. "
+        "Refused if its label is not always the class with the highest.",
+        bool,
+    )
     repeat: float = _set(
         0.02, ASK, "The share of queries asked again, to see how consistently the original answers.", float
     )

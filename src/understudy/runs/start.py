@@ -19,7 +19,7 @@ from understudy.algorithm.samples import Samples
 from understudy.algorithm.selection import Select, drop_compressed, keep_all, keep_fresh
 from understudy.algorithm.sequential import Step
 from understudy.algorithm.training import Train
-from understudy.original import Labels
+from understudy.original import Labels, Told
 from understudy.streams import Stream, stream
 from understudy.types import Answered
 
@@ -56,7 +56,7 @@ class Start(Protocol):
     def held_out(self, inquiry: Inquiry) -> Answered:
         """The certificate's rows and answers."""
 
-    def first(self, inquiry: Inquiry) -> Answered:
+    def first(self, inquiry: Inquiry) -> Told:
         """The rows and answers that the loop begins with."""
 
     def labels(self, found: Labels) -> Labels:
@@ -94,9 +94,9 @@ class Fresh:
         """Fresh rows."""
         return inquiry.fresh("certificate", inquiry.plan.asked.certificate_n, Stream.HELD_OUT)
 
-    def first(self, inquiry: Inquiry) -> Answered:
+    def first(self, inquiry: Inquiry) -> Told:
         """A batch of fresh rows."""
-        return inquiry.fresh("training", inquiry.plan.batch, Stream.DRAW)
+        return inquiry.opening()
 
     def labels(self, found: Labels) -> Labels:
         """The labels that were declared or found."""

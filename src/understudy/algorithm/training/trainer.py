@@ -121,12 +121,14 @@ class Trainer:
         )
         seed = int(stream(self.seed, Stream.BATCHES, t).integers(2**63))
         steps = schedule.in_all(len(S), self.batch)
-        return Training(self.network.widths, theta, points.X, points.y, method, steps=steps, groups=groups, seed=seed)
+        return Training(
+            self.network.widths, theta, points.X, points.targets, method, steps=steps, groups=groups, seed=seed
+        )
 
     def _with_rehearsed(self, theta: np.ndarray, S: Samples, lam: float, t: int) -> tuple[Samples, Groups]:
         """S, sorted by class, then what is rehearsed; and how often each part is drawn."""
         order = np.argsort(S.y, kind="stable")
-        points = Samples(S.X[order], S.y[order])
+        points = S.where(order)
         groups = Groups.of(np.bincount(S.y) if self.balanced else np.array([len(S)]))
         if self.rehearse is None or not lam:
             return points, groups

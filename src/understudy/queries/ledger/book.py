@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
@@ -12,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from understudy.errors import OriginalError
-from understudy.original import Original
+from understudy.original import Original, Said
 from understudy.queries.halving import Part
 from understudy.queries.ledger.file import (
     FORMAT,
@@ -25,6 +26,7 @@ from understudy.queries.ledger.file import (
     is_begun,
     labels_of,
     matrix,
+    scores_of,
 )
 from understudy.queries.ledger.vocabulary import Vocabulary
 from understudy.queries.ledger.writer import Statement, Writer
@@ -77,24 +79,29 @@ class Ledger:
 
     def ask(self, original: Original, space: Space, rows: np.ndarray, purpose: str) -> np.ndarray:
         """The original's labels for these rows, from the ledger where they are in it, else asked and written down."""
+        return self.said(original, space, rows, purpose).labels
+
+    def said(self, original: Original, space: Space, rows: np.ndarray, purpose: str) -> Said:
+        """What the original says to these rows, from the ledger where it is in it, else asked and written down."""
         rows = np.ascontiguousarray(rows)  # parts of it go into the file as they lie in memory
-        keys, codes = keys_of(rows), np.full(len(rows), -1, np.int32)
-        first = first_of_each(rows, keys)
-        self._look_up(rows, keys, codes, self._indexes[purpose == REPEAT])
+        keys, found = keys_of(rows), _Found.none(len(rows), _columns(original))
+        codes, first = found.codes, first_of_each(rows, keys)
+        self._look_up(rows, keys, found, self._indexes[purpose == REPEAT])
         fresh = np.flatnonzero((codes < 0) & (first == np.arange(len(rows))))
         if len(fresh):
             known = len(fresh) < len(rows)  # else they need not be copied
-            entries = _Entries(self, rows[fresh] if known else rows, keys[fresh] if known else keys, purpose)
+            room = _Found.none(len(fresh), _columns(original))
+            entries = _Entries(self, rows[fresh] if known else rows, keys[fresh] if known else keys, purpose, room)
             before = Counter(original.failures)
             try:
                 ask(original, lambda part: space.present(entries.rows[part]), len(fresh), entries)
             finally:
                 self.tally(original.failures - before)
                 self._settle()
-            codes[fresh] = entries.codes
+            found.fill(fresh, entries.found, np.arange(len(fresh)))
         if len(fresh) < len(rows):
             self.tally(Counter({SAVED: len(rows) - len(fresh)}))
-        return self._vocabulary.table[codes[first]]
+        return Said(self._vocabulary.table[codes[first]], None if found.scores is None else found.scores[first])
 
     def tally(self, counts: Counter[str]) -> None:
         """Add to what is counted beside the queries."""
@@ -103,21 +110,24 @@ class Ledger:
                 "INSERT INTO tallies VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET n = n + excluded.n", (name, n)
             )
 
-    def _look_up(self, rows: np.ndarray, keys: np.ndarray, codes: np.ndarray, index: Index) -> None:
-        """Fill in the codes of rows that were answered before; the rows are compared, as keys may coincide."""
+    def _look_up(self, rows: np.ndarray, keys: np.ndarray, found: _Found, index: Index) -> None:
+        """Fill in what was answered before; the rows are compared, as keys may coincide."""
         where, numbers = index.find(keys)
         for number in np.unique(numbers):
-            known = self._known(int(number))
-            for at in where[numbers == number]:
-                codes[at] = known.get(rows[at].tobytes(), codes[at])
+            places, known = self._known(int(number))
+            pairs = [(at, places[key]) for at in where[numbers == number] if (key := rows[at].tobytes()) in places]
+            if pairs:
+                at, place = np.array(pairs).T
+                found.fill(at, known, place)
 
-    def _read(self, number: int) -> dict[bytes, int]:
-        """The rows of a request, as bytes, with the codes of their answers."""
+    def _read(self, number: int) -> tuple[dict[bytes, int], _Found]:
+        """The rows of a request, as bytes, with their places in it, and its answers."""
         self._settle()
         sql = "SELECT n, rows, codes FROM requests JOIN answers ON request = id WHERE id = ?"
-        found = self._reader.execute(sql, (number,)).fetchone()
-        codes = np.frombuffer(found[2], np.int32).tolist()
-        return {row.tobytes(): code for row, code in zip(matrix(found[1], found[0]), codes, strict=True)}
+        n, rows, codes = self._reader.execute(sql, (number,)).fetchone()
+        scores = scores_of(self._reader, number, n)
+        places = {row.tobytes(): place for place, row in enumerate(matrix(rows, n))}
+        return places, _Found(np.frombuffer(codes, np.int32), scores)
 
     # --- rounds of training -----------------------------------------------------------------------------------------
 
@@ -135,6 +145,30 @@ class Ledger:
             self._writer.settle()
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Codes of labels, -1 where there is none yet, and the scores beside them, if the original is asked for these."""
+
+    codes: np.ndarray
+    scores: np.ndarray | None
+
+    @classmethod
+    def none(cls, n: int, columns: int) -> _Found:
+        """Room for n answers with so many scores each."""
+        return cls(np.full(n, -1, np.int32), np.zeros((n, columns), np.float32) if columns else None)
+
+    def fill(self, at: np.ndarray, known: _Found, places: np.ndarray) -> None:
+        """Take over what is known at some places."""
+        self.codes[at] = known.codes[places]
+        if self.scores is not None and known.scores is not None:
+            self.scores[at] = known.scores[places]
+
+
+def _columns(original: Original) -> int:
+    """How many scores an original gives to a row; 0 if it is not asked for them."""
+    return len(original.declared) if original.scored and original.declared is not None else 0
+
+
 _Ticket = tuple[int, Part, Statement]
 """A request's number, which rows are in it, and its announcement."""
 
@@ -142,9 +176,8 @@ _Ticket = tuple[int, Part, Statement]
 class _Entries:
     """The journal of one call: its requests, announced and answered in the ledger."""
 
-    def __init__(self, ledger: Ledger, rows: np.ndarray, keys: np.ndarray, purpose: str):
-        self.ledger, self.rows, self.keys, self.purpose = ledger, rows, keys, purpose
-        self.codes = np.full(len(rows), -1, np.int32)
+    def __init__(self, ledger: Ledger, rows: np.ndarray, keys: np.ndarray, purpose: str, found: _Found):
+        self.ledger, self.rows, self.keys, self.purpose, self.found = ledger, rows, keys, purpose, found
 
     def announce(self, part: Part) -> _Ticket:
         """Write down that these rows will be asked."""
@@ -159,15 +192,17 @@ class _Entries:
         with errors_of(self.ledger.path):
             self.ledger._writer.wait(ticket[2])
 
-    def answered(self, ticket: _Ticket, labels: np.ndarray) -> None:
+    def answered(self, ticket: _Ticket, said: Said) -> None:
         """Write down what was answered."""
         number, part, _ = ticket
-        codes, new = self.ledger._vocabulary.codes(labels)
+        codes, new = self.ledger._vocabulary.codes(said.labels)
         for code, value in new:
             self.ledger._writer.put("INSERT INTO labels VALUES (?, ?)", (code, json.dumps(value)))
+        if said.scores is not None:  # first: an answer that is there has its scores
+            self.ledger._writer.put("INSERT INTO scores VALUES (?, ?)", (number, said.scores.tobytes()))
         # A table of its own: SQLite writes a whole row anew to change it, and requests are large.
         self.ledger._writer.put("INSERT INTO answers VALUES (?, ?, ?)", (number, time.time(), codes.tobytes()))
-        self.codes[part] = codes
+        self.found.fill(np.arange(part.start, part.stop), _Found(codes, said.scores), np.arange(len(codes)))
         self.ledger._indexes[self.purpose == REPEAT].add(self.keys[part], number)
 
     def failed(self, ticket: _Ticket, error: OriginalError) -> None:

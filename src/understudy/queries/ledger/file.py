@@ -28,6 +28,7 @@ CREATE TABLE requests (
   id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, n INTEGER NOT NULL, announced REAL NOT NULL, rows BLOB NOT NULL
 );
 CREATE TABLE answers (request INTEGER PRIMARY KEY, at REAL NOT NULL, codes BLOB NOT NULL);
+CREATE TABLE scores (request INTEGER PRIMARY KEY, p BLOB NOT NULL);
 CREATE TABLE failures (request INTEGER NOT NULL, at REAL NOT NULL, found TEXT NOT NULL);
 CREATE TABLE tallies (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE rounds (
@@ -97,6 +98,13 @@ def answered_requests(connection: sqlite3.Connection) -> Iterator[tuple[int, str
     sql = "SELECT id, purpose, n, rows, codes FROM requests JOIN answers ON request = id ORDER BY id"
     for number, purpose, n, rows, answers in connection.execute(sql):
         yield number, purpose, matrix(rows, n), np.frombuffer(answers, np.int32)
+
+
+def scores_of(connection: sqlite3.Connection, number: int, n: int) -> np.ndarray | None:
+    """The scores that came with the answers to a request, if any did; ledgers of earlier versions have none."""
+    there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'scores'").fetchone()[0]
+    found = connection.execute("SELECT p FROM scores WHERE request = ?", (number,)).fetchone() if there else None
+    return None if found is None else np.frombuffer(found[0], np.float32).reshape(n, -1)
 
 
 def matrix(blob: bytes, n: int) -> np.ndarray:
