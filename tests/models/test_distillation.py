@@ -13,7 +13,7 @@ from understudy.algorithm.samples import Samples
 from understudy.certificate.bounds import lower_bound
 from understudy.errors import SettingError
 from understudy.models.blending import BLEND, FAMILIES
-from understudy.models.distillation import NOBODY, Workshop, choose, outcomes, teachers
+from understudy.models.distillation import CALIBRATING, NOBODY, Workshop, choose, outcomes, teachers
 from understudy.models.effort import Effort
 from understudy.models.families import Family, Limits, boosting
 
@@ -60,7 +60,7 @@ def test_a_student_learns_what_the_blend_thinks_of_unlabelled_rows(workshop):
 
     wrong = replace(workshop, families={**FAMILIES, BLEND: Family(contrary, 0)})
     X, p = wrong.lesson
-    assert len(X) == 1000  # as many as the effort allows
+    assert len(X) == 1000 + CALIBRATING  # as many as the effort allows, and some to calibrate
     assert ((p.argmax(axis=1) == 1) != disc(X)).mean() > 0.9
     rows = held_out()
     assert agrees(wrong.taught("tree"), rows) < 0.3 < 0.9 < agrees(wrong.alone("tree"), rows)
@@ -77,7 +77,7 @@ def test_a_blend_and_its_lesson_may_be_lent(workshop):
     for one in sizes:
         one.taught("tree")
         assert one.teacher is lender.teacher
-    assert asked == [1000]
+    assert asked == [1000 + CALIBRATING]
 
 
 def test_the_most_faithful_is_chosen_or_the_smallest_that_reaches_the_target(workshop):

@@ -10,7 +10,7 @@ import numpy as np
 
 from understudy import checks
 from understudy.certificate.bounds import HeldOut
-from understudy.certificate.differences import Compared, known_levels, located, low_margin, margins_of
+from understudy.certificate.differences import Compared, chances_of, known_levels, located, low_margin
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError, SpaceError
 from understudy.models.classifier import CopyClassifier
@@ -84,7 +84,7 @@ class Proving:
         proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), self.confidence)
         if not explain:
             return proof
-        compared = Compared(rows, answers, predicted, margins_of(self.copy, self.space, rows))
+        compared = Compared(rows, answers, predicted, chances_of(self.copy, self.space, rows))
         return located(proof, compared, self.space, low, seed=self.seed)
 
     def on_data(

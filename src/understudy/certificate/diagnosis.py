@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,8 @@ FURTHEST = 20
 STRATA = 5
 # The share of the held-out error that training error, or the original's noise, has to explain to be the cause.
 MOST = 0.5
-# A curve is flat where the mean of FLAT iterations is less than RISE above that of the FLAT before.
-FLAT, RISE = 5, 0.001
+# A curve is flat where twice as many queries raise it by less than this.
+RISE = 0.001
 NOISE, CERTIFICATE, CAPACITY, SAMPLES = "noise", "certificate", "capacity", "samples"
 
 
@@ -86,14 +87,16 @@ def diagnosed(
     return found(cause, text, more)
 
 
-def flattened(curve: Sequence[float]) -> bool:
-    """Whether the mean fidelity of the last iterations is hardly above that of as many before.
+def flattened(curve: Sequence[tuple[int, float]]) -> bool:
+    """Whether the mean fidelity of the last rounds is hardly above that of rounds with half as many queries.
 
-    >>> flattened([0.95] * 10), flattened([0.90] * 5 + [0.95] * 5), flattened([0.95] * 9)
-    (True, False, False)
+    >>> flattened([(100 * t, 0.95) for t in range(1, 11)]), flattened([(100 * t, 0.9 + t / 1e3) for t in range(1, 11)])
+    (True, False)
     """
-    last, before = curve[-FLAT:], curve[-2 * FLAT : -FLAT]
-    return len(before) == FLAT and fmean(last) - fmean(before) < RISE
+    n = curve[-1][0]
+    late = [fidelity for queries, fidelity in curve if queries > 0.7 * n]
+    early = [fidelity for queries, fidelity in curve if 0.3 * n < queries <= 0.5 * n]
+    return len(late) > 1 and len(early) > 1 and fmean(late) - fmean(early) < RISE
 
 
 def allowed_error(target: float, n: int, level: float) -> float | None:
@@ -121,20 +124,39 @@ def further_queries(curve: Sequence[tuple[int, float]], error: float, allowed: f
     The exponent is fitted to the later rounds and taken a standard error flatter, since learning curves tend to
     flatten. None, and the reason, where there is no clear fall, or it would have to be extrapolated too far.
     """
+    trend = trend_of(curve)
+    if trend is None:
+        return None, "too few rounds to see a trend"
+    if not trend.clear or allowed <= 0:
+        return None, "over the last rounds, fidelity did not clearly rise"
+    times = float(error / allowed) ** min(-1 / (trend.slope + trend.doubt), 50.0)
+    if times > FURTHEST:
+        return None, f"at the present trend it would take more than {FURTHEST} times as many as so far"
+    return int(_rounded_up(curve[-1][0] * (times - 1))), ""
+
+
+class Trend(NamedTuple):
+    """The power of the number of queries by which the error falls, and the standard error of that power."""
+
+    slope: float
+    doubt: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether it does fall."""
+        return self.slope + 2 * self.doubt < 0
+
+
+def trend_of(curve: Sequence[tuple[int, float]]) -> Trend | None:
+    """The trend of the error over the later rounds; None if these are too few."""
     queries, errors = np.array(curve, float).T
     late = (queries >= queries[-1] / 4) & (errors > 0)
     if late.sum() < 4:
-        return None, "too few rounds to see a trend"
+        return None
     x, y = np.log(queries[late]), np.log(errors[late])
     line = np.polyfit(x, y, 1)
-    slope, rest = float(line[0]), y - np.polyval(line, x)
-    doubt = float(np.sqrt((rest**2).sum() / (len(x) - 2) / ((x - x.mean()) ** 2).sum()))
-    if slope + 2 * doubt >= 0 or allowed <= 0:
-        return None, "over the last rounds, fidelity did not clearly rise"
-    times = float(error / allowed) ** min(-1 / (slope + doubt), 50.0)
-    if times > FURTHEST:
-        return None, f"at the present trend it would take more than {FURTHEST} times as many as so far"
-    return int(_rounded_up(queries[-1] * (times - 1))), ""
+    rest = y - np.polyval(line, x)
+    return Trend(float(line[0]), float(np.sqrt((rest**2).sum() / (len(x) - 2) / ((x - x.mean()) ** 2).sum())))
 
 
 def _rounded_up(number: float) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from understudy.algorithm.uncertainty import margins
 from understudy.certificate.bounds import HeldOut, bound_of, lower_bound
+from understudy.certificate.calibration import calibration_error
 from understudy.certificate.values import Certificate, Differences, Example, Flip, Rule
 from understudy.logic.conditions import Tree, logic_of
 from understudy.logic.words import condition_of
@@ -42,12 +44,17 @@ DIGITS = 3
 
 @dataclass(frozen=True)
 class Compared:
-    """Rows of a space's matrix with the original's labels, the copy's, and the copy's margins, if it has them."""
+    """Rows of a space's matrix with the original's labels, the copy's, and its class probabilities, if it has them."""
 
     rows: np.ndarray
     answers: np.ndarray
     given: np.ndarray
-    margins: np.ndarray | None = None
+    chances: np.ndarray | None = None
+
+    @cached_property
+    def margins(self) -> np.ndarray | None:
+        """The copy's margins."""
+        return None if self.chances is None else margins(np.asarray(self.chances, float))
 
     @property
     def differ(self) -> np.ndarray:
@@ -94,7 +101,7 @@ def explained(
 ) -> Certificate:
     """The certificate of a finished copy, with its differences; `show` allows rows to be shown as examples."""
     answers, given = held.labels.decode(held.codes), copy.classes[copy.decide(held.X)]
-    compared = Compared(rows, answers, given, margins_of(copy, space, rows))
+    compared = Compared(rows, answers, given, chances_of(copy, space, rows))
     return located(proof, compared, space, low_margin(copy, space, seed), show=show, seed=seed)
 
 
@@ -109,7 +116,10 @@ def located(
     found = replace(
         proof, differences=Differences(int(differ.sum()), _flips(compared, differ), rules, note, tuple(examples))
     )
-    if compared.margins is None or low is None:
+    if compared.chances is None or compared.margins is None:
+        return found
+    found = replace(found, ece=calibration_error(compared.chances.max(axis=1), ~differ))
+    if low is None:
         return found
     near = compared.margins < low
     if near.all() or not near.any():

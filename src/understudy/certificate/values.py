@@ -99,6 +99,9 @@ class Certificate:
     """Rows where the copy's margin is below this are near the boundary."""
     near: Bound | None = None
     away: Bound | None = None
+    ece: float | None = None
+    """The expected calibration error: by how much, on average, the copy's probability of its own label differs from how
+    often the original gives that label."""
     differences: Differences | None = None
     on_data: Certificate | None = None
     """The same for the user's rows; its bounds are about the population that these are a random sample of."""

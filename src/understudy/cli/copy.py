@@ -130,6 +130,8 @@ def _tell(result: Result, out: Path, name: str, as_json: bool) -> None:
         )
     for one in result.tried[:1]:
         click.echo(f"\nThe copy is a {one['family']}, taught by {one['teacher']}, of {one['bytes']} bytes.")
+    for advice in result.advice:
+        click.echo(f"Advice: {advice.text}.")
     click.echo(f"\nThe copy is in {out}; its report is {report}.")
 
 

@@ -76,6 +76,8 @@ def certificate(proof: Certificate, data: str | None) -> None:
     )
     if proof.margin is not None:
         print(f"near the boundary: where the copy's two likeliest labels are less than {proof.margin:.6g} apart")
+    if proof.ece is not None:
+        print(f"calibration error: {proof.ece:.4f}, the mean gap between the copy's probabilities and what came true")
     if proof.on_data is not None:
         print(f"the bound on rows of {data} is about the population that they are a random sample of")
         if proof.on_data.distinct != proof.on_data.n:

@@ -17,10 +17,13 @@ from understudy.algorithm.samples import Samples
 from understudy.errors import SettingError
 from understudy.models.base import Model, size_of
 from understudy.models.blending import BLEND, FAMILIES
+from understudy.models.calibration import calibrated
 from understudy.models.effort import SCORED, Effort
 from understudy.models.families import Family, Limits, fit
 
 NOBODY = "nobody"
+# Unlabelled rows that calibrate a copy.
+CALIBRATING = 2000
 # One in so many paid points goes to a validation set, where nothing else was held out.
 HOLD_BACK = 5
 
@@ -83,10 +86,10 @@ class Workshop:
 
     @cached_property
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:
-        """Unlabelled rows, as many as any family can use, with the blend's probabilities."""
+        """Unlabelled rows with the blend's probabilities: as many as any family can use, then some for calibration."""
         if self.lent is not None:
             return self.lent.lesson
-        X = self.free(max(map(self.usable, self.families)))
+        X = self.free(max(map(self.usable, self.families)) + CALIBRATING)
         return X, self.teacher.probabilities(X)
 
     def taught(self, family: str) -> Model:
@@ -96,6 +99,13 @@ class Workshop:
         rows = np.concatenate([self.paid.X, X])
         labels = np.concatenate([self.paid.soft(self.n_c), p.astype(np.float32)])
         return fit(self.families[family], rows, labels, self.n_c, self.limits, self.seed)
+
+    def calibrated(self, family: str, model: Model) -> Model:
+        """A model of a family whose probabilities follow the blend's, which is calibrated by itself."""
+        if family == BLEND:
+            return model
+        X, p = (part[-CALIBRATING:] for part in self.lesson)
+        return calibrated(model, X, p)
 
     def usable(self, family: str) -> int:
         """How many unlabelled rows a student of the family learns from."""
@@ -137,7 +147,8 @@ def choose(
         back = np.arange(len(workshop.paid)) % HOLD_BACK == 0
         part = replace(workshop, paid=workshop.paid.where(~back), known={}, lent=None)
         best, tried = choose(families, part, workshop.paid.where(back), reaches, refused)
-        return replace(best, model=workshop.made(best.family, best.teacher)), tried
+        made = workshop.made(best.family, best.teacher)
+        return replace(best, model=workshop.calibrated(best.family, made)), tried
     tried = [one for family in families for one in workshop.candidates(family, held_out)]
     reasons = [refused(one) for one in tried]
     allowed = [one for one, reason in zip(tried, reasons, strict=True) if reason is None]
@@ -150,7 +161,9 @@ def choose(
         best = min(enough, key=lambda one: (one.size, -one.fidelity))
     else:
         best = max(allowed, key=lambda one: (one.fidelity, -one.size))
-    return best, [best, *(one for one in tried if one is not best)]
+    others = [one for one in tried if one is not best]
+    best = replace(best, model=workshop.calibrated(best.family, best.model))
+    return best, [best, *others]
 
 
 def outcomes(families: Sequence[str]) -> int:

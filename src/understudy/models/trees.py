@@ -9,7 +9,7 @@ give the same scores to the last bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -118,18 +118,26 @@ def together(trees: Sequence[Tree], base: np.ndarray, link: str) -> Trees:
     shift = np.repeat(starts, sizes)
     threshold = np.concatenate([tree.threshold for tree in trees])
     values = np.where(leaf[:, None], np.concatenate([tree.values for tree in trees]), 0.0)
-    step = _step(np.maximum.reduceat(np.abs(values).max(axis=1), starts).sum() + np.abs(base[np.isfinite(base)]).max())
-    return Trees(
-        feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
-        threshold=np.where(leaf, np.float32(0), round_down(threshold)),
-        left=np.where(leaf, 0, np.concatenate([tree.left for tree in trees]) + shift).astype(np.int32),
-        right=np.where(leaf, 0, np.concatenate([tree.right for tree in trees]) + shift).astype(np.int32),
-        values=np.rint(values / step) * step,
-        roots=starts.astype(np.int32),
-        outputs=np.array([tree.output for tree in trees], np.int32),
-        base=np.rint(base / step) * step,
-        link=link,
+    return fixed_point(
+        Trees(
+            feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
+            threshold=np.where(leaf, np.float32(0), round_down(threshold)),
+            left=np.where(leaf, 0, np.concatenate([tree.left for tree in trees]) + shift).astype(np.int32),
+            right=np.where(leaf, 0, np.concatenate([tree.right for tree in trees]) + shift).astype(np.int32),
+            values=values,
+            roots=starts.astype(np.int32),
+            outputs=np.array([tree.output for tree in trees], np.int32),
+            base=base,
+            link=link,
+        )
     )
+
+
+def fixed_point(trees: Trees) -> Trees:
+    """The same trees with leaf values whose sums are exact."""
+    largest = np.maximum.reduceat(np.abs(trees.values).max(axis=1), trees.roots).sum()
+    step = _step(largest + np.abs(trees.base[np.isfinite(trees.base)]).max())
+    return replace(trees, values=np.rint(trees.values / step) * step, base=np.rint(trees.base / step) * step)
 
 
 def _step(largest: float) -> float:
@@ -156,17 +164,18 @@ def of_grown(grown: Grown, outputs: np.ndarray, base: np.ndarray, link: str) -> 
     starts = np.cumsum(grown.sizes) - grown.sizes
     shift, leaf = np.repeat(starts, grown.sizes), grown.feature == LEAF
     values = np.where(leaf[:, None], grown.values.astype(float), 0.0)
-    step = _step(np.maximum.reduceat(np.abs(values).max(axis=1), starts).sum() + np.abs(base[np.isfinite(base)]).max())
-    return Trees(
-        feature=grown.feature,
-        threshold=np.where(leaf, np.float32(0), grown.threshold),
-        left=np.where(leaf, 0, grown.left + shift).astype(np.int32),
-        right=np.where(leaf, 0, grown.right + shift).astype(np.int32),
-        values=np.rint(values / step) * step,
-        roots=starts.astype(np.int32),
-        outputs=np.asarray(outputs, np.int32),
-        base=np.rint(base / step) * step,
-        link=link,
+    return fixed_point(
+        Trees(
+            feature=grown.feature,
+            threshold=np.where(leaf, np.float32(0), grown.threshold),
+            left=np.where(leaf, 0, grown.left + shift).astype(np.int32),
+            right=np.where(leaf, 0, grown.right + shift).astype(np.int32),
+            values=values,
+            roots=starts.astype(np.int32),
+            outputs=np.asarray(outputs, np.int32),
+            base=base,
+            link=link,
+        )
     )
 
 

@@ -21,17 +21,17 @@ def probabilities(scores: object, n: int, classes: Labels, name: str) -> np.ndar
     """
     where, k = f"{name}'s scores", len(classes)
     try:
-        table = np.asarray(scores, np.float64)
+        table: np.ndarray = np.asarray(scores, np.float64)
     except (TypeError, ValueError) as error:
         raise OriginalError(where, "a table of numbers", str(error)) from error
     if table.shape != (n, k):
         hint = "name its classes in the order of its scores, all of them, with classes=[...] or --classes"
         raise OriginalError(where, f"a score for each of {k} classes, {n} rows", f"shape {table.shape}", hint)
-    infinite: np.ndarray = ~np.isfinite(table)
-    _refuse(where, infinite.any(axis=1), table, "finite numbers", "see what it answers to such rows")
+    infinite = (~np.isfinite(table)).any(axis=1)
+    _refuse(where, infinite, table, "finite numbers", "see what it answers to such rows")
     hint = "give probabilities: decode='argmax' (--decode argmax) is for other scores, which teach no more than labels"
-    odd = (table < -SUM).any(axis=1) | (np.abs(table.sum(axis=1) - 1) > SUM)
-    _refuse(where, odd, table, "probabilities, which sum to one", hint)
+    odd = np.abs(table.sum(axis=1) - 1) > SUM
+    _refuse(where, odd | (table < -SUM).any(axis=1), table, "probabilities, which sum to one", hint)
     table = np.clip(table, 0.0, None)
     return (table / table.sum(axis=1, keepdims=True)).astype(np.float32)
 

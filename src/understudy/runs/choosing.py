@@ -15,7 +15,7 @@ from understudy.certificate.bounds import HeldOut, lower_bound
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError, SpaceError
 from understudy.models.base import HEADER, Model, size_of
-from understudy.models.blending import FAMILIES
+from understudy.models.blending import BLEND, FAMILIES
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Candidate, Workshop, choose, outcomes
 from understudy.models.families import SMALLER, Family, Limits, constant, of_estimator
@@ -36,6 +36,8 @@ class Outcome:
     copy: CopyClassifier
     certificate: Certificate | None
     tried: list[Candidate]
+    blend: float | None = None
+    """What the blend that taught it reaches on the same rows, if the copy is something else."""
 
 
 def hand_out(plan: Plan, workshop: Workshop, held: HeldOut, copy_of: Callable[[Model], CopyClassifier]) -> Outcome:
@@ -56,7 +58,14 @@ def hand_out(plan: Plan, workshop: Workshop, held: HeldOut, copy_of: Callable[[M
     )
     copy = copy_of(best.model)
     proof = held.certify(copy.decide(held.X), settings.confidence, among=among) if settings.certificate_n else None
-    return Outcome(copy, proof, tried if len(tried) > 1 else [])
+    return Outcome(copy, proof, tried if len(tried) > 1 else [], _beyond(best, workshop, held) if proof else None)
+
+
+def _beyond(best: Candidate, workshop: Workshop, held: HeldOut) -> float | None:
+    """The fidelity of the blend on the held-out rows, if something else is handed out."""
+    if best.family == BLEND:
+        return None
+    return float((workshop.teacher.probabilities(held.X).argmax(axis=1) == held.codes).mean())
 
 
 def over_limit(plan: Plan, size: int, copy: Callable[[], CopyClassifier]) -> str | None:

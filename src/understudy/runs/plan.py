@@ -13,7 +13,7 @@ from understudy.algorithm.memory import FUNCTION, LARGEST, PENALTIES
 from understudy.algorithm.network import MLP, PAPER_LAYERS
 from understudy.algorithm.training import Schedule, Trainer, annealed
 from understudy.errors import SettingError
-from understudy.runs.presets import BATCH, FUNCTION_WEIGHT, ITERATIONS, PRESETS, SCOUTING, Preset, growing
+from understudy.runs.presets import BATCH, FINE, FUNCTION_WEIGHT, ITERATIONS, PRESETS, ROUNDS, SCOUTING, Preset, growing
 from understudy.runs.settings import AUTO, BLEND, FAMILIES, METHODS, Settings
 from understudy.types import Json, is_classifier
 
@@ -267,10 +267,10 @@ def _is_network(settings: Settings, preset: Preset) -> bool:
 def _sizes(settings: Settings, preset: Preset) -> tuple[int, ...]:
     """Queries of every iteration; one-shot is one iteration of everything."""
     budget = None if settings.budget is None else checks.count("budget", settings.budget, 1)
-    fixed = settings.batch is not None or settings.iterations is not None or settings.until_flat
+    fixed = settings.batch is not None or settings.iterations is not None
     fixed = fixed or preset.network or _is_network(settings, preset)
     if settings.method in ("sequential", "pure") and not fixed:
-        return growing(budget or BATCH * ITERATIONS)
+        return growing(budget or BATCH * ITERATIONS, FINE if settings.until_flat else ROUNDS)
     batch = preset.batch_of(budget) if settings.batch is None else checks.count("batch", settings.batch, 1)
     iterations = None if settings.iterations is None else checks.count("iterations", settings.iterations, 1)
     if budget is None:

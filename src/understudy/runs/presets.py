@@ -17,6 +17,8 @@ BATCH, ITERATIONS = 100, 30
 # Where copies are made of all answers: the rounds in which these are asked, the share of the first, which is random,
 # and its least size; and how long the network trains in a round, to help choosing the next.
 ROUNDS, FIRST, LEAST = 6, 0.15, 40
+# Rounds where the curve is watched, to stop when it is flat.
+FINE = 12
 SCOUTING = steps(1500)
 # The weight of the memory term in function space; penalties on parameters follow the paper's rule.
 FUNCTION_WEIGHT = 7.0

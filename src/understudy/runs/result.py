@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from understudy._version import __version__
+from understudy.certificate.advice import Advice
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import Diagnosis
 from understudy.certificate.values import Certificate
@@ -127,6 +128,8 @@ class Result:
     """How consistently the original answered the same rows."""
     diagnosis: Diagnosis | None = None
     """Why the target was missed, if it was."""
+    advice: list[Advice] = field(default_factory=list)
+    """What would make the copy more faithful, and by how much."""
     tried: list[dict[str, Any]] = field(default_factory=list)
     """The models that the copy was chosen from, where there was a choice, that one first: family, teacher, fidelity on
     the certificate's rows, bytes."""
@@ -156,6 +159,7 @@ class Result:
             "repeats": None if self.repeats is None else {**asdict(self.repeats), "ceiling": self.repeats.ceiling},
             "certificate": None if self.certificate is None else self.certificate.as_json(),
             "diagnosis": None if self.diagnosis is None else asdict(self.diagnosis),
+            "advice": [asdict(one) for one in self.advice],
             "seconds": round(self.seconds, 3),
             "peak_mb": round(self.peak_mb, 1),
             "stopped": self.stopped,
@@ -189,7 +193,8 @@ class Result:
         plain = {key: getattr(self, key) for key in PLAIN}
         parts = {"repeats": self.repeats, "diagnosis": self.diagnosis}
         records = {name: None if part is None else asdict(part) for name, part in parts.items()}
-        more = {**records, "certificate": proof, "refreshed": self.refreshed}
+        advice = [asdict(one) for one in self.advice]
+        more = {**records, "certificate": proof, "refreshed": self.refreshed, "advice": advice}
         _write_json(path / "run.json", {"format": FORMAT, **plain, **more})
 
 
@@ -243,6 +248,7 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space,
         repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
         diagnosis=None if run.get("diagnosis") is None else Diagnosis(**run["diagnosis"]),
         refreshed=run.get("refreshed"),
+        advice=[Advice(**one) for one in run.get("advice", [])],
         **{key: run[key] for key in PLAIN},
     )
 

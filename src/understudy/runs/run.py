@@ -13,6 +13,7 @@ import numpy as np
 
 from understudy.algorithm.network import Network
 from understudy.algorithm.sequential import Step
+from understudy.certificate.advice import Advice, advised
 from understudy.certificate.bounds import HeldOut
 from understudy.certificate.certify import Proving
 from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened, training_error
@@ -67,6 +68,11 @@ class Ended:
     """After every round, the fidelity of what chose the queries: the copy itself, or a weaker one."""
     stopped: str
 
+    @property
+    def errors(self) -> list[tuple[int, float]]:
+        """The error of what chose the queries, by their number."""
+        return [(record.queries, 1 - found) for record, found in zip(self.history, self.curve, strict=True)]
+
 
 @dataclass(frozen=True)
 class Run:
@@ -107,7 +113,7 @@ class Run:
         for step in islice(self.loop, plan.iterations):
             outcome = self._so_far(step)
             curve.append(0.0 if outcome.certificate is None else outcome.certificate.estimate)
-            flat = plan.asked.until_flat and flattened(curve)
+            flat = plan.asked.until_flat and flattened([*zip(self._asked(history), curve, strict=True)])
             if not plan.network and (flat or step.t + 1 in plan.looks):
                 outcome = hand_out(plan, self._workshop(step), self._held(), self._copy)
             history.append(self._record(step, outcome))
@@ -118,14 +124,19 @@ class Run:
                 return Ended(outcome, history, curve, "plateau")
         return Ended(outcome, history, curve, plan.limited_by)
 
+    def _asked(self, before: list[Record]) -> list[int]:
+        """The queries after every round, this one included."""
+        return [*(record.queries for record in before), self.inquiry.queries.made["training"]]
+
     def result(self, ended: Ended) -> Result:
         """The result: the last copy with its certificate, and why a target was missed, if it was."""
         plan, copy, proof = self.job.plan, ended.outcome.copy, ended.outcome.certificate
         if plan.network:
             check_kept(plan, copy)
+        proof = None if proof is None else self._explained(proof, copy)
         return Result(
             copy=copy,
-            certificate=None if proof is None else self._explained(proof, copy),
+            certificate=proof,
             history=ended.history,
             space=self.job.space,
             settings=self.job.about,
@@ -135,6 +146,7 @@ class Run:
             peak_mb=peak_mb(),
             repeats=self.repeats,
             diagnosis=self._diagnosis(ended),
+            advice=self._advice(ended, proof),
             tried=[candidate.as_json() for candidate in ended.outcome.tried],
         )
 
@@ -197,13 +209,20 @@ class Run:
         low = low_margin(copy, space, asked.seed)
         return proving.on_data(own.held_out, self.inquiry.queries, PURPOSE, low)
 
+    def _advice(self, ended: Ended, proof: Certificate | None) -> list[Advice]:
+        """What would make the copy more faithful."""
+        if proof is None:
+            return []
+        unused = self.job.original.both is not None and not self.job.original.scored
+        return advised(proof, ended.errors, scores=unused, blend=ended.outcome.blend)
+
     def _diagnosis(self, ended: Ended) -> Diagnosis | None:
         """Why the target was missed, if it was."""
         proof, target = ended.outcome.certificate, self.job.plan.asked.target
         if proof is None or not target or ended.stopped == "target":
             return None
         trained = training_error(ended.outcome.copy.model, self.inquiry.paid(self.loop.labels), self.X)
-        curve = [(record.queries, 1 - found) for record, found in zip(ended.history, ended.curve, strict=True)]
+        curve = ended.errors
         ceiling, whole = self.repeats.ceiling if self.repeats else None, ended.outcome.copy.model.kind == BLEND
         return diagnosed(target, proof, curve, trained, ceiling, whole)
 

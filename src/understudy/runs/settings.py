@@ -109,7 +109,7 @@ class Choices:
     until_flat: bool = _set(
         False,
         STOP,
-        "Stop when five iterations are on average less than 0.1 points of fidelity better than the five before.",
+        "Stop when twice as many queries made the copy less than 0.1 points more faithful.",
         bool,
     )
     certificate_n: int = _set(
