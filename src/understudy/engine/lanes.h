@@ -1,9 +1,4 @@
-/* The arithmetic of the kernel for one instruction set. kernel.c includes this file once for each, having defined
-
-     NAME(x)     x with the name of the instruction set     WIDTH     floats in a vector
-     SET(x)      a vector of equal numbers                  FMA       a * b + c, rounded once (where there is one)
-     ROOT(x)     square roots, correctly rounded            HIGH      rows of a block of accumulators
-     WIDE        vectors in a row of such a block
+/* The arithmetic of the kernel for one instruction set: kernel.c has sets.h include this file once for each.
 
    Sums are the only place where the order of operations could show in a result. Every sum here is one chain in the order
    of its index, and no lane of a vector is ever added to another. So neither WIDTH, nor the size of blocks, nor how many
@@ -362,10 +357,3 @@ static const struct arithmetic NAME(arithmetic) = {NAME(forward), NAME(loss), NA
 #undef CHOOSE
 #undef ONE_OF
 #undef WITH_ROWS
-#undef NAME
-#undef WIDTH
-#undef HIGH
-#undef WIDE
-#undef SET
-#undef FMA
-#undef ROOT
