@@ -61,18 +61,20 @@ struct net {
     float *d[MOST_LAYERS];      /* the gradient of the loss at every layer's outputs */
 };
 struct product { /* out = after(a w + bias) */
-    const float *a; idx a_apart, k;
+    const float *a; idx a_row, a_apart, k; /* how far rows are apart, and panels of 16 columns */
     const float *w; idx w_apart, n;
     const float *bias, *gate;
     float *slope, *out; idx out_apart;
     int after;
+    idx ahead; /* how far ahead rows of a are fetched meanwhile, or 0 */
 };
+struct inputs { const float *X; idx ahead; }; /* rows one after the other, and where the next ones are; or null */
 struct step { float keep_first, keep_second, length, shrink, least, pull; };
 struct arithmetic {
-    void (*forward)(const struct net *, idx);
+    void (*forward)(const struct net *, struct inputs, idx);
     void (*loss)(const struct job *, const int32_t *, float *, float *);
     void (*backward)(const struct net *, const struct step *);
-    void (*answer)(const struct net *, idx, float *, float *);
+    void (*answer)(const struct net *, struct inputs, idx, float *, float *);
     double (*distance)(const float *, const float *, idx);
 };
 
@@ -421,7 +423,7 @@ API void training_steps(struct job *job, void *block, int64_t steps) {
         double size = step_size(job, t.kept);
         s.length = (float)(size * scale), s.shrink = (float)(1 - job->decay * size);
         if (job->penalty != PENALTY_NONE) s.pull = (float)pull(job, of, &t.net);
-        of->forward(&t.net, job->batch);
+        of->forward(&t.net, (struct inputs){0, 0}, job->batch);
         of->loss(job, rows, t.net.x[t.net.layers], t.scratch);
         of->backward(&t.net, &s);
         job->stage_steps++, job->round_steps++;
@@ -493,11 +495,9 @@ API void network_answer(const int32_t *widths, int32_t layers, int32_t activatio
     idx d = pieces ? (idx)pieces->columns : widths[0];
     for (int64_t at = 0; at < n; at += rows) {
         idx now = n - at < rows ? (idx)(n - at) : rows;
-        gather(&net, pieces, X, 0, (idx)at, now);
-        idx next = n - at - now < rows ? (idx)(n - at - now) : rows; /* memory is slow: the next rows are fetched meanwhile */
-        const float *ahead = X + (at + now) * d;
-        for (idx i = 0; i < next * d; i += PANEL) __builtin_prefetch(ahead + i);
-        of->answer(&net, now, scratch, out + at * widths[layers]);
+        struct inputs inputs = {X + at * d, n - at >= 2 * rows ? rows * d : 0}; /* memory is slow: the next are fetched meanwhile */
+        if (pieces) gather(&net, pieces, X, 0, (idx)at, now), inputs.X = 0;
+        of->answer(&net, inputs, now, scratch, out + at * widths[layers]);
     }
     restore(mode);
 }
