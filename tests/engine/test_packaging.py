@@ -84,7 +84,7 @@ def test_a_source_distribution_builds_a_wheel(tmp_path):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     engine = {path.name for path in (ROOT / "src" / "understudy" / "engine").glob("*.[ch]")}
-    headers = {"kernel.h", "lanes.h", "scores.h", "sets.h", "unset.h"}
+    headers = {"kernel.h", "lanes.h", "near.h", "scores.h", "sets.h", "unset.h"}
     assert engine == headers | {"kernel.c", "radial.c", "rows.c", "trees.c"}
     assert {"hatch_build.py", *(f"src/understudy/engine/{name}" for name in engine)} <= names
     pip(python, "wheel", "--no-deps", "-w", tmp_path / "dist", sdist)
