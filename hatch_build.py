@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("src/understudy/engine")
-SOURCES = tuple(FOLDER / name for name in ("kernel.c", "trees.c", "radial.c"))
+SOURCES = tuple(FOLDER / name for name in ("kernel.c", "trees.c", "radial.c", "rows.c"))
 # Contraction would fuse operations on some processors only, and so change bits.
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden", "-shared")
 ZIG = "ziglang>=0.13"

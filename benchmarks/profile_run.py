@@ -1,11 +1,13 @@
-"""Where the time of a run goes, by part: copies of a cheap original with 2, 30 and 166 columns, default and fast.
+"""Where the time of a run goes, by part: copies of a cheap original with 2, 30 and 166 columns.
+
+`default` is the blend, `network` the network that learns from round to round, `fast` the preset of this name.
 
 The original is a quadratic form in numbers that depend on each other, the space is learned from 1000 rows of them, and
 the seed is another in every round. Milliseconds of work, medians of the rounds; the first copy of a process, which
 imports, is not counted. Parts do not overlap: `steps` are the kernel's, `training` is what else a round of training
 does, `choosing` has the copy's answers for the candidates in it, `other` is all that has no name here.
 
-    python benchmarks/profile_run.py [--json] [--columns 2 30 166] [--presets default fast] [--rounds 9]
+    python benchmarks/profile_run.py [--json] [--columns 2 30 166] [--kinds default network fast] [--rounds 9]
                                      [--certificate 2000] [--calls 20]
 
 --calls prints the functions that take most instead, by cProfile, which makes small ones look larger than they are.
@@ -31,6 +33,7 @@ PARTS = (
     "steps", "training", "making", "sampling", "encoding", "distinct", "choosing", "asking", "dropping", "certificate",
     "other",
 )  # fmt: skip
+KINDS: dict[str, dict[str, Any]] = {"default": {}, "network": {"max_kept": 5000}, "fast": {"preset": "fast"}}
 ROWS = 1000
 Copy = Callable[[int], Any]
 """Makes a copy with this seed."""
@@ -116,7 +119,7 @@ def watched(clock: Clock) -> Iterator[None]:
             setattr(owner, name, call)
 
 
-def copying(d: int, preset: str, options: argparse.Namespace) -> Copy:
+def copying(d: int, kind: str, options: argparse.Namespace) -> Copy:
     """What makes copies with so many columns."""
     import numpy as np
 
@@ -131,16 +134,21 @@ def copying(d: int, preset: str, options: argparse.Namespace) -> Copy:
 
     def copy(seed: int) -> Any:
         return us.copy_classifier(
-            original, space, budget=options.queries, preset=preset, certificate_n=options.certificate, repeat=0,
+            original,
+            space,
+            budget=options.queries,
+            certificate_n=options.certificate,
+            repeat=0,
             seed=seed,
-        )  # fmt: skip
+            **KINDS[kind],
+        )
 
     return copy
 
 
-def measure(d: int, preset: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure(d: int, kind: str, options: argparse.Namespace) -> dict[str, Any]:
     """Milliseconds of work by part, medians of the rounds."""
-    copy, clock, rounds = copying(d, preset, options), Clock(), list[dict[str, float]]()
+    copy, clock, rounds = copying(d, kind, options), Clock(), list[dict[str, float]]()
     copy(0)
     for seed in range(1, options.rounds + 1):
         with watched(clock):
@@ -148,21 +156,21 @@ def measure(d: int, preset: str, options: argparse.Namespace) -> dict[str, Any]:
             copy(seed)
             rounds.append(clock.read())
     parts = {part: round(1e3 * median(one[part] for one in rounds), 1) for part in PARTS}
-    return {"columns": d, "preset": preset, **parts, "all": round(1e3 * median(sum(one.values()) for one in rounds), 1)}
+    return {"columns": d, "kind": kind, **parts, "all": round(1e3 * median(sum(one.values()) for one in rounds), 1)}
 
 
-def calls(d: int, preset: str, options: argparse.Namespace) -> None:
+def calls(d: int, kind: str, options: argparse.Namespace) -> None:
     """Print the functions that take most of a second copy."""
-    copy, profile = copying(d, preset, options), cProfile.Profile()
+    copy, profile = copying(d, kind, options), cProfile.Profile()
     copy(0)
     profile.runcall(copy, 1)
-    print(f"{d} columns, {preset}")
+    print(f"{d} columns, {kind}")
     pstats.Stats(profile, stream=sys.stdout).strip_dirs().sort_stats("tottime").print_stats(options.calls)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """A line for each part, a column for each kind of run."""
-    heads = [f"{row['preset']} {row['columns']}" for row in rows]
+    heads = [f"{row['kind']} {row['columns']}" for row in rows]
     lines = [f"{'ms of work':<12}" + "".join(f"{head:>13}" for head in heads)]
     for part in (*PARTS, "all"):
         lines.append(f"{part:<12}" + "".join(f"{row[part]:>13.1f}" for row in rows))
@@ -172,22 +180,22 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Where the time of a run goes, by part.")
     parser.add_argument("--columns", type=int, nargs="+", default=[2, 30, 166], metavar="D")
-    parser.add_argument("--presets", nargs="+", default=["default", "fast"], metavar="NAME")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--queries", type=int, default=3000)
     parser.add_argument("--certificate", type=int, default=0, metavar="N", help="rows that certify the copy")
     parser.add_argument("--rounds", type=int, default=9, help="copies of each kind, after a first")
     parser.add_argument("--calls", type=int, metavar="N", help="print N functions by cProfile instead")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
     options = parser.parse_args()
-    kinds = [(d, preset) for preset in options.presets for d in options.columns]
+    kinds = [(d, kind) for kind in options.kinds for d in options.columns]
     if options.calls:
-        for d, preset in kinds:
-            calls(d, preset, options)
+        for d, kind in kinds:
+            calls(d, kind, options)
         return
     rows = []
-    for d, preset in kinds:
-        print(f"{d} columns, {preset}", file=sys.stderr, flush=True)
-        rows.append(measure(d, preset, options))
+    for d, kind in kinds:
+        print(f"{d} columns, {kind}", file=sys.stderr, flush=True)
+        rows.append(measure(d, kind, options))
     print(json.dumps(rows) if options.json else table(rows))
 
 

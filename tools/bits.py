@@ -27,16 +27,17 @@ from understudy.engine import library
 from understudy.engine.answers import ROWS, Answers
 from understudy.engine.pieces import Pieces
 from understudy.engine.radial import Radial
+from understudy.engine.rows import CURVE, LEAST, NORMAL, STEPS, Marginal, Rows, loads
 from understudy.engine.training import ACTIVATIONS, Groups, Method, Training
 from understudy.engine.trees import LEAF, Boost, Boosting, Nursery, Sums
 
 ROOT = Path(__file__).parents[1]
 ENGINE = ROOT / "src" / "understudy" / "engine"
-SOURCES = tuple(ENGINE / name for name in ("kernel.c", "trees.c", "radial.c"))
+SOURCES = tuple(ENGINE / name for name in ("kernel.c", "trees.c", "radial.c", "rows.c"))
 DRIVER = Path(__file__).with_name("driver.c")
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden")
 # What every build has to give. It changes with the kernel's arithmetic or the cases below, and with nothing else.
-EXPECTED = "93e26d8545d0e99a908ac00f23c779399fa31e3e2266d6c0406b4e5204b3235f"
+EXPECTED = "2eedca2620402976ca72d2d66ca929bbe8b6a9866053bf613f7f974c5294ce7c"
 
 
 class Case(NamedTuple):
@@ -93,6 +94,24 @@ WOODS = (
     Wood(70_000, 2, 2, Boost(rounds=3), leaves=50),
 )
 TREES = 3
+
+
+class Table(NamedTuple):
+    """Random rows: the kinds of their columns, and how."""
+
+    columns: str
+    rows: int = 100
+    dependent: bool = True
+    gaps: int = 0
+
+
+TABLES = (
+    Table("n", rows=1, dependent=False),
+    Table("ncsi", dependent=False, gaps=2),
+    Table("ccs", rows=33),
+    Table("ncsiicsnnc" * 4, rows=70, gaps=7),
+    Table("cnsi" * 31, rows=257),
+)
 
 
 def uniform(seed: int, *shape: int) -> np.ndarray:
@@ -159,6 +178,32 @@ def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> Sums:
     return Sums(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
 
 
+def laid_out(table: Table, seed: int) -> tuple[Rows, np.ndarray | None]:
+    """A table before its first row, and the correlation of its scores; some of them are sums of others."""
+    columns = [marginal(kind, seed + 1200 + j) for j, kind in enumerate(table.columns)]
+    columns[: table.gaps] = [column._replace(missing=0.4) for column in columns[: table.gaps]]
+    if not table.dependent:
+        return Rows(columns), None
+    scores = len(columns) + table.gaps
+    parts = np.round(uniform(seed + 1300, scores, 9).astype(np.float64) * 64)  # whole numbers have exact sums
+    product = (parts[:, None] * parts).sum(axis=2)
+    product[np.arange(scores), np.arange(scores)] += 500 * (np.arange(scores) % 3)
+    size = np.diag(product)
+    correlation = product / np.sqrt(size[:, None] * size)
+    return Rows(columns, correlation), correlation
+
+
+def marginal(kind: str, seed: int) -> Marginal:
+    """A distribution: normal, a curve, steps, or whole numbers with bounds."""
+    values = np.cumsum(np.abs(uniform(seed, 1 + seed % 40)).astype(np.float64))
+    if kind == "n":
+        return Marginal(NORMAL, np.array([values[0], values[-1]]))
+    if kind == "s":
+        return Marginal(STEPS, values, values[:-1] / values[-1])
+    curve = np.append(-values[-1], values) * 3
+    return Marginal(CURVE, curve, whole=kind == "i", low=curve[0] / 2 if kind == "i" else -np.inf)
+
+
 def of_networks() -> Iterator[np.ndarray]:
     """Parameters and answers."""
     for seed, case in enumerate(CASES):
@@ -183,10 +228,19 @@ def of_woods() -> Iterator[np.ndarray]:
         yield radial(rows)
 
 
+def of_tables() -> Iterator[np.ndarray]:
+    """Factors of correlations, and random rows."""
+    for seed, table in enumerate(TABLES):
+        rows, correlation = laid_out(table, seed)
+        if correlation is not None:
+            yield from loads(correlation, len(correlation))
+        yield rows(table.rows, seed)
+
+
 def digest() -> str:
     """The hash of all of these."""
     total = hashlib.sha256()
-    for array in (*of_networks(), *of_woods()):
+    for array in (*of_networks(), *of_woods(), *of_tables()):
         total.update(array.tobytes())
     return total.hexdigest()
 
@@ -252,6 +306,12 @@ def written() -> bytes:
         parts.append(record("p", arrays, numbers(nursery._job) + struct.pack("<2q", TREES, len(rows))))
         about = struct.pack("<4qd", radial._apart, wood.inputs, wood.classes, len(rows), radial._gamma)
         parts.append(record("r", [radial._centres, radial._weights, rows], about))
+    for seed, table in enumerate(TABLES):
+        drawn, correlation = laid_out(table, seed)
+        drawn._job.seed = seed
+        names = [name for name, kind in library.Drawing._fields_ if kind is ct.c_void_p]
+        arrays = [*(drawn._arrays.get(name) for name in names), correlation]
+        parts.append(record("d", arrays, numbers(drawn._job) + struct.pack("<qd", table.rows, LEAST)))
     return b"".join(parts)
 
 

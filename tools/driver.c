@@ -14,6 +14,7 @@
 
 #include "kernel.c"
 #include "radial.c"
+#include "rows.c"
 #include "trees.c"
 
 #define MOST 16
@@ -130,6 +131,23 @@ static void answer_radial(struct record *r) {
     put(out, sizeof(float) * (size_t)(n * k));
 }
 
+/* The factor of a correlation; then rows, by the factor that Python laid out from the same. */
+static void draw_rows(struct record *r) {
+    struct drawing job;
+    size_t pointers = offsetof(struct drawing, columns) / sizeof(void *);
+    const int64_t *more = fill(&job, pointers, sizeof job, r);
+    int64_t rows = more[0], size = job.scores;
+    double least, *loads = room_for(8 * size * size), *left = room_for(8 * size), *out = room_for(8 * rows * job.columns);
+    int32_t *order = room_for(4 * size);
+    memcpy(&least, more + 1, sizeof least);
+    if (job.factor) {
+        int64_t rank = rows_factor(r->arrays[pointers], size, least, loads, left, order);
+        put(loads, sizeof(double) * (size_t)(rank * size)), put(order, sizeof(int32_t) * (size_t)size);
+    }
+    rows_draw(&job, room_for(rows_size(&job)), 0, rows, out);
+    put(out, sizeof(double) * (size_t)(rows * job.columns));
+}
+
 int main(void) {
     BINARY;
     for (int kind; (kind = getchar()) != EOF;) {
@@ -139,6 +157,7 @@ int main(void) {
         else if (kind == 'b') boost(&r);
         else if (kind == 'p') plant(&r);
         else if (kind == 'r') answer_radial(&r);
+        else if (kind == 'd') draw_rows(&r);
         else return 1;
     }
     return 0;

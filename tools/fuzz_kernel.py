@@ -1,4 +1,4 @@
-"""Random trainings, trees and answers by a kernel that stops at the first wrong access or undefined operation.
+"""Random trainings, trees, rows and answers by a kernel that stops at the first wrong access or undefined operation.
 
 python tools/fuzz_kernel.py --seconds 60        needs gcc, with its address and undefined-behaviour sanitizers
 """
@@ -21,6 +21,7 @@ from understudy.engine import library
 from understudy.engine.answers import Answers
 from understudy.engine.pieces import Pieces
 from understudy.engine.radial import Radial
+from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal, Rows
 from understudy.engine.training import ACTIVATIONS, LOSSES, ORDERS, PENALTIES, Groups, Method, Training
 from understudy.engine.trees import Boost, Boosting, Nursery, Sums, binned
 from understudy.errors import KernelError
@@ -294,13 +295,55 @@ class Wood:
             raise AssertionError(f"corruption {which} was not refused")
 
 
+class Table:
+    """Columns drawn at random: every kind, extreme values, gaps, and correlations of which some are none."""
+
+    def __init__(self, seed: int):
+        rng = self.rng = np.random.default_rng([seed, 2])
+        columns = [self.column() for _ in range(int(rng.choice([1, 2, 7, 8, 9, 33, 100])))]
+        scores = len(columns) + sum(column.missing is not None for column in columns)
+        self.rows = Rows(columns, self.correlation(scores) if rng.random() < 0.7 else None)
+        self.seed = int(rng.integers(2**64, dtype=np.uint64))
+
+    def column(self) -> Marginal:
+        """One distribution."""
+        rng, kind = self.rng, int(self.rng.choice([NORMAL, CURVE, STEPS]))
+        n = 2 if kind == NORMAL else int(rng.choice([2, 3, 17, 257]) if kind == CURVE else rng.choice([1, 2, 3, 100]))
+        values = np.sort(rng.normal(size=n)) * float(rng.choice([0, 1e-300, 1, 2.0**52, 1e300]))
+        ends = np.cumsum(rng.dirichlet(np.ones(n)))[:-1] if kind == STEPS else np.empty(0)
+        low, high = np.sort(rng.normal(size=2)).tolist() if rng.random() < 0.2 else (-np.inf, np.inf)
+        missing = float(rng.normal()) if rng.random() < 0.2 else None
+        return Marginal(kind, values, ends, rng.random() < 0.3, low, high, missing)
+
+    def correlation(self, size: int) -> np.ndarray:
+        """One that there is, of scores of which some are sums of others; or numbers that are none."""
+        if self.rng.random() < 0.2:
+            return np.where(
+                np.eye(size, dtype=bool), 1, self.rng.normal(size=(size, size)) * self.rng.choice([1, 1e200])
+            )
+        parts = self.rng.normal(size=(size, int(self.rng.choice([1, 3, size]))))
+        return np.clip(np.corrcoef(parts @ parts.T + 1e-9), -1, 1) if size > 1 else np.ones((1, 1))
+
+    def drawn(self) -> None:
+        """Rows by every instruction set, at once and in pieces: all the same."""
+        n = int(self.rng.choice([0, 1, 31, 32, 33, 100]))
+        with np.errstate(all="ignore"):
+            found = [self.rows(n, self.seed) for name in library.SETS if library.use(name) == name]
+        self.rows._piece = int(self.rng.choice([1, 5, 32, 64]))
+        for other in (*found[1:], self.rows(n, self.seed)):
+            assert same(found[0], other), "other rows by other instructions, or in pieces"
+        more = self.rows(n + 7, self.seed)
+        assert same(more[:n], found[0]), "other rows in other company"
+
+
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays agree in every bit, but for those of what is not a number."""
-    return bool(((a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))).all())
+    kind = np.uint32 if a.dtype == np.float32 else np.uint64
+    return bool(((a.view(kind) == b.view(kind)) | (np.isnan(a) & np.isnan(b))).all())
 
 
 def tried(seed: int) -> None:
-    """A training by every instruction set, which all have to agree; then trees."""
+    """A training by every instruction set, which all have to agree; then trees, and rows."""
     case = Case(seed)
     found = {}
     for name in library.SETS:
@@ -315,6 +358,7 @@ def tried(seed: int) -> None:
     wood = Wood(seed)
     for part in (wood.boosted, wood.planted, wood.near, wood.poisoned, wood.refused):
         part()
+    Table(seed).drawn()
 
 
 def child(path: Path, first: int, cases: int, seconds: float) -> None:

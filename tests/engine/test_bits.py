@@ -35,10 +35,11 @@ def test_instruction_sets(name):
 
 
 @x86
-def test_trees_and_radial_functions_need_no_fused_multiplication():
-    found = {array.tobytes() for array in bits.of_woods()}
+@pytest.mark.parametrize("results", [bits.of_woods, bits.of_tables])
+def test_trees_radial_functions_and_rows_need_no_fused_multiplication(results):
+    found = [array.tobytes() for array in results()]
     assert library.use("plain") == "plain"
-    assert {array.tobytes() for array in bits.of_woods()} == found
+    assert [array.tobytes() for array in results()] == found
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,16 +1,17 @@
 import contextlib
+import copy
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kstest, spearmanr
+from scipy.stats import kstest, spearmanr, truncnorm
 
 from understudy.errors import SpaceError, UnderstudyWarning
 from understudy.space import Space, open_space
-from understudy.space.columns import Number
 from understudy.space.space import PATIENCE
 
 
@@ -343,13 +344,18 @@ def test_rows_that_do_not_fit_their_columns(change, message):
         space.read(frame.assign(grade="Z"), "here")
 
 
-@given(
-    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=300),
-    st.lists(st.floats(0, 1), min_size=1, max_size=50),
-)
-def test_between_quantiles_values_are_those_of_interpolation(quantiles, u):
-    quantiles = sorted(quantiles)
-    starts = np.linspace(0, 1, len(quantiles))
-    u = np.concatenate([u, starts, np.nextafter(starts, 0), np.minimum(np.nextafter(starts, 2), 1)])
-    found = Number(kind="float", name="x", quantiles=quantiles).at(u, u)
-    np.testing.assert_array_equal(found, np.interp(u, starts, quantiles))
+def test_a_normal_column_with_bounds_is_normal_between_them(rng):
+    column = {"name": "x", "kind": "float", "mean": 1, "std": 2, "low": 0, "high": 4, "missing": 0.25}
+    whole = {**column, "name": "y", "kind": "integer", "missing": 0}
+    rows = Space.from_json(json.dumps({"columns": [column, whole]})).sample(8000, rng)
+    there = rows[~np.isnan(rows[:, 0]), 0]
+    assert kstest(there, truncnorm(-0.5, 1.5, 1, 2).cdf).pvalue > 1e-3
+    assert len(there) / len(rows) == pytest.approx(0.75, abs=0.02)
+    assert set(rows[:, 1]) == {0, 1, 2, 3, 4}
+
+
+def test_a_space_that_was_sampled_travels(table):
+    space = Space.from_data(table)
+    rows = space.sample(50, np.random.default_rng(1))
+    for same in (pickle.loads(pickle.dumps(space)), copy.deepcopy(space), Space.from_json(space.to_json())):
+        np.testing.assert_array_equal(same.sample(50, np.random.default_rng(1)), rows)

@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-#define VERSION 2
+#define VERSION 3
 #define PANEL 16      /* columns of a panel */
 #define MOST_LAYERS 16
 #define CARDS 1024    /* the least size of the deck that groups are drawn from */
@@ -61,18 +61,20 @@ struct net {
     float *d[MOST_LAYERS];      /* the gradient of the loss at every layer's outputs */
 };
 struct product { /* out = after(a w + bias) */
-    const float *a; idx a_apart, k;
+    const float *a; idx a_row, a_apart, k; /* how far rows are apart, and panels of 16 columns */
     const float *w; idx w_apart, n;
     const float *bias, *gate;
     float *slope, *out; idx out_apart;
     int after;
+    idx ahead; /* how far ahead rows of a are fetched meanwhile, or 0 */
 };
+struct inputs { const float *X; idx ahead; }; /* rows one after the other, and where the next ones are; or null */
 struct step { float keep_first, keep_second, length, shrink, least, pull; };
 struct arithmetic {
-    void (*forward)(const struct net *, idx);
+    void (*forward)(const struct net *, struct inputs, idx);
     void (*loss)(const struct job *, const int32_t *, float *, float *);
     void (*backward)(const struct net *, const struct step *);
-    void (*answer)(const struct net *, idx, float *, float *);
+    void (*answer)(const struct net *, struct inputs, idx, float *, float *);
     double (*distance)(const float *, const float *, idx);
 };
 
@@ -89,89 +91,10 @@ static INLINE void scores_of(const float *z, idx apart, idx at, idx n, idx class
 
 /* --- instruction sets ----------------------------------------------------------------------------------------------- */
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b) JOIN_(a, b)
-
+#define EACH "lanes.h"
+#include "sets.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <immintrin.h>
-
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
-#define NAME(x) JOIN(x, avx2)
-#define WIDTH 8
-#define HIGH 6
-#define WIDE 2
-#define SET _mm256_set1_ps
-#define FMA _mm256_fmadd_ps
-#define ROOT _mm256_sqrt_ps
-#include "lanes.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
-#endif
-#define NAME(x) JOIN(x, avx512)
-#define WIDTH 16
-#define HIGH 8
-#define WIDE 2
-#define SET _mm512_set1_ps
-#define FMA _mm512_fmadd_ps
-#define ROOT _mm512_sqrt_ps
-#include "lanes.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-
-/* Processors without fused multiply-add: the same, but for the last bits. */
-#define NAME(x) JOIN(x, plain)
-#define WIDTH 4
-#define HIGH 4
-#define WIDE 2
-#define SET _mm_set1_ps
-#define FMA(a, b, c) ((a) * (b) + (c))
-#define ROOT _mm_sqrt_ps
-#include "lanes.h"
-
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#define NAME(x) JOIN(x, plain)
-#define WIDTH 4
-#define HIGH 6
-#define WIDE 4
-#define SET vdupq_n_f32
-#define FMA(a, b, c) vfmaq_f32(c, a, b)
-#define ROOT vsqrtq_f32
-#include "lanes.h"
-
-#else
-typedef float quad __attribute__((vector_size(16)));
-static INLINE quad quad_of(float x) { return (quad){x, x, x, x}; }
-static INLINE quad quad_fma(quad a, quad b, quad c) {
-    for (int i = 0; i < 4; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
-    return c;
-}
-static INLINE quad quad_root(quad a) {
-    for (int i = 0; i < 4; i++) a[i] = __builtin_sqrtf(a[i]);
-    return a;
-}
-#define NAME(x) JOIN(x, plain)
-#define WIDTH 4
-#define HIGH 4
-#define WIDE 2
-#define SET quad_of
-#define FMA quad_fma
-#define ROOT quad_root
-#include "lanes.h"
 #endif
 
 /* The best instruction set of this processor: 0 plain, 1 AVX2, 2 AVX-512. Asked of the processor itself, since not every
@@ -201,12 +124,15 @@ API int32_t kernel_set(int32_t wanted) {
     return chosen;
 }
 
+int set_in_use(void) { return chosen < 0 ? kernel_set(-1) : chosen; }
+
 static const struct arithmetic *arithmetic(void) {
-    if (chosen < 0) kernel_set(-1);
+    int set = set_in_use();
 #if defined(__x86_64__)
-    if (chosen == 2) return &arithmetic_avx512;
-    if (chosen == 1) return &arithmetic_avx2;
+    if (set == 2) return &arithmetic_avx512;
+    if (set == 1) return &arithmetic_avx2;
 #endif
+    (void)set;
     return &arithmetic_plain;
 }
 
@@ -322,16 +248,6 @@ static double cosine(double half_turns) { /* cos(pi x), for x from 0 to 1: minus
     double x = 3.14159265358979323846 * (0.5 - half_turns), square = x * x, sum = 0;
     for (int i = 0; i < 8; i++) sum = sum * square + terms[i];
     return sum * x;
-}
-
-static double square_root(double x) {
-#if defined(__x86_64__)
-    return _mm_cvtsd_f64(_mm_sqrt_pd(_mm_set1_pd(x)));
-#elif defined(__aarch64__)
-    return vgetq_lane_f64(vsqrtq_f64(vdupq_n_f64(x)), 0);
-#else
-    return __builtin_sqrt(x);
-#endif
 }
 
 static double exponential(double x) { /* for x from 0 to 80: the series of x / 1024, squared ten times */
@@ -507,7 +423,7 @@ API void training_steps(struct job *job, void *block, int64_t steps) {
         double size = step_size(job, t.kept);
         s.length = (float)(size * scale), s.shrink = (float)(1 - job->decay * size);
         if (job->penalty != PENALTY_NONE) s.pull = (float)pull(job, of, &t.net);
-        of->forward(&t.net, job->batch);
+        of->forward(&t.net, (struct inputs){0, 0}, job->batch);
         of->loss(job, rows, t.net.x[t.net.layers], t.scratch);
         of->backward(&t.net, &s);
         job->stage_steps++, job->round_steps++;
@@ -579,11 +495,9 @@ API void network_answer(const int32_t *widths, int32_t layers, int32_t activatio
     idx d = pieces ? (idx)pieces->columns : widths[0];
     for (int64_t at = 0; at < n; at += rows) {
         idx now = n - at < rows ? (idx)(n - at) : rows;
-        gather(&net, pieces, X, 0, (idx)at, now);
-        idx next = n - at - now < rows ? (idx)(n - at - now) : rows; /* memory is slow: the next rows are fetched meanwhile */
-        const float *ahead = X + (at + now) * d;
-        for (idx i = 0; i < next * d; i += PANEL) __builtin_prefetch(ahead + i);
-        of->answer(&net, now, scratch, out + at * widths[layers]);
+        struct inputs inputs = {X + at * d, n - at >= 2 * rows ? rows * d : 0}; /* memory is slow: the next are fetched meanwhile */
+        if (pieces) gather(&net, pieces, X, 0, (idx)at, now), inputs.X = 0;
+        of->answer(&net, inputs, now, scratch, out + at * widths[layers]);
     }
     restore(mode);
 }

@@ -6,6 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #if defined(_WIN32)
 #define API __declspec(dllexport)
@@ -51,6 +56,10 @@ static INLINE struct room room_in(void *block) {
     return room;
 }
 
+/* --- instruction sets ----------------------------------------------------------------------------------------------- */
+
+int set_in_use(void); /* 0 plain, 1 AVX2, 2 AVX-512 */
+
 /* --- random numbers ------------------------------------------------------------------------------------------------- */
 
 static INLINE uint64_t hashed(uint64_t seed, uint64_t counter) { /* splitmix64: the n-th number of a stream, in any order */
@@ -63,6 +72,16 @@ static INLINE uint64_t hashed(uint64_t seed, uint64_t counter) { /* splitmix64: 
 static INLINE uint32_t below(uint64_t bits, uint32_t n) { return (uint32_t)((bits & 0xFFFFFFFF) * n >> 32); }
 
 /* --- numbers that no library computes ------------------------------------------------------------------------------- */
+
+static INLINE double square_root(double x) {
+#if defined(__x86_64__)
+    return _mm_cvtsd_f64(_mm_sqrt_pd(_mm_set1_pd(x)));
+#elif defined(__aarch64__)
+    return vgetq_lane_f64(vsqrtq_f64(vdupq_n_f64(x)), 0);
+#else
+    return __builtin_sqrt(x);
+#endif
+}
 
 /* exp(x) for x from -87 to 87, to about 2 units in the last place; beyond, that of the nearest of these. What is not a
    number stays so, and is never made a whole one: no two processors agree on which. */

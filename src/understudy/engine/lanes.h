@@ -1,9 +1,4 @@
-/* The arithmetic of the kernel for one instruction set. kernel.c includes this file once for each, having defined
-
-     NAME(x)     x with the name of the instruction set     WIDTH     floats in a vector
-     SET(x)      a vector of equal numbers                  FMA       a * b + c, rounded once (where there is one)
-     ROOT(x)     square roots, correctly rounded            HIGH      rows of a block of accumulators
-     WIDE        vectors in a row of such a block
+/* The arithmetic of the kernel for one instruction set: kernel.c has sets.h include this file once for each.
 
    Sums are the only place where the order of operations could show in a result. Every sum here is one chain in the order
    of its index, and no lane of a vector is ever added to another. So neither WIDTH, nor the size of blocks, nor how many
@@ -71,9 +66,9 @@ static INLINE F NAME(finish)(F sum, int after, const float *gate, float *slope) 
     return sum;
 }
 
-/* A block of a product: `high` rows of a (in panels `a_apart`) times `wide` vectors of columns of w. */
+/* A block of a product: `high` rows of a times `wide` vectors of columns of w. */
 static INLINE void NAME(block)(const int high, const int wide, const struct product *p, const float *a, const float *w,
-                               const float *bias, const float *gate, float *slope, float *out) {
+                               const float *bias, const float *gate, float *slope, float *out, idx ahead) {
     F sum[HIGH][WIDE];
     UNROLL for (int v = 0; v < wide; v++) {
         F start = SET(0.0f);
@@ -82,11 +77,12 @@ static INLINE void NAME(block)(const int high, const int wide, const struct prod
     }
     for (idx k0 = 0; k0 < p->k; k0 += PANEL, a += p->a_apart) {
         idx end = p->k - k0 < PANEL ? p->k - k0 : PANEL;
+        if (ahead) UNROLL for (int r = 0; r < high; r++) __builtin_prefetch(a + r * p->a_row + ahead);
         for (idx k = 0; k < end; k++, w += PANEL) {
             F x[WIDE];
             UNROLL for (int v = 0; v < wide; v++) x[v] = LOAD(w + AT(v, p->w_apart));
             UNROLL for (int r = 0; r < high; r++) {
-                F s = SET(a[r * PANEL + k]);
+                F s = SET(a[r * p->a_row + k]);
                 UNROLL for (int v = 0; v < wide; v++) sum[r][v] = FMA(s, x[v], sum[r][v]);
             }
         }
@@ -120,10 +116,10 @@ static NOINLINE void NAME(multiply)(const struct product *p, idx rows) {
         const float *w = p->w + AT(v, p->w_apart), *bias = p->bias ? p->bias + v * WIDTH : 0;
         for (idx b = 0; b < blocks; b++) { /* blocks as equal as can be, not a few high ones and a low one */
             idx first = rows * b / blocks, high = rows * (b + 1) / blocks - first, at = column + first * PANEL;
-            const float *a = p->a + first * PANEL, *gate = p->gate ? p->gate + at : p->out + at;
+            const float *a = p->a + first * p->a_row, *gate = p->gate ? p->gate + at : p->out + at;
             float *slope = p->slope ? p->slope + at : 0;
-            if (wide == WIDE) { WITH_ROWS(high, NAME(block), WIDE, p, a, w, bias, gate, slope, p->out + at) }
-            else { WITH_ROWS(high, NAME(block), 1, p, a, w, bias, gate, slope, p->out + at) }
+            if (wide == WIDE) { WITH_ROWS(high, NAME(block), WIDE, p, a, w, bias, gate, slope, p->out + at, v ? 0 : p->ahead) }
+            else { WITH_ROWS(high, NAME(block), 1, p, a, w, bias, gate, slope, p->out + at, v ? 0 : p->ahead) }
         }
         v += wide;
     }
@@ -298,14 +294,15 @@ static NOINLINE void NAME(loss)(const struct job *job, const int32_t *rows, floa
     }
 }
 
-/* Scores of the first `rows` rows, from the inputs in net->x[0]. */
-static NOINLINE void NAME(forward)(const struct net *net, idx rows) {
+/* Scores of the first `rows` rows, from the inputs given, or from those in net->x[0]. */
+static NOINLINE void NAME(forward)(const struct net *net, struct inputs inputs, idx rows) {
     idx apart = net->rows * PANEL;
     for (int i = 0; i < net->layers; i++) {
         const struct layer *l = &net->layer[i];
         int after = i + 1 == net->layers ? AFTER_NOTHING : net->activation == MISH ? AFTER_MISH : AFTER_RELU;
-        struct product p = {net->x[i], apart, l->in, l->weights.now, l->in * PANEL, l->out, l->biases.now, 0, net->slope[i],
-                            net->x[i + 1], apart, after};
+        int own = inputs.X && i == 0; /* as they lie in memory, not in panels */
+        struct product p = {own ? inputs.X : net->x[i], own ? l->in : PANEL, own ? PANEL : apart, l->in, l->weights.now, l->in * PANEL, l->out, l->biases.now, 0, net->slope[i],
+                            net->x[i + 1], apart, after, own ? inputs.ahead : 0};
         NAME(multiply)(&p, rows);
     }
 }
@@ -316,17 +313,17 @@ static NOINLINE void NAME(backward)(const struct net *net, const struct step *s)
     for (int i = net->layers - 1; i > 0; i--) {
         const struct layer *l = &net->layer[i];
         int mish = net->activation == MISH;
-        struct product p = {net->d[i], apart, l->out, l->turned, (l->out + PANEL - 1) / PANEL * PANEL * PANEL, l->in, 0,
-                            mish ? net->slope[i - 1] : net->x[i], 0, net->d[i - 1], apart, mish ? AFTER_SLOPE : AFTER_GATE};
+        struct product p = {net->d[i], PANEL, apart, l->out, l->turned, (l->out + PANEL - 1) / PANEL * PANEL * PANEL, l->in, 0,
+                            mish ? net->slope[i - 1] : net->x[i], 0, net->d[i - 1], apart, mish ? AFTER_SLOPE : AFTER_GATE, 0};
         NAME(multiply)(&p, net->rows);
     }
     for (int i = 0; i < net->layers; i++) NAME(improve)(&net->layer[i], net->x[i], net->d[i], net->rows, s);
 }
 
-/* Probabilities of `rows` rows whose inputs are in net->x[0]. */
-static NOINLINE void NAME(answer)(const struct net *net, idx rows, float *t, float *out) {
+/* Probabilities of `rows` rows, from the inputs given, or from those in net->x[0]. */
+static NOINLINE void NAME(answer)(const struct net *net, struct inputs inputs, idx rows, float *t, float *out) {
     idx classes = net->layer[net->layers - 1].out, apart = net->rows * PANEL;
-    NAME(forward)(net, rows);
+    NAME(forward)(net, inputs, rows);
     for (idx at = 0; at < rows; at += PANEL) {
         idx n = rows - at < PANEL ? rows - at : PANEL;
         scores_of(net->x[net->layers], apart, at, n, classes, t);
@@ -362,10 +359,3 @@ static const struct arithmetic NAME(arithmetic) = {NAME(forward), NAME(loss), NA
 #undef CHOOSE
 #undef ONE_OF
 #undef WITH_ROWS
-#undef NAME
-#undef WIDTH
-#undef HIGH
-#undef WIDE
-#undef SET
-#undef FMA
-#undef ROOT

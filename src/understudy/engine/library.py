@@ -13,7 +13,7 @@ import numpy as np
 
 from understudy.errors import KernelError
 
-VERSION = 2
+VERSION = 3
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 PATH = Path(__file__).with_name(f"kernel{SUFFIX}")
 # Instruction sets, by their numbers.
@@ -73,6 +73,12 @@ class Forest(ct.Structure):
     _fields_ = _fields("feature threshold children values roots outputs depths", "trees width classes d")
 
 
+class Drawing(ct.Structure):
+    """What rows are drawn from: `struct drawing` of rows.c."""
+
+    _fields_ = _fields("factor order kinds starts counts numbers whole low high gaps cuts", "columns scores rank", "")
+
+
 _AT, _INT, _LONG = ct.c_void_p, ct.c_int32, ct.c_int64
 _FUNCTIONS = {
     "kernel_version": (_INT, ()),
@@ -93,6 +99,9 @@ _FUNCTIONS = {
     "forest_grow": (_LONG, (_AT, _AT, _LONG)),
     "trees_levels": (_INT, (_AT, _LONG, _AT)),
     "trees_add": (None, (_AT, _AT, _LONG, _AT)),
+    "rows_size": (_LONG, (_AT,)),
+    "rows_draw": (None, (_AT, _AT, _LONG, _LONG, _AT)),
+    "rows_factor": (_LONG, (_AT, _LONG, ct.c_double, _AT, _AT, _AT)),
     "radial_answer": (None, (_AT, _LONG, _AT, _LONG, _LONG, ct.c_float, _AT, _LONG, _AT)),
 }
 

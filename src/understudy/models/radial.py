@@ -15,6 +15,8 @@ from understudy.engine.radial import Radial as Sums
 RIDGE, REACH = 0.3, 1.0
 # The most centres, and the most rows that their weights are fitted to.
 CENTRES, ROWS = 1000, 20_000
+# Rows at a time, while weights are fitted: what is made on the way stays small.
+BLOCK = 512
 # How sure of itself the highest score is.
 SHARPNESS = 5.0
 
@@ -65,19 +67,26 @@ def fitted(X: np.ndarray, y: np.ndarray, n_c: int, rng: np.random.Generator) -> 
     from threadpoolctl import threadpool_limits
 
     order = rng.permutation(len(X))[:ROWS]
-    rows, wanted = X[order].astype(np.float64), (np.eye(n_c)[y] if y.ndim == 1 else y)[order].astype(np.float64)
-    centres = rows[:CENTRES]
-    gamma = REACH / max(float(rows.var(axis=0).sum()), 1e-9)
+    rows, wanted = X[order], (np.eye(n_c)[y] if y.ndim == 1 else y)[order].astype(np.float64)
+    centres = rows[:CENTRES].astype(np.float64)
+    gamma = REACH / max(float(rows.var(axis=0, dtype=np.float64).sum()), 1e-9)
     offset = wanted.mean(axis=0)
-    near = _near(rows, centres, gamma)
-    among = near[: len(centres)]
     with threadpool_limits(1, "blas"):  # on busy cores, threads wait for each other more than they work
-        normal = near.T @ near + RIDGE * among + 1e-4 * np.eye(len(centres))
-        weights = np.linalg.solve(normal, near.T @ (wanted - offset))
+        normal = RIDGE * _near(centres, centres, gamma) + 1e-4 * np.eye(len(centres))
+        right = np.zeros((len(centres), n_c))
+        for at in range(0, len(rows), BLOCK):
+            near = _near(rows[at : at + BLOCK].astype(np.float64), centres, gamma)
+            normal += near.T @ near
+            right += near.T @ (wanted[at : at + BLOCK] - offset)
+        weights = np.linalg.solve(normal, right)
     parts = centres.astype(np.float32), weights.astype(np.float32), offset.astype(np.float32)
     return Radial(*parts, gamma, SHARPNESS)
 
 
 def _near(rows: np.ndarray, centres: np.ndarray, gamma: float) -> np.ndarray:
-    far = (rows**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * (rows @ centres.T)
-    return np.exp(-gamma * np.maximum(far, 0.0))
+    found = rows @ (-2 * centres.T)
+    found += (rows**2).sum(axis=1)[:, None]
+    found += (centres**2).sum(axis=1)
+    np.maximum(found, 0.0, out=found)
+    found *= -gamma
+    return np.exp(found, out=found)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
+from statistics import NormalDist
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, StrictStr, model_validator
 
+from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal
 from understudy.errors import SpaceError, UnderstudyWarning
 from understudy.types import Series
 
@@ -38,6 +39,11 @@ class _Column(Part):
     """The share of rows without a value."""
     dtype: str | None = None
     """The pandas type in production, where it is not the default of the kind."""
+
+    @property
+    def cut(self) -> float | None:
+        """The normal score of its own above which a value is missing."""
+        return -NormalDist().inv_cdf(self.missing) if self.missing else None
 
     def present(self, values: np.ndarray) -> Series:
         """Values as they stand in a data frame in production."""
@@ -110,24 +116,35 @@ class Number(_Column):
             raise ValueError("no whole number lies between low and high")
         return self
 
-    def at(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Inverse transform sampling: the values at the normal scores z (probabilities u)."""
+    @property
+    def marginal(self) -> Marginal:
+        """How rows are drawn; of a normal distribution with bounds, the probabilities that `at` makes values of."""
+        if self.values is not None:
+            return Marginal(STEPS, np.asarray(self.values), _ends(self.weights), missing=self.cut)
+        if self.truncated:
+            return Marginal(CURVE, np.array([0.0, 1.0]), missing=self.cut)
+        whole = self.kind == "integer"
         if self.mean is not None and self.std is not None:
-            found = self.mean + self.std * self._truncated(z, u)
+            return Marginal(NORMAL, np.array([self.mean, self.std]), whole=whole, missing=self.cut)
+        curve = np.asarray(self._bounds if self.quantiles is None else self.quantiles)
+        low, high = self._inside(curve[[0, -1]]).tolist()
+        return Marginal(CURVE, curve, whole=whole, low=low, high=high, missing=self.cut)
+
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """Inverse transform sampling: the values at probabilities."""
+        if self.mean is not None and self.std is not None:
+            found = self.mean + self.std * self._scores(self.mean, self.std, u)
         elif self.quantiles is not None:
-            found = _between(self._curve, u)
-        elif self.values is not None:
-            return np.asarray(self.values)[_position(self.weights, u)]
+            found = np.interp(u, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
         else:
             low, high = self._bounds
             found = low + (high - low) * u
         return self._inside(found)
 
-    @cached_property
-    def _curve(self) -> Curve:
-        quantiles = np.asarray(self.quantiles, float)
-        starts = np.linspace(0, 1, len(quantiles))
-        return starts, np.append(starts[1:], np.inf), quantiles, np.append(np.diff(quantiles) / np.diff(starts), 0.0)
+    @property
+    def truncated(self) -> bool:
+        """Whether this is a normal distribution with bounds."""
+        return self.mean is not None and not (self.low is None and self.high is None)
 
     @property
     def plain(self) -> bool:
@@ -152,7 +169,7 @@ class Number(_Column):
         if self.values is not None:
             return _moments(np.asarray(self.values), self.weights)
         u = (np.arange(2048) + 0.5) / 2048
-        return _moments(self.at(_normal_scores(u), u), np.full(2048, 1 / 2048))
+        return _moments(self.at(u), np.full(2048, 1 / 2048))
 
     @property
     def summary(self) -> str:
@@ -189,14 +206,12 @@ class Number(_Column):
             return np.ceil(low) - 0.5, np.floor(high) + 0.5  # so that the outermost are as likely as the others
         return low, high
 
-    def _truncated(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        if (self.low is None and self.high is None) or self.mean is None or self.std is None:
-            return z
+    def _scores(self, mean: float, std: float, u: np.ndarray) -> np.ndarray:
+        """Normal scores at probabilities between those of the bounds."""
         from scipy.special import ndtr, ndtri
 
-        mean, std = self.mean, self.std
-        low, high = ((bound - mean) / std for bound in self._bounds)
-        return ndtri(ndtr(low) + (ndtr(high) - ndtr(low)) * u)
+        low, high = (ndtr((bound - mean) / std) for bound in self._bounds)
+        return ndtri(low + (high - low) * u)
 
     def _inside(self, found: np.ndarray) -> np.ndarray:
         low = -np.inf if self.low is None else self.low
@@ -216,9 +231,10 @@ class Boolean(_Column):
     share: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.5
     """The share of true among the values that are not missing."""
 
-    def at(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Values at the probabilities u."""
-        return (u >= 1 - self.share).astype(np.float64)
+    @property
+    def marginal(self) -> Marginal:
+        """How rows are drawn."""
+        return Marginal(STEPS, np.array([0.0, 1.0]), np.array([1 - self.share]), missing=self.cut)
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -262,9 +278,10 @@ class Category(_Column):
         _check_shares(self.levels, self.shares)
         return self
 
-    def at(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Positions of levels at the probabilities u."""
-        return _position(self.weights, u).astype(np.float64)
+    @property
+    def marginal(self) -> Marginal:
+        """How rows are drawn, as positions of levels."""
+        return Marginal(STEPS, np.arange(len(self.levels)), _ends(self.weights), missing=self.cut)
 
     @property
     def weights(self) -> np.ndarray:
@@ -335,22 +352,9 @@ def _weights(values: Sequence[object], shares: Sequence[float] | None) -> np.nda
     return np.full(len(values), 1 / len(values)) if shares is None else np.asarray(shares)
 
 
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""A piecewise linear quantile function: for each segment its start, its end, the value at its start, and its slope."""
-
-
-def _between(curve: Curve, u: np.ndarray) -> np.ndarray:
-    """The quantile function at these probabilities: `np.interp` without its search, since knots are evenly spaced."""
-    starts, ends, values, slopes = curve
-    at = (u * (len(starts) - 1)).astype(np.intp)
-    at -= starts[at] > u  # where the product was rounded past a knot
-    at += ends[at] <= u
-    return slopes[at] * (u - starts[at]) + values[at]
-
-
-def _position(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Inverse transform for a discrete distribution: the position of the value at each probability."""
-    return np.searchsorted(np.cumsum(weights)[:-1], u, side="right")
+def _ends(weights: np.ndarray) -> np.ndarray:
+    """The probabilities at which one value of a discrete distribution ends and the next begins."""
+    return np.cumsum(weights)[:-1]
 
 
 def _with_gaps(levels: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -365,9 +369,3 @@ def _moments(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     with np.errstate(over="ignore", invalid="ignore"):  # such a space is refused when it is made
         mean = float(values @ weights)
         return mean, float(np.sqrt((values - mean) ** 2 @ weights))
-
-
-def _normal_scores(u: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtri
-
-    return ndtri(u)

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
 from understudy import checks
+from understudy.engine.rows import Rows as Source
 from understudy.errors import DirectoryError, SpaceError
 from understudy.files import write_text
 from understudy.space.columns import Category, Column, Number, Part
@@ -272,24 +273,10 @@ class Space(Part):
 
     def _draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """n rows of the Gaussian copula, before rules: correlated normal scores, then inverse transform sampling."""
-        gaps = self._gaps
-        z = rng.standard_normal((n, self.d + len(gaps)))
-        if self._factor is not None:
-            size = len(self._factor)
-            z[:, :size] = z[:, :size] @ self._factor.T
-        if all(isinstance(column, Number) and column.plain for column in self.columns):
-            mean, std = self.moments
-            rows = mean + std * z[:, : self.d]
-        else:
-            from scipy.special import ndtr
-
-            u = ndtr(z[:, : self.d])
-            rows = np.column_stack([column.at(z[:, j], u[:, j]) for j, column in enumerate(self.columns)])
-        if gaps:
-            from scipy.special import ndtri
-
-            cut = ndtri([1 - self.columns[j].missing for j in gaps])
-            rows[:, gaps] = np.where(z[:, self.d :] > cut, np.nan, rows[:, gaps])
+        rows = self._source(n, int(rng.integers(2**64, dtype=np.uint64)))
+        for j, column in enumerate(self.columns):
+            if isinstance(column, Number) and column.truncated:
+                rows[:, j] = column.at(rows[:, j])
         return rows
 
     def _contradiction(self, found: int, drawn: int) -> SpaceError:
@@ -328,12 +315,13 @@ class Space(Part):
         return tuple(read_rule(text, self.columns) for text in self.rules)
 
     @cached_property
-    def _factor(self) -> np.ndarray | None:
-        """A square root of the correlation: times its transpose, it is the correlation."""
-        if self.correlation is None:
-            return None
-        values, vectors = np.linalg.eigh(np.asarray(self.correlation))
-        return vectors * np.sqrt(np.clip(values, 0, None))
+    def _source(self) -> Source:
+        """What rows are drawn by; gaps without a correlation are independent of all else."""
+        correlation, scores = None, self.d + len(self._gaps)
+        if self.correlation is not None:
+            correlation, known = np.eye(scores), len(self.correlation)
+            correlation[:known, :known] = self.correlation
+        return Source([column.marginal for column in self.columns], correlation)
 
 
 def _width(d: int) -> int:

@@ -1,0 +1,10 @@
+/* Forgets what sets.h defined for one instruction set. */
+
+#undef NAME
+#undef WIDTH
+#undef HIGH
+#undef WIDE
+#undef SET
+#undef FMA
+#undef ROOT
+#undef ROOTS
