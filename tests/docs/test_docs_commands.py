@@ -91,6 +91,7 @@ def folder(tmp_path, rng):
     pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"]).assign(
         decision=lambda frame: np.where(frame["a"] > frame["b"], "yes", "no")
     ).to_csv(tmp_path / "answers.csv", index=False)
+    pd.DataFrame(rng.normal(size=(300, 2)), columns=["x0", "x1"]).to_csv(tmp_path / "rows.csv", index=False)
     return tmp_path
 
 
@@ -100,7 +101,9 @@ def test_originals(folder):
         for command in commands("originals.md"):
             ran(command.replace("http://127.0.0.1:8080", server.url).replace("SHA256", digest), folder)
     copies = sorted(path.name for path in folder.glob("copy-*"))
-    assert len(copies) == 8
+    assert len(copies) == 10
+    assert us.load(folder / "copy-scores").settings["scores"] is True
+    assert us.load(folder / "copy-rows").certificate.on_data.n == 150
     for name in copies:
         assert us.load(folder / name).certificate.estimate > 0.9, name
     assert len(pd.read_csv(folder / "queries.csv")) == 300 + 2000 + 46
@@ -139,8 +142,7 @@ def test_serving(folder):
     assert (folder / "differ.csv").read_text().startswith("x0,x1,original,copy")
 
 
-def test_certificates(folder, rng):
-    pd.DataFrame(rng.normal(size=(300, 2)), columns=["x0", "x1"]).to_csv(folder / "rows.csv", index=False)
+def test_certificates(folder):
     found = [ran(command, folder) for command in commands("certificates.md") if command.startswith("understudy")]
     assert "where they differ" in found[1]
     (code,) = blocks("certificates.md", "python")
