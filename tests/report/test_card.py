@@ -32,8 +32,8 @@ def labels(frame):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("card") / "run"
-    settings = {"budget": 200, "certificate_n": 600, "schedule": 20, "to": "tree", "exclude": ["city"]}
-    with pytest.warns(us.errors.UnderstudyWarning, match="none of the first 640 answers was 'never'"):
+    settings = {"budget": 200, "certificate_n": 1000, "schedule": 20, "to": "tree", "exclude": ["city"]}
+    with pytest.warns(us.errors.UnderstudyWarning, match="none of the first 1040 answers was 'never'"):
         return path, us.copy_classifier(labels, SPACE, out=path, classes=["no", "yes", "*rare*", "never"], **settings)
 
 
