@@ -307,4 +307,4 @@ def test_a_plan_says_what_it_will_ask(finished):
     refresh = Refresh.of(finished, us.Original(disc), {})
     assert (refresh.check, refresh.budget, refresh.plan.asked.certificate_n) == (300, 300, 300)
     assert refresh.out == finished.parent / "run-refreshed"
-    assert refresh.plan.batch == 50
+    assert (refresh.plan.sizes, refresh.rounds) == ((45, 21, 30, 44, 65, 95), 6)

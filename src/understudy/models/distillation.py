@@ -87,7 +87,7 @@ class Workshop:
         n = self.usable(family)
         X, p = (part[:n] for part in self.lesson)
         rows = np.concatenate([self.paid.X, X])
-        labels = np.concatenate([np.eye(self.n_c, dtype=np.float32)[self.paid.y], p.astype(np.float32)])
+        labels = np.concatenate([self.paid.chances(self.n_c), p.astype(np.float32)])
         return fit(self.families[family], rows, labels, self.n_c, self.limits, self.seed)
 
     def usable(self, family: str) -> int:
@@ -129,7 +129,7 @@ def choose(
     if not len(held_out) and outcomes(families) > 1:
         back = np.arange(len(workshop.paid)) % HOLD_BACK == 0
         part = replace(workshop, paid=workshop.paid.where(~back), known={}, lent=None)
-        best, tried = choose(families, part, workshop.paid.where(back), reaches, refused)
+        best, tried = choose(families, part, workshop.paid.where(back).decided, reaches, refused)
         return replace(best, model=workshop.made(best.family, best.teacher)), tried
     tried = [one for family in families for one in workshop.candidates(family, held_out)]
     reasons = [refused(one) for one in tried]
