@@ -191,7 +191,7 @@ def table(rows: list[Row]) -> str:
     heads = ("flips", "before", "scratch", "refreshed", "better", "queries", "seconds")
     lines = [f"{'problem':<32}{'to':<9}seed" + "".join(f"{head:>11}" for head in heads)]
     for row in sorted(rows, key=lambda row: (row["to"], row["problem"], row["seed"])):
-        numbers = [f"{row[head]:.4f}" if isinstance(row[head], float) else str(row[head]) for head in heads]
+        numbers = [*(f"{row[head]:.4f}" for head in heads[:-2]), str(row["queries"]), f"{row['seconds']:.1f}"]
         lines.append(f"{row['problem']:<32}{row['to']:<9}{row['seed']:>4}" + "".join(f"{n:>11}" for n in numbers))
     heads = ("before", "scratch", "refreshed", "better", "error", "as good")
     lines.append(f"\n{'family':<9}{'copies':>7}" + "".join(f"{head:>11}" for head in heads))
