@@ -2,6 +2,10 @@
 
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -307,4 +311,37 @@ def test_a_plan_says_what_it_will_ask(finished):
     refresh = Refresh.of(finished, us.Original(disc), {})
     assert (refresh.check, refresh.budget, refresh.plan.asked.certificate_n) == (300, 300, 300)
     assert refresh.out == finished.parent / "run-refreshed"
-    assert refresh.plan.batch == 50
+    assert (refresh.plan.sizes, refresh.rounds) == ((45, 21, 30, 44, 65, 95), 6)
+
+
+KILLED = """
+import os
+import signal
+
+asked = 0
+
+
+def other(rows):
+    global asked
+    asked += len(rows)
+    if asked > int(os.environ.get("MOST_ROWS", "1000000")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ((rows - [0.4, 0.0]) ** 2).sum(axis=1) < 1
+"""
+
+
+def test_a_command_that_is_killed_goes_on_to_the_same_bytes(finished, tmp_path):
+    (tmp_path / "models.py").write_text(KILLED)
+
+    def ended(out, **more):
+        words = "-m", "understudy", "refresh", finished, "models:other", "--check", "100", "--budget", "200"
+        command = [sys.executable, *words, "--out", tmp_path / out]
+        return subprocess.run(command, cwd=tmp_path, env={**os.environ, **more}, capture_output=True).returncode
+
+    assert ended("whole") == 0
+    assert ended("killed", MOST_ROWS="520") == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "copy.json").exists()
+    assert ended("killed") == 0
+    for name in ("copy.safetensors", "copy.json"):
+        assert files(tmp_path / "whole")[name] == files(tmp_path / "killed")[name]
+    assert us.load(tmp_path / "killed").family == "blend"

@@ -63,7 +63,7 @@ def command(
         err=True,
     )
     with resumable(refresh.out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        result = follow("refresh", refresh.steps(), 1 + refresh.budget // plan.batch)
+        result = follow("refresh", refresh.steps(), refresh.rounds)
     changed = _tell(result, refresh.out, as_json)
     end(plan.asked.target if changed else None, result)
 

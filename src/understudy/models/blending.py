@@ -79,16 +79,25 @@ def _radial(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Mo
 
 def blended(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
     """The blend, in which only the members are that held-out answers give weight to."""
-    n, unlimited = limits.effort.labels(len(X)), Limits(effort=limits.effort)
-    members = members_of(n)
-    opinions, held, models = (_crossed if n < CROSSED else _held_out)(members, X, y, n_c, unlimited, seed)
-    powers = powers_of(opinions, y[held])
-    worth = powers >= LEAST * powers.sum()
-    names = [name for name, counts in zip(members, worth, strict=True) if counts]
-    powers = powers_of([said for said, counts in zip(opinions, worth, strict=True) if counts], y[held])
-    if n < REFITTED:
+    unlimited, members = Limits(effort=limits.effort), members_of(limits.effort.labels(len(X)))
+    opinions, held, models = trial(members, X, y, n_c, unlimited, seed)
+    worth, powers = weighed(opinions, y[held])
+    names = [list(members)[k] for k in worth]
+    if limits.effort.labels(len(X)) < REFITTED:
         models = {name: fit(members[name], X, y, n_c, unlimited, seed) for name in names}
     return Blend(tuple(models[name] for name in names), powers)
+
+
+def trial(members: Members, X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Trial:
+    """Every kind on answers that it was not fitted to; of few answers, each is held out once."""
+    return (_crossed if limits.effort.labels(len(X)) < CROSSED else _held_out)(members, X, y, n_c, limits, seed)
+
+
+def weighed(opinions: list[np.ndarray], y: Labels) -> tuple[list[int], np.ndarray]:
+    """Which opinions of held-out answers are worth keeping, and their powers."""
+    powers = powers_of(opinions, y)
+    worth = np.flatnonzero(powers >= LEAST * powers.sum()).tolist()
+    return worth, powers_of([opinions[k] for k in worth], y)
 
 
 def _crossed(members: Members, X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Trial:

@@ -18,7 +18,7 @@ from understudy.errors import SettingError
 from understudy.models.base import Model, size_of
 from understudy.models.blending import BLEND, FAMILIES
 from understudy.models.calibration import calibrated
-from understudy.models.effort import SCORED, Effort
+from understudy.models.effort import Effort
 from understudy.models.families import Family, Limits, fit
 
 NOBODY = "nobody"
@@ -59,6 +59,8 @@ class Workshop:
     families: Mapping[str, Family] = field(default_factory=lambda: FAMILIES)
     known: Mapping[str, Model] = field(default_factory=dict)
     """Models that were made already, of the paid points alone."""
+    worth: float = 1.0
+    """How many labels an answer is worth."""
     lent: Workshop | None = None
     """One of the same points, whose blend and lesson are used instead of making them again."""
 
@@ -82,7 +84,7 @@ class Workshop:
     @property
     def _effort(self) -> Effort:
         """That of models of the paid points: with scores, they have more to learn."""
-        return self.limits.effort if self.paid.p is None else replace(self.limits.effort, worth=SCORED)
+        return replace(self.limits.effort, worth=self.worth)
 
     @cached_property
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:

@@ -22,15 +22,15 @@ from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.finished import Past
 from understudy.runs.plan import Plan, settings_of_json
-from understudy.runs.presets import BATCH
+from understudy.runs.presets import BATCH, growing
 from understudy.runs.result import Record, Result, load
 from understudy.runs.run import Job, run_steps
 from understudy.space.encoding import View
 from understudy.streams import Stream, stream
 from understudy.types import Json
 
-# The default budget, as a share of the first run's training queries, and the training steps of a round. Batches are
-# half as large as the last run's: with few queries, each should be chosen well.
+# The default budget, as a share of the first run's training queries, and the training steps of a round. Batches that do
+# not grow are half as large as the last run's: with few queries, each should be chosen well.
 SHARE, STEPS = 0.35, 1200
 
 
@@ -80,6 +80,11 @@ class Refresh:
         return cls(path, past, original, plan, check, budget, bool(deterministic), truth, place)
 
     @property
+    def rounds(self) -> int:
+        """The most rounds."""
+        return self.plan.iterations if self.plan.grows else 1 + self.budget // self.plan.batch
+
+    @property
     def about(self) -> Json:
         """What identifies this refresh, as JSON values."""
         asked = {"budget": self.budget, "check": self.check, "deterministic": self.deterministic}
@@ -123,8 +128,12 @@ class Refresh:
         return Warm(self.past, again, held_out, learned)
 
     def _job(self, warm: Warm) -> Job:
-        rounds = 1 + (self.budget - len(warm.check.places)) // self.plan.batch
-        plan = replace(self.plan, sizes=(self.plan.batch,) * rounds, limited_by="budget")
+        asked = len(warm.check.places)
+        if self.plan.grows:
+            sizes = growing(self.budget, first=asked)
+        else:
+            sizes = (self.plan.batch,) * (1 + (self.budget - asked) // self.plan.batch)
+        plan = replace(self.plan, sizes=sizes, limited_by="budget")
         return Job(self.original, self.past.result.space, plan, self.about, self.truth, warm)
 
 
@@ -135,12 +144,13 @@ def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
         hint = "copy again, with the same classifier as `to`"
         raise SettingError("refresh", "a copy of a family that has a name here", before["to"]["class"], hint)
     last = settings_of_json(before)
-    single = last.method == "one-shot"
+    single, network = last.method == "one-shot", Plan.of(last).network
+    batch = BATCH if single else before["batch"]
     usual = replace(
         last,
         method="sequential",
         draw=None if single else last.draw,
-        batch=max(1, (BATCH if single or before["batch"] is None else before["batch"]) // 2),
+        batch=None if batch is None or (single and not network) else max(1, batch // 2),
         iterations=None,
         target=None,
         schedule=steps(STEPS),

@@ -1,4 +1,4 @@
-"""The warm start of a refresh: the answers of a check, and an earlier run's network and answers."""
+"""The warm start of a refresh: the answers of a check, and an earlier run's copy, network and answers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from understudy.algorithm.memory import Fixed
 from understudy.algorithm.network import MLP, Network
 from understudy.algorithm.samples import Samples
 from understudy.algorithm.selection import keep_all
-from understudy.algorithm.sequential import Step
 from understudy.algorithm.training import Trained, Trainer
+from understudy.models.base import Model
+from understudy.models.blending import BLEND, FAMILIES
+from understudy.models.families import Limits, fit
 from understudy.original import Labels, Told
 from understudy.refresh.check import Check
+from understudy.refresh.transfer import Transfer
 from understudy.runs.finished import Past
 from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
@@ -41,6 +44,8 @@ class Warm:
     """The earlier run's held-out rows and answers, to be asked again for this run's certificate."""
     learned: Answered
     """The earlier run's training rows and answers."""
+    _known: dict[int, Transfer] = field(default_factory=dict)
+    """What was learned from the earlier run, by today's number of classes."""
     choices: Mapping[str, Policy] = field(default_factory=lambda: {**POLICIES, "margin": partial(margin, share=UNSURE)})
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
@@ -52,8 +57,8 @@ class Warm:
         return 0
 
     def training_queries(self, plan: Plan) -> int:
-        """The rows of the check, and a batch for every round after the first."""
-        return len(self.check.places) + (plan.iterations - 1) * plan.batch
+        """The rows of the check, and the batches of all rounds after the first."""
+        return len(self.check.places) + sum(plan.sizes[1:])
 
     def held_out(self, inquiry: Inquiry) -> Answered:
         """The earlier run's held-out rows, asked again, then fresh ones."""
@@ -87,21 +92,56 @@ class Warm:
 
         def warm(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
             # Today's answers have double weight: they are known to be right.
-            return train(theta, self._still_right(loop, S, t) | S | S, lam, t)
+            return train(theta, self._earlier(loop, S, t) | S | S, lam, t)
 
         return Policies(keep_all, Fixed(0.0), warm)
 
-    def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
-        """The paid points, and the earlier answers that seem still right."""
-        return paid | self._still_right(loop, last.S, last.t)
+    def hints(self, inquiry: Inquiry, labels: Labels, paid: Samples) -> Samples:
+        """The paid points, and the earlier rows with the answers that they seem to have today."""
+        known = len(self.learned[1]) and not inquiry.plan.network
+        return self._transfer(inquiry, labels).quickly(paid) | paid if known else paid
+
+    def lessons(self, inquiry: Inquiry, labels: Labels, paid: Samples) -> Samples:
+        """The paid points, and the earlier rows with the probabilities of the answers that they have today."""
+        if not len(self.learned[1]):
+            return paid
+        return self._transfer(inquiry, labels).carefully(paid) | paid
 
     def _trainer(self, loop: Loop) -> Trainer:
         usual = loop.plan.trainer(loop.network)
         return replace(usual, rate=SHORTER * usual.rate)
 
+    def _earlier(self, loop: Loop, S: Samples, t: int) -> Samples:
+        """The earlier rows, as far as their answers of today can be told."""
+        if loop.plan.network or not len(self.learned[1]):
+            return self._still_right(loop, S, t)
+        return self._transfer(loop.inquiry, loop.labels).quickly(S)
+
     def _still_right(self, loop: Loop, S: Samples, t: int) -> Samples:
         """The earlier answers that a scout predicts too: the earlier network, trained on today's answers alone."""
         _, theta = self.network(loop.inquiry, loop.labels)
         scout = Network(loop.network, self._trainer(loop)(theta, S, 0.0, t).theta)
-        old = Samples(loop.inquiry.view(self.learned[0]), loop.labels.encode(self.learned[1]))
+        old = self._old(loop.inquiry, loop.labels)
         return old.where(scout.probabilities(old.X).argmax(axis=1) == old.y)
+
+    def _old(self, inquiry: Inquiry, labels: Labels) -> Samples:
+        return Samples(inquiry.view(self.learned[0]), labels.encode(self.learned[1]))
+
+    def _transfer(self, inquiry: Inquiry, labels: Labels) -> Transfer:
+        """What the earlier run knows, in terms of today's labels."""
+        n_c, plan = len(labels), inquiry.plan
+        if n_c not in self._known:
+            copy, places = self._copy(inquiry), labels.encode(self.past.result.copy.classes)
+            old, effort = self._old(inquiry, labels), plan.preset.effort
+            self._known[n_c] = Transfer(old, copy, places, n_c, effort, plan.asked.seed)
+        return self._known[n_c]
+
+    def _copy(self, inquiry: Inquiry) -> Model:
+        """The earlier copy, if it is a blend that was not selected by rows that certify this one; else a blend anew."""
+        result = self.past.result
+        if result.copy.model.kind == BLEND and not (result.tried and len(self.held_out_before[1])):
+            return result.copy.model
+        old, effort = self._old(inquiry, Labels(result.copy.classes)), inquiry.plan.preset.effort
+        return fit(
+            FAMILIES[BLEND], old.X, old.y, len(result.copy.classes), Limits(effort=effort), inquiry.plan.asked.seed
+        )

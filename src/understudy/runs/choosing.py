@@ -18,6 +18,7 @@ from understudy.models.base import HEADER, Model, size_of
 from understudy.models.blending import BLEND, FAMILIES
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Candidate, Workshop, choose, outcomes
+from understudy.models.effort import SCORED
 from understudy.models.families import SMALLER, Family, Limits, constant, of_estimator
 from understudy.runs.plan import Plan
 from understudy.space import Space
@@ -105,6 +106,7 @@ def workshop(
         seed=seed,
         families=families_of(plan.asked.to),
         known=known or {},
+        worth=SCORED if plan.asked.scores else 1.0,
     )
 
 

@@ -160,7 +160,7 @@ class Inquiry:
         known = len(self._paid), len(labels)
         if self._trees is None or self._trees[0] != known:
             latest = self._paid if self.plan.grows else self._paid[-ceil(LATEST / self.plan.batch) :]
-            points, effort = _samples(latest, labels), self.plan.preset.effort
+            points, effort = self.start.hints(self, labels, _samples(latest, labels)), self.plan.preset.effort
             how = effort.chooser(self.view.encoding.width, len(labels))
             family = Family(partial(boosted, how=how), 0, soft=True)
             self._trees = known, fit(family, points.X, points.targets, len(labels), seed=self.plan.asked.seed)

@@ -34,13 +34,13 @@ class Training(TypedDict):
     rate: float
 
 
-def growing(budget: int, rounds: int = ROUNDS) -> tuple[int, ...]:
-    """Batches that grow by the same factor from each to the next, and sum to the budget.
+def growing(budget: int, rounds: int = ROUNDS, first: int | None = None) -> tuple[int, ...]:
+    """Batches that sum to the budget; after each, there are by the same factor more answers than before.
 
     >>> growing(3000), growing(100), growing(10)
     ((450, 208, 303, 444, 648, 947), (40, 8, 10, 11, 14, 17), (10,))
     """
-    first = min(budget, max(round(FIRST * budget), LEAST))
+    first = min(budget, max(round(FIRST * budget), LEAST)) if first is None else first
     ends = [round(first * (budget / first) ** (k / (rounds - 1))) for k in range(rounds)]
     return tuple(after - before for before, after in pairwise([0, *ends]) if after > before)
 

@@ -171,7 +171,8 @@ class Run:
     def _workshop(self, last: Step) -> Workshop:
         """What copies of other families are made from."""
         plan, network = self.job.plan, Network(self.loop.network, last.theta)
-        points = self.job.start.lessons(self.loop, last, self.inquiry.paid(self.loop.labels))
+        labels = self.loop.labels
+        points = self.job.start.lessons(self.inquiry, labels, self.inquiry.paid(labels))
         known = {"mlp": network} if plan.preset.network else {}
         return workshop(plan, self.job.space, self.inquiry.view, points, network.n_c, known)
 

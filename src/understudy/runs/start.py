@@ -17,7 +17,6 @@ from understudy.algorithm.memory import FUNCTION, Automatic, Fixed, Memory, Once
 from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples
 from understudy.algorithm.selection import Select, drop_compressed, keep_all, keep_fresh
-from understudy.algorithm.sequential import Step
 from understudy.algorithm.training import Train
 from understudy.original import Labels, Told
 from understudy.streams import Stream, stream
@@ -68,8 +67,11 @@ class Start(Protocol):
     def policies(self, loop: Loop) -> Policies:
         """What the loop is given."""
 
-    def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
-        """The training points of families without a warm start; `paid` are those of this run."""
+    def hints(self, inquiry: Inquiry, labels: Labels, paid: Samples) -> Samples:
+        """The training points of trees that only help to choose; `paid` are those of this run."""
+
+    def lessons(self, inquiry: Inquiry, labels: Labels, paid: Samples) -> Samples:
+        """The training points of copies that are made of all answers; `paid` are those of this run."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,11 @@ class Fresh:
             train = replace(train, rehearse=loop.inquiry.unlabelled)
         return Policies(drop_compressed(loop.network, plan.delta, plan.most_kept, plan.free), memory, train)
 
-    def lessons(self, loop: Loop, last: Step, paid: Samples) -> Samples:
+    def hints(self, inquiry: Inquiry, labels: Labels, paid: Samples) -> Samples:
+        """The paid points."""
+        return paid
+
+    def lessons(self, inquiry: Inquiry, labels: Labels, paid: Samples) -> Samples:
         """The paid points."""
         return paid
 
