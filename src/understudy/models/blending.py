@@ -55,6 +55,8 @@ def members_of(answers: int) -> Members:
         made |= {"another network": _another(network), "forest": forest}
     elif answers < FOR_ANOTHER:
         made |= {"another plain network": _another(plain_network)}
+    if answers >= CROSSED:
+        made |= {"stumps": _stumps}
     if FEW <= answers < CROSSED:
         made |= {"small trees": _small_trees}
     if answers < REFITTED:
@@ -69,6 +71,10 @@ def _another(make: Make) -> Make:
 
 def _small_trees(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
     return boosted(X, y, n_c, limits, seed, limits.effort.boosting(FEW - 1, X.shape[1], n_c))
+
+
+def _stumps(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
+    return boosted(X, y, n_c, limits, seed, limits.effort.stumps(X.shape[1], n_c))
 
 
 def _radial(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
