@@ -69,7 +69,7 @@ class Effort:
         return Lessons(0, (128, 64), self._some(answers // 10), 256, 4e-3, decay)
 
     def linear(self, answers: int) -> Lessons:
-        """A network without hidden layers: with enough answers, as free as an original that is a linear model itself."""
+        """A network without hidden layers: with enough answers, as free as an original that is one itself."""
         if answers < 2000:
             return Lessons(0, (), self._some(2000), 64, 5e-2, 0.02)
         return Lessons(0, (), self._some(max(10_000, answers // 8)), 64, 0.5, 0.0)

@@ -62,13 +62,15 @@ class Radial:
         return cls(centres, weights, offset, float(about["gamma"]), float(about["sharpness"]))
 
 
-def fitted(X: np.ndarray, y: np.ndarray, n_c: int, rng: np.random.Generator) -> Radial:
-    """Logistic regression on how near a row is to each of some rows (kernel logistic regression)."""
+def fitted(
+    X: np.ndarray, y: np.ndarray, n_c: int, rng: np.random.Generator, most: int = CENTRES, of: int = ROWS
+) -> Radial:
+    """Logistic regression on how near a row is to each of some rows, the centres (kernel logistic regression)."""
     from threadpoolctl import threadpool_limits
 
-    order = rng.permutation(len(X))[:ROWS]
+    order = rng.permutation(len(X))[:of]
     rows, wanted = X[order].astype(np.float64), (np.eye(n_c)[y] if y.ndim == 1 else y)[order].astype(np.float64)
-    centres = rows[:CENTRES]
+    centres = rows[:most]
     gamma = REACH / max(float(rows.var(axis=0).sum()), 1e-9)
     near = _near(rows, centres, gamma)
     with threadpool_limits(1, "blas"):  # on busy cores, threads wait for each other more than they work
@@ -88,8 +90,8 @@ def _near(rows: np.ndarray, centres: np.ndarray, gamma: float) -> np.ndarray:
 def _likeliest(inputs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """The weights of a logistic regression with a ridge on them, by steps that a bound on the curvature keeps safe.
 
-    The curvature of the likelihood is nowhere more than half of the inputs' (Boehning, 1992), so that one inverse serves
-    for all classes and steps; these gain momentum, as long as they keep their direction (Nesterov, 1983).
+    The curvature of the likelihood is nowhere more than half of the inputs' (Boehning, 1992), so one inverse serves for
+    all classes and steps; these gain momentum, as long as they keep their direction (Nesterov, 1983).
     """
     bound = np.linalg.inv(0.5 * (inputs.T @ inputs) + RIDGE * np.eye(inputs.shape[1]))
     weights = ahead = np.zeros((inputs.shape[1], wanted.shape[1]))
