@@ -30,8 +30,6 @@ from understudy.streams import Stream, stream
 
 # Below so many answers, each is held out once (cross-fitting), and there are forests and a second network in pieces.
 CROSSED, FOLDS = 2000, 4
-# Below so many, a second plain network costs little: two err less often than one.
-FOR_ANOTHER = 6000
 # Below so many, a tenth is held out, members are fitted again to all, and there are radial functions; beyond, as many
 # are held out as a tenth of these.
 REFITTED, HELD_OUT = 20_000, 0.1
@@ -52,10 +50,8 @@ def members_of(answers: int) -> Members:
         "linear": linear_network,
     }
     if answers < CROSSED:
-        made |= {"another network": _another(network), "forest": forest}
-    elif answers < FOR_ANOTHER:
-        made |= {"another plain network": _another(plain_network)}
-    if answers >= CROSSED:
+        made |= {"another network": _another_network, "forest": forest}
+    else:
         made |= {"stumps": _stumps}
     if FEW <= answers < CROSSED:
         made |= {"small trees": _small_trees}
@@ -64,9 +60,8 @@ def members_of(answers: int) -> Members:
     return {name: Family(make, 0, soft=True) for name, make in made.items()}
 
 
-def _another(make: Make) -> Make:
-    """The same kind of member with another seed."""
-    return lambda X, y, n_c, limits, seed: make(X, y, n_c, limits, seed + 1)
+def _another_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
+    return network(X, y, n_c, limits, seed + 1)
 
 
 def _small_trees(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
