@@ -9,7 +9,7 @@ import understudy as us
 from understudy.algorithm.draws import DRAWS, FIRST, SHARE, Scene, balanced, boundary, margin
 from understudy.algorithm.network import MLP, Network
 from understudy.errors import OriginalError, UnderstudyWarning
-from understudy.models.families import fit
+from understudy.models import scouts
 from understudy.original import Labels
 from understudy.runs.inquiry import LATEST, Inquiry
 from understudy.runs.plan import Plan
@@ -211,10 +211,9 @@ def test_a_run_that_is_resumed_chooses_the_same_rows(draw, tmp_path):
     ],
 )
 def test_committees_look_back_on_a_bounded_number_of_answers_unless_batches_grow(options, expected, monkeypatch):
-    from understudy.runs import inquiry
-
     seen = []
-    monkeypatch.setattr(inquiry, "fit", lambda *args, **rest: seen.append(len(args[1])) or fit(*args, **rest))
+    sent = scouts.sent
+    monkeypatch.setattr(scouts, "sent", lambda *args: seen.append(len(args[1])) or sent(*args))
     options = {"budget": LATEST + 800, "certificate_n": 50, "repeat": 0, "schedule": 1, "to": "linear", **options}
     us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(1), draw="committee", **options)
     assert seen == expected

@@ -160,3 +160,14 @@ def test_a_doubtful_member_makes_a_doubtful_blend():
 
 def test_every_family_has_a_name():
     assert set(FAMILIES) == {*FITTED, BLEND}
+
+
+def test_with_many_answers_there_is_a_member_for_planes_and_one_for_sums_of_thresholds(rng):
+    X = rng.normal(size=(CROSSED + 2000, 12)).astype(np.float32)
+    plane, steps = X @ rng.normal(size=12) > 0, np.sign(X - 0.3) @ rng.normal(size=12) > 0
+    members, n = members_of(CROSSED), CROSSED
+    for name, truth in (("linear", plane), ("stumps", steps)):
+        models = {key: fit(members[key], X[:n], truth[:n].astype(np.int32), 2, Limits()) for key in (name, "boosting")}
+        alone = {key: agrees(model, X[n:], truth[n:]) for key, model in models.items()}
+        assert alone[name] > alone["boosting"] + 0.02, alone
+        assert alone[name] > 0.95, alone

@@ -14,22 +14,32 @@ def test_they_learn_a_sphere(rng):
     assert (model.probabilities(X[300:]).argmax(axis=1) == y[300:]).mean() > 0.85
 
 
-def test_with_all_rows_as_centres_they_are_kernel_ridge_regression(rng):
+def test_with_all_rows_as_centres_they_are_kernel_logistic_regression(rng, monkeypatch):
+    monkeypatch.setattr(radial, "STEPS", 2000)
     X, y = rng.normal(size=(80, 3)).astype(np.float32), rng.integers(3, size=80)
     model = radial.fitted(X, y, 3, rng)
-    wanted, rows = np.eye(3)[y], X.astype(float)
-    far = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    rows, weights = X.astype(float), model.weights.astype(float)
+    far = ((rows[:, None] - model.centres) ** 2).sum(axis=2)
     near = np.exp(-model.gamma * far)
-    direct = near @ np.linalg.solve(near + radial.RIDGE * np.eye(80), wanted - wanted.mean(axis=0))
-    expected = radial.softmax(radial.SHARPNESS * (direct + wanted.mean(axis=0)))
-    np.testing.assert_allclose(model.probabilities(X), expected, atol=2e-3)
+    order = [int(np.abs(X - centre).sum(axis=1).argmin()) for centre in model.centres]
+    among = near[order] + radial.APART * np.eye(80)
+    slope = near.T @ (model.probabilities(X) - np.eye(3)[y]) + radial.RIDGE * among @ weights
+    np.testing.assert_allclose(slope, 0, atol=2e-3)  # at the likeliest weights, with a ridge on them, it is level
 
 
-def test_rows_beyond_the_most_centres_still_count(rng, monkeypatch):
+def test_the_usual_steps_come_near_to_the_likeliest_weights(rng, monkeypatch):
+    X = rng.normal(size=(400, 4)).astype(np.float32)
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(np.int32)
+    usual = radial.fitted(X, y, 2, np.random.default_rng(0)).probabilities(X)
+    monkeypatch.setattr(radial, "STEPS", 2000)
+    longer = radial.fitted(X, y, 2, np.random.default_rng(0)).probabilities(X)
+    assert (usual.argmax(axis=1) == longer.argmax(axis=1)).mean() > 0.98
+
+
+def test_rows_beyond_the_most_centres_still_count(rng):
     X = rng.normal(size=(1000, 2)).astype(np.float32)
     y = (X[:, 0] > 0).astype(np.int32)
-    monkeypatch.setattr(radial, "CENTRES", 50)
-    model = radial.fitted(X, y, 2, rng)
+    model = radial.fitted(X, y, 2, rng, most=50)
     assert len(model.centres) == 50
     assert (model.probabilities(X).argmax(axis=1) == y).mean() > 0.95
 

@@ -55,7 +55,7 @@ def test_an_original_that_changed_altogether_is_not_taken_for_the_earlier_one(rn
     known, new = transfer(rng, earlier, 3, labels), samples(rng, 200, today)
     found = known.carefully(new)
     assert right(found, today) > 0.92
-    assert found.y.shape == (600, 3)
+    assert found.p.shape == (600, 3)
     np.testing.assert_allclose(found.y.sum(axis=1), 1, atol=1e-5)
 
 

@@ -30,8 +30,6 @@ from understudy.streams import Stream, stream
 
 # Below so many answers, each is held out once (cross-fitting), and there are forests and a second network in pieces.
 CROSSED, FOLDS = 2000, 4
-# Below so many, a second plain network costs little: two err less often than one.
-FOR_ANOTHER = 6000
 # Below so many, members are fitted again to all, and there are radial functions.
 REFITTED = 20_000
 # A tenth is held out, but not fewer than are needed to weigh the members, if that is no more than a fifth; and not more
@@ -54,9 +52,9 @@ def members_of(answers: int) -> Members:
         "linear": linear_network,
     }
     if answers < CROSSED:
-        made |= {"another network": _another(network), "forest": forest}
-    elif answers < FOR_ANOTHER:
-        made |= {"another plain network": _another(plain_network)}
+        made |= {"another network": _another_network, "forest": forest}
+    else:
+        made |= {"stumps": _stumps}
     if FEW <= answers < CROSSED:
         made |= {"small trees": _small_trees}
     if answers < REFITTED:
@@ -64,13 +62,16 @@ def members_of(answers: int) -> Members:
     return {name: Family(make, 0, soft=True) for name, make in made.items()}
 
 
-def _another(make: Make) -> Make:
-    """The same kind of member with another seed."""
-    return lambda X, y, n_c, limits, seed: make(X, y, n_c, limits, seed + 1)
+def _another_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
+    return network(X, y, n_c, limits, seed + 1)
 
 
 def _small_trees(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
     return boosted(X, y, n_c, limits, seed, limits.effort.boosting(FEW - 1, X.shape[1], n_c))
+
+
+def _stumps(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
+    return boosted(X, y, n_c, limits, seed, limits.effort.stumps(X.shape[1], n_c))
 
 
 def _radial(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:

@@ -77,8 +77,10 @@ class Effort:
         return Lessons(0, (128, 64), self._some(answers // 10), 256, 4e-3, decay)
 
     def linear(self, answers: int) -> Lessons:
-        """A network without hidden layers."""
-        return Lessons(0, (), self._some(max(2000, answers // 8)), 64, 5e-2, 0.02)
+        """A network without hidden layers: with enough answers, as free as an original that is one itself."""
+        if answers < 2000:
+            return Lessons(0, (), self._some(2000), 64, 5e-2, 0.02)
+        return Lessons(0, (), self._some(max(10_000, answers // 8)), 64, 0.5, 0.0)
 
     def boosting(self, answers: int, inputs: int = 1, n_c: int = 2) -> Boost:
         """Trees that grow with the answers; fewer rounds where each has a tree for many classes, of many inputs."""
@@ -90,6 +92,10 @@ class Effort:
         if answers < 20_000:
             return Boost(self._some(300 * few, 40), leaves=31, share=1.0, bins=128)
         return Boost(self._some(400 * few, 40), leaves=31 if answers < 60_000 else 63, share=1.0)
+
+    def stumps(self, inputs: int = 1, n_c: int = 2) -> Boost:
+        """Trees of a single split, whose sum takes every input by itself, as AdaBoost's does."""
+        return Boost(self._some(400 * _share(inputs, n_c), 40), leaves=2, rate=0.3, share=1.0, bins=128)
 
     def chooser(self, inputs: int = 1, n_c: int = 2) -> Boost:
         """Trees that only have to find out where to ask."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from functools import partial
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
@@ -13,9 +13,9 @@ from understudy.algorithm.draws import LATER, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
 from understudy.errors import UnderstudyWarning
+from understudy.models import scouts
 from understudy.models.base import Model
-from understudy.models.blend import TOGETHER, Blend
-from understudy.models.families import Family, boosted, fit
+from understudy.models.blend import Blend
 from understudy.original import Labels, Original, Said, Told
 from understudy.original.scores import refuse_other_labels
 from understudy.queries import Queries
@@ -61,7 +61,7 @@ class Inquiry:
         self._seen = Seen()
         self._paid: list[Told] = []
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
-        self._trees: tuple[tuple[int, int], Model] | None = None
+        self._scouts: tuple[tuple[int, int], Blend] | None = None
 
     def stream(self, purpose: Stream, t: int = 0) -> np.random.Generator:
         """Random numbers for a purpose in round t."""
@@ -154,17 +154,23 @@ class Inquiry:
         return _samples(self._paid, labels)
 
     def copy_so_far(self, network: Network, labels: Labels) -> Model:
-        """The network; or, where a committee chooses, its mean with trees fitted to the answers."""
+        """The network; or, where a committee chooses, its mean with scouts fitted to the answers."""
         if self.plan.draw != "committee":
             return network
         known = len(self._paid), len(labels)
-        if self._trees is None or self._trees[0] != known:
-            latest = self._paid if self.plan.grows else self._paid[-ceil(LATEST / self.plan.batch) :]
-            points, effort = self.start.hints(self, labels, _samples(latest, labels)), self.plan.preset.effort
-            how = effort.chooser(self.view.encoding.width, len(labels))
-            family = Family(partial(boosted, how=how), 0, soft=True)
-            self._trees = known, fit(family, points.X, points.targets, len(labels), seed=self.plan.asked.seed)
-        return Blend((network, self._trees[1]), np.full(2, TOGETHER / 2))
+        if self._scouts is None or self._scouts[0] != known:
+            self._scouts = known, self._sent(network, labels)
+        return replace(self._scouts[1], members=(network, *self._scouts[1].members[1:]))
+
+    def _sent(self, network: Network, labels: Labels) -> Blend:
+        """Scouts for the next round; where rounds are few, weighed by the answers of the last."""
+        plan, before = self.plan, self._scouts
+        latest = self._paid if plan.grows else self._paid[-ceil(LATEST / plan.batch) :]
+        points = self.start.hints(self, labels, _samples(latest, labels))
+        sent = scouts.sent(network, points, len(labels), plan.preset.effort, plan.asked.seed, plan.grows)
+        if before is None or not plan.grows:
+            return sent
+        return scouts.trusted(sent, before[1], _samples(self._paid[-1:], labels))
 
     def repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
         """Ask a share of the first rows again, to see how consistently the original answers."""
