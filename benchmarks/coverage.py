@@ -13,8 +13,8 @@ round at the end.
 Real runs copy a disc: `network` by small networks; `blend` by blends, whose members are weighed and calibrated by
 answers that some of them did not see, but not by the certificate's rows; `tree` by trees, whose teacher the
 certificate's rows choose; `auto` by the smallest of all families that reaches a target, in three looks. A `refreshed`
-copy follows a disc that has moved, and most of its rows are those of the first certificate, asked again. All but
-networks get a tenth of the usual training: what is weighed and chosen is the same, and there can be more runs.
+copy follows a disc that has moved, and most of its rows are those of the first certificate, asked again. All get a
+tenth of the usual training: what is weighed and chosen is the same, and there can be more runs.
 `per_class`, `near` and `away` are the shares of such bounds that hold, `rules` that of certificates all of whose rules
 do, `fidelity` the mean of what is true, and `reached` the share of runs that did reach the target.
 """
