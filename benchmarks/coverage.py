@@ -13,8 +13,8 @@ round at the end.
 Real runs copy a disc: `network` by small networks; `blend` by blends, whose members are weighed and calibrated by
 answers that some of them did not see, but not by the certificate's rows; `tree` by trees, whose teacher the
 certificate's rows choose; `auto` by the smallest of all families that reaches a target, in three looks. A `refreshed`
-copy follows a disc that has moved, and most of its rows are those of the first certificate, asked again. All but
-networks get a tenth of the usual training: what is weighed and chosen is the same, and there can be more runs.
+copy follows a disc that has moved, and most of its rows are those of the first certificate, asked again. All get a
+tenth of the usual training: what is weighed and chosen is the same, and there can be more runs.
 `per_class`, `near` and `away` are the shares of such bounds that hold, `rules` that of certificates all of whose rules
 do, `fidelity` the mean of what is true, and `reached` the share of runs that did reach the target.
 """
@@ -177,7 +177,7 @@ def holds(
         near = margins < proof.margin
         found["near"] = [proof.near.lower <= agree[near].mean()]
         found["away"] = [proof.away.lower <= agree[~near].mean()]
-    shares = [1 - agree[frame.eval(rule.text)].mean() for rule in proof.differences.rules]
+    shares = [1 - agree[np.asarray(frame.eval(rule.text), bool)].mean() for rule in proof.differences.rules]
     found["rules"] = [all(r.lower <= share for r, share in zip(proof.differences.rules, shares, strict=True))]
     return found
 
@@ -203,10 +203,10 @@ def main() -> None:
     print("  ".join(f"{name:>8}" for name in names))
     for row in found:
         print("  ".join(f"{_cell(row.get(name)):>8}" for name in names))
-    names = ("runs", "n", "target", "reached", "fidelity", "held", "per_class", "near", "away", "rules")
-    print(f"\n{'case':<16}" + "".join(f"{name:>10}" for name in names))
+    parts = ("runs", "n", "target", "reached", "fidelity", "held", "per_class", "near", "away", "rules")
+    print(f"\n{'case':<16}" + "".join(f"{name:>10}" for name in parts))
     for row in real:
-        print(f"{row['case']:<16}" + "".join(f"{_cell(row.get(name)):>10}" for name in names))
+        print(f"{row['case']:<16}" + "".join(f"{_cell(row.get(name)):>10}" for name in parts))
 
 
 def _cell(value: Any) -> str:

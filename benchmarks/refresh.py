@@ -193,8 +193,8 @@ def table(rows: list[Row]) -> str:
     for row in sorted(rows, key=lambda row: (row["to"], row["problem"], row["seed"])):
         numbers = [*(f"{row[head]:.4f}" for head in heads[:-2]), str(row["queries"]), f"{row['seconds']:.1f}"]
         lines.append(f"{row['problem']:<32}{row['to']:<9}{row['seed']:>4}" + "".join(f"{n:>11}" for n in numbers))
-    heads = ("before", "scratch", "refreshed", "better", "error", "as good")
-    lines.append(f"\n{'family':<9}{'copies':>7}" + "".join(f"{head:>11}" for head in heads))
+    means = ("before", "scratch", "refreshed", "better", "error", "as good")
+    lines.append(f"\n{'family':<9}{'copies':>7}" + "".join(f"{head:>11}" for head in means))
     for family in dict.fromkeys(row["to"] for row in rows):
         lines.append(summary(family, [row for row in rows if row["to"] == family]))
     return "\n".join(lines)
