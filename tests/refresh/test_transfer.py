@@ -56,7 +56,7 @@ def test_an_original_that_changed_altogether_is_not_taken_for_the_earlier_one(rn
     found = known.carefully(new)
     assert right(found, today) > 0.92
     assert found.p.shape == (600, 3)
-    np.testing.assert_allclose(found.y.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(found.p.sum(axis=1), 1, atol=1e-5)
 
 
 def test_a_class_that_is_new_and_one_that_is_gone(rng):
