@@ -36,6 +36,8 @@ class Stream(IntEnum):
     """Which answers are held out while the members of a blend are weighed."""
     CENTRES = 12
     """Which answers are the centres of radial functions."""
+    KEPT = 13
+    """Which points are kept under a bound on memory, beside the most uncertain."""
     HALVES = 0x4A
     """Which half of a certificate's rows differences are found on; the other half measures them."""
     MARGINS = 0xB0

@@ -142,6 +142,7 @@ def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
         batch=max(1, (BATCH if single or before["batch"] is None else before["batch"]) // 2),
         iterations=None,
         target=None,
+        max_kept=None,  # all answers are at hand
         schedule=steps(STEPS),
     )
     chosen = replace(usual, **{name: value for name, value in given.items() if value is not None})

@@ -16,6 +16,7 @@ from understudy.errors import UnderstudyWarning
 from understudy.models.base import Model
 from understudy.models.blend import TOGETHER, Blend
 from understudy.models.families import Family, boosted, fit
+from understudy.models.rehearsal import Learned
 from understudy.original import Labels, Original
 from understudy.queries import Queries
 from understudy.queries.ledger import REPEAT, Ledger
@@ -48,6 +49,8 @@ class Inquiry:
         self.view = View(space, plan.asked.exclude)
         self._seen = Seen()
         self._paid: list[Answered] = []
+        self.learned = Learned()
+        """Under a bound on memory, what a blend has learned so far; the loop then has the points that are kept."""
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
         self._trees: tuple[tuple[int, int], Model] | None = None
 
@@ -69,13 +72,18 @@ class Inquiry:
         """The rows and answers that the loop begins with."""
         rows, answers = self.start.first(self)
         self._seen.add(rows)
-        self._paid.append((self.view(rows), answers))
+        self._keep((self.view(rows), answers))
         return rows, answers
 
     def next(self, t: int, network: Network, labels: Labels) -> Answered:
         """The encoded rows that round t asks about, with their answers."""
-        self._paid.append(self._next(t, network, labels))
-        return self._paid[-1]
+        found = self._next(t, network, labels)
+        self._keep(found)
+        return found
+
+    def _keep(self, found: Answered) -> None:
+        if not self.plan.bounded:
+            self._paid.append(found)
 
     def _next(self, t: int, network: Network, labels: Labels) -> Answered:
         n, draw = self.plan.sizes[t], self.plan.draw
@@ -105,11 +113,13 @@ class Inquiry:
         return self._candidates[1:]
 
     def paid(self, labels: Labels) -> Samples:
-        """Every paid training point."""
+        """Every paid training point; not under a bound on memory."""
         return _samples(self._paid, labels)
 
     def copy_so_far(self, network: Network, labels: Labels) -> Model:
-        """The network; or, where a committee chooses, its mean with trees fitted to the answers."""
+        """The network; where a committee chooses, its mean with trees fitted to the answers; or a blend that learns."""
+        if self.learned.blend is not None:
+            return self.learned.blend
         if self.plan.draw != "committee":
             return network
         known = len(self._paid), len(labels)

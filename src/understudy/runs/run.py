@@ -57,6 +57,7 @@ class Ended:
     curve: list[float]
     """After every round, the fidelity of what chose the queries: the copy itself, or a weaker one."""
     stopped: str
+    last: Step
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ class Run:
             history.append(self._record(step, outcome))
             yield history[-1]
             if _reached(plan, step, outcome.certificate):
-                return Ended(outcome, history, curve, "target")
+                return Ended(outcome, history, curve, "target", step)
             if flat:
-                return Ended(outcome, history, curve, "plateau")
-        return Ended(outcome, history, curve, plan.limited_by)
+                return Ended(outcome, history, curve, "plateau", step)
+        return Ended(outcome, history, curve, plan.limited_by, step)
 
     def result(self, ended: Ended) -> Result:
         """The result: the last copy with its certificate, and why a target was missed, if it was."""
@@ -150,8 +151,10 @@ class Run:
     def _workshop(self, last: Step) -> Workshop:
         """What copies of other families are made from."""
         plan, network = self.job.plan, Network(self.loop.network, last.theta)
-        points = self.job.start.lessons(self.loop, last, self.inquiry.paid(self.loop.labels))
-        known = {"mlp": network} if plan.preset.network else {}
+        points = self.job.start.lessons(self.loop, last, self.loop.points(last))
+        known: dict[str, Model] = {"mlp": network} if plan.preset.network else {}
+        if self.inquiry.learned.blend is not None:
+            known[BLEND] = self.inquiry.learned.blend
         return workshop(plan, self.job.space, self.inquiry.view, points, network.n_c, known)
 
     def _record(self, step: Step, outcome: Outcome) -> Record:
@@ -182,7 +185,7 @@ class Run:
         proof, target = ended.outcome.certificate, self.job.plan.asked.target
         if proof is None or not target or ended.stopped == "target":
             return None
-        trained = training_error(ended.outcome.copy.model, self.inquiry.paid(self.loop.labels), self.X)
+        trained = training_error(ended.outcome.copy.model, self.loop.points(ended.last), self.X)
         curve = [(record.queries, 1 - found) for record, found in zip(ended.history, ended.curve, strict=True)]
         ceiling, whole = self.repeats.ceiling if self.repeats else None, ended.outcome.copy.model.kind == BLEND
         return diagnosed(target, proof, curve, trained, ceiling, whole)
