@@ -96,9 +96,11 @@ def _held_out(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _blended(members: dict[str, Model], trials: tuple[Trial, ...]) -> Model:
-    """The members, weighed by what they said of points that they had not seen."""
+    """The members, weighed by what they said of points that they had not seen; those without weight are left out."""
     opinions = [np.concatenate([said[name] for said, _ in trials]) for name in members]
-    return Blend(tuple(members.values()), powers_of(opinions, np.concatenate([codes for _, codes in trials])))
+    powers = powers_of(opinions, np.concatenate([codes for _, codes in trials]))
+    worth = powers > 0 if powers.any() else np.ones(len(powers), bool)
+    return Blend(tuple(member for member, counts in zip(members.values(), worth, strict=True) if counts), powers[worth])
 
 
 def _makers(before: Learned, course: Course, t: int, inputs: int) -> dict[str, Make]:
