@@ -19,7 +19,7 @@ def comparison(results: dict[str, Result]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     table.add_column("method", no_wrap=True)
     for heading in ("queries", "kept", "eff", "accuracy", "fidelity", "at least", "seconds"):
         table.add_column(heading, justify="right")
@@ -48,7 +48,7 @@ def cells(result: Result) -> list[str]:
     return [
         f"{result.queries['training']}",
         f"{result.kept}",
-        f"{result.eff:.3f}",
+        f"{result.eff:.2f}",
         "-" if accuracy is None else f"{accuracy:.4f}",
         "-" if proof is None else f"{proof.estimate:.4f}",
         "-" if proof is None else f"{proof.lower:.4f}",

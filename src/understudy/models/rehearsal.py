@@ -21,8 +21,8 @@ from understudy.models.families import Family, Make, boosted, fit, trained
 from understudy.streams import Stream, stream
 
 # Of the steps and trees that as many answers would have at once, those of a round; all of them in the last, after which
-# nothing can be mended.
-STEPS, TREES = 0.4, 0.25
+# nothing can be mended. From so many answers on networks take fewer steps for each (`effort`), and here a larger share.
+STEPS, MORE_STEPS, MANY, TREES = 0.2, 0.4, 20_000, 0.25
 # How short the steps of the last round are in comparison with the first.
 SHORTEST = 0.2
 # The share of a fresh batch that weighs the members before it is learned, and its least size; and of how many rounds.
@@ -106,7 +106,7 @@ def _blended(members: dict[str, Model], trials: tuple[Trial, ...]) -> Model:
 def _makers(before: Learned, course: Course, t: int, inputs: int) -> dict[str, Make]:
     """How each member is made in round t."""
     effort, n, last = course.effort, course.answers, t == course.rounds - 1
-    steps, rounds = (1.0, 1.0) if last else (STEPS, TREES)
+    steps, rounds = (1.0, 1.0) if last else (STEPS if n < MANY else MORE_STEPS, TREES)
     trees = effort.boosting(n, inputs, course.n_c)
     trees = replace(trees, rounds=max(2, round(rounds * trees.rounds)))
     shorter = 1 - (1 - SHORTEST) * t / max(course.rounds - 1, 1)
