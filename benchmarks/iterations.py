@@ -62,7 +62,7 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
             return found._replace(train=timed)
 
     original = us.Original(lambda rows: (rows**2).sum(axis=1) < d * 0.7, classes=[False, True])
-    asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw, to="mlp")
+    asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw, delta=1e-300)
     job = job_of(original, us.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept or MOST)))
     rows = []
     with TemporaryDirectory() as folder, ExitStack() as stack:

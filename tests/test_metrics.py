@@ -13,6 +13,9 @@ def test_conv_on_a_hand_computed_history():
 def test_eff_on_a_hand_computed_history():
     # Keeping all of 50 a round would use 50, 100, 150, 200.
     assert metrics.efficiency([50, 80, 70, 60], n=50) == pytest.approx(1 - 260 / 500)
+    assert metrics.efficiency([50, 80, 70], n=[50, 100, 200]) == pytest.approx(1 - 200 / (50 + 150 + 350))
+    with pytest.raises(SettingError, match="n: expected one number, or 3"):
+        metrics.efficiency([50, 80, 70], n=[50, 100])
 
 
 def test_eff_is_zero_for_pure_sequential_and_near_one_for_an_empty_set():

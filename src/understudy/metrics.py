@@ -44,14 +44,22 @@ def convergence(accuracies: ArrayLike) -> float:
     return float(curve.mean() / highest) if highest > 0 else 0.0
 
 
-def efficiency(kept: ArrayLike, n: int) -> float:
+def efficiency(kept: ArrayLike, n: int | ArrayLike) -> float:
     """eff: 1 - sum |S_t| / sum n * t, the share of points saved against keeping all.
+
+    n are the new points of an iteration; where they are not as many in each, a list of them.
 
     >>> efficiency([100, 200, 300], n=100), efficiency([100, 100, 100], n=100)
     (0.0, 0.5)
+    >>> efficiency([100, 100], n=[100, 300])
+    0.6
     """
     used = _curve("kept", kept)
-    return float(1 - used.sum() / (n * np.arange(1, len(used) + 1)).sum())
+    try:
+        made = np.broadcast_to(np.asarray(n, float), used.shape).cumsum()
+    except ValueError as error:
+        raise SettingError("n", f"one number, or {len(used)}", f"an array of shape {np.shape(n)}") from error
+    return float(1 - used.sum() / made.sum())
 
 
 def _curve(name: str, values: ArrayLike) -> np.ndarray:

@@ -38,6 +38,8 @@ class Stream(IntEnum):
     """Which answers are the centres of radial functions."""
     OWN = 13
     """Which of the user's own rows are held out, and the order of the others."""
+    KEPT = 14
+    """Which points are kept under a bound on memory, beside the most uncertain."""
     HALVES = 0x4A
     """Which half of a certificate's rows differences are found on; the other half measures them."""
     MARGINS = 0xB0

@@ -39,14 +39,14 @@ def test_beyond_the_most_it_may_keep_the_most_uncertain_stay_and_some_of_the_oth
     network, theta, S = small
     values = np.sort(rho(network.probabilities(theta, S.X), S.y))[::-1]
     for most in (1, 2, 7, len(S) - 1):
-        kept = drop_compressed(network, 0.0, most=[0, most].__getitem__)(theta, *halves, 1)
+        kept = drop_compressed(network, 0.0, most=most)(theta, *halves, 1)
         found = np.sort(rho(network.probabilities(theta, kept.X), kept.y))[::-1]
         half = most - most // 2
         assert len(found) == most
         np.testing.assert_array_equal(found[:half], values[:half])
         if most > 3:
             assert found[-1] == values[-1]  # spread over the whole of the ranking
-    assert len(drop_compressed(network, 0.0, most=lambda t: len(S))(theta, *halves, 1)) == len(S)
+    assert len(drop_compressed(network, 0.0, most=len(S))(theta, *halves, 1)) == len(S)
 
 
 def test_few_points_are_kept_whatever_their_uncertainty(small, halves):

@@ -90,13 +90,6 @@ def test_the_schedule_reaches_the_engine(small, trainings):
     assert seen == [(0.0, 0, 6), (1.0, 0, 6), (0.5, 4, 9)]  # 60 points are two batches of 32
 
 
-def test_the_last_rounds_take_short_steps(small):
-    network, theta, S = small
-    train = Trainer(network, schedule=steps(1), rate=1e-3, ending=5)
-    moved = [np.abs(train(theta, S, 0.0, t).theta - theta).max() for t in (4, 5, 6)]
-    assert moved == pytest.approx([1e-3, 2.5e-5, 2.5e-5], rel=0.05)
-
-
 def test_plain_runs_every_epoch_and_staged_stops_early(small):
     network, theta, S = small
     easy = Samples(S.X, (S.X[:, 0] > 0).astype(np.int32))

@@ -23,7 +23,7 @@ def spirals():
     return SVC(C=1000, gamma=1).fit(X, y)
 
 
-@pytest.mark.parametrize("options", [{"to": "linear"}, {"to": "mlp", "layers": (2,), "max_kept": 600}])
+@pytest.mark.parametrize("options", [{"to": "linear"}, {"to": "mlp", "layers": (2,), "delta": 1e-300}])
 def test_a_copy_that_is_too_small(spirals, options):
     found = us.copy_classifier(spirals, PLANE, budget=600, target=0.95, **BRIEF, **options).diagnosis
     assert found.cause == "capacity"
@@ -32,7 +32,7 @@ def test_a_copy_that_is_too_small(spirals, options):
     assert "too small, or trained too little" in found.text
 
 
-@pytest.mark.parametrize("options", [{"to": "blend"}, {"to": "mlp", "max_kept": 200}])
+@pytest.mark.parametrize("options", [{"to": "blend"}, {"to": "mlp", "delta": 1e-300}])
 def test_too_few_answers(tmp_path, options):
     weights = np.random.default_rng(0).normal(size=20)
     smooth = us.Original(lambda rows: rows @ weights + 0.5 * rows[:, 0] * rows[:, 1] > 0, name="smooth")

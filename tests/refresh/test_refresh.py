@@ -212,7 +212,15 @@ def test_new_labels_widen_the_copy(tmp_path, rng):
 
 
 @pytest.mark.parametrize(
-    ("family", "options"), [("tree", {}), ("blend", {}), ("boosting", {}), ("mlp", {}), ("mlp", {"max_kept": 600})]
+    ("family", "options"),
+    [
+        ("tree", {}),
+        ("blend", {}),
+        ("boosting", {}),
+        ("mlp", {}),
+        ("mlp", {"delta": 1e-300}),
+        ("blend", {"max_kept": 200}),
+    ],
 )
 def test_a_copy_is_refreshed_to_one_of_its_family(family, options, tmp_path, rng):
     path = tmp_path / "run"

@@ -174,7 +174,7 @@ def test_limits_that_nothing_keeps_are_refused_before_anything_is_asked(tmp_path
         return rows[:, 0] > 0
 
     # The network of the sequential method has the layers that it has; others are made as small as they must be.
-    for most, options in ((3000, {"preset": "fast"}), (3000, {"to": "mlp", "max_kept": 200}), (1100, {"to": "mlp"})):
+    for most, options in ((3000, {"preset": "fast"}), (3000, {"to": "mlp", "delta": 1e-6}), (1100, {"to": "mlp"})):
         message = rf"max_bytes: expected a copy of at most {most} bytes, found at least \d+ for a network"
         with pytest.raises(SettingError, match=message):
             us.copy_classifier(original, PLANE, max_bytes=most, out=tmp_path / "run", **QUICK, **options)

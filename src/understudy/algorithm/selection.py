@@ -31,29 +31,24 @@ def keep_fresh(theta: np.ndarray, S: Samples, fresh: Samples, t: int) -> Samples
     return fresh
 
 
-def unlimited(t: int) -> int:
-    """Any number of points may be kept, in every iteration."""
-    return UNLIMITED
-
-
-def drop_compressed(network: MLP, delta: float, most: Callable[[int], int] = unlimited, free: int = 0) -> Select:
+def drop_compressed(network: MLP, delta: float, most: int = UNLIMITED, free: int = 0) -> Select:
     """Algorithm 2: of the old and the fresh points, keep those with rho(z, theta_{t-1}) >= delta.
 
-    Up to `free` points, all are kept: a copy made from so few may be confidently wrong. If more than `most(t)` are
+    Up to `free` points, all are kept: a copy made from so few may be confidently wrong. If more than `most` are
     left, half of the places go to the most uncertain, and the other half to points spread evenly over the rest of the
     ranking: the most uncertain alone are mistakes and outliers, from which a copy does not learn the usual case.
     """
 
     def select(theta: np.ndarray, S: Samples, fresh: Samples, t: int) -> Samples:
-        pool, places = S | fresh, most(t)
-        if len(pool) <= free or (delta <= 0 and len(pool) <= places):
+        pool = S | fresh
+        if len(pool) <= free or (delta <= 0 and len(pool) <= most):
             return pool
         uncertainty = rho(network.probabilities(theta, pool.X), pool.y)
         keep = uncertainty >= delta
-        if keep.sum() > places:
+        if keep.sum() > most:
             ranking = np.argsort(-uncertainty, kind="stable")[: keep.sum()]
-            half = places - places // 2
-            spread = np.linspace(half, len(ranking) - 1, places - half).astype(int)
+            half = most - most // 2
+            spread = np.linspace(half, len(ranking) - 1, most - half).astype(int)
             keep = np.zeros(len(pool), bool)
             keep[ranking[:half]] = keep[ranking[spread]] = True
         return pool.where(keep)

@@ -19,9 +19,9 @@ def comparison(results: dict[str, Result]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for heading in ("queries", "kept", "accuracy", "fidelity", "at least", "seconds"):
+    for heading in ("queries", "kept", "eff", "accuracy", "fidelity", "at least", "seconds"):
         table.add_column(heading, justify="right")
     for name, result in results.items():
         table.add_row(name, *cells(result))
@@ -32,6 +32,7 @@ def comparison(results: dict[str, Result]) -> None:
             f"fidelity: share of {proof.n} fresh inputs with the original's label; "
             f"at least: with {proof.confidence:.0%} confidence"
         )
+    print("eff: share of points saved, over all rounds, against keeping every one")
 
     for name, result in results.items():
         if result.repeats is not None and result.repeats.disagreed:
@@ -42,11 +43,12 @@ def comparison(results: dict[str, Result]) -> None:
 
 
 def cells(result: Result) -> list[str]:
-    """A result as the cells of a row: queries, points kept, accuracy, fidelity, its bound, seconds."""
+    """A result as the cells of a row: queries, points kept, eff, accuracy, fidelity, its bound, seconds."""
     accuracy, proof = result.history[-1].accuracy, result.certificate
     return [
         f"{result.queries['training']}",
         f"{result.kept}",
+        f"{result.eff:.2f}",
         "-" if accuracy is None else f"{accuracy:.4f}",
         "-" if proof is None else f"{proof.estimate:.4f}",
         "-" if proof is None else f"{proof.lower:.4f}",

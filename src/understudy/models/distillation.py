@@ -58,7 +58,7 @@ class Workshop:
     seed: int
     families: Mapping[str, Family] = field(default_factory=lambda: FAMILIES)
     known: Mapping[str, Model] = field(default_factory=dict)
-    """Models that were made already, of the paid points alone."""
+    """Models that were made already: of the paid points alone, or of others too, that are gone."""
     worth: float = 1.0
     """How many labels an answer is worth."""
     lent: Workshop | None = None
@@ -78,6 +78,8 @@ class Workshop:
         """The blend of all that the answers allow, whatever the limits."""
         if self.lent is not None:
             return self.lent.teacher
+        if BLEND in self.known:
+            return self.known[BLEND]
         unlimited = Limits(effort=self._effort)
         return fit(self.families[BLEND], self.paid.X, self.paid.targets, self.n_c, unlimited, self.seed)
 
@@ -147,7 +149,8 @@ def choose(
     """
     if not len(held_out) and outcomes(families) > 1:
         back = np.arange(len(workshop.paid)) % HOLD_BACK == 0
-        part = replace(workshop, paid=workshop.paid.where(~back), known={}, lent=None)
+        gone = {name: model for name, model in workshop.known.items() if name == BLEND}  # cannot be made again
+        part = replace(workshop, paid=workshop.paid.where(~back), known=gone, lent=None)
         best, tried = choose(families, part, workshop.paid.where(back), reaches, refused)
         made = workshop.made(best.family, best.teacher)
         return replace(best, model=workshop.calibrated(best.family, made)), tried

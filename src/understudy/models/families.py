@@ -119,16 +119,22 @@ def linear_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int
     return trained(X, y, n_c, limits.effort.linear(len(X)), seed)
 
 
-def trained(X: np.ndarray, y: Labels, n_c: int, how: Lessons, seed: int) -> Network:
-    """A network trained from scratch."""
+def trained(X: np.ndarray, y: Labels, n_c: int, how: Lessons, seed: int, start: Network | None = None) -> Network:
+    """A network trained from scratch, or from where another one is."""
+    start = start or _untrained(X, n_c, how, seed)
+    mlp, pieces = start.mlp, start.pieces
+    method = Method(how.batch, how.rate, "cross-entropy", "shuffled", ACTIVATION, decay=how.decay, anneal=1.0)
+    training = Training(mlp.widths, start.theta, X, y, method, steps=how.steps, pieces=pieces, seed=seed)
+    training.run(how.steps)
+    return Network(mlp, training.theta, pieces, ACTIVATION)
+
+
+def _untrained(X: np.ndarray, n_c: int, how: Lessons, seed: int) -> Network:
+    """A network with random parameters."""
     pieces = quantile_pieces(X, how.bins) if how.bins else None
     pieces = pieces if pieces is not None and len(pieces.column) else None
     mlp = MLP(X.shape[1] if pieces is None else pieces.width, how.hidden, n_c)
-    method = Method(how.batch, how.rate, "cross-entropy", "shuffled", ACTIVATION, decay=how.decay, anneal=1.0)
-    theta = mlp.initial(stream(seed, Stream.BESIDE))
-    training = Training(mlp.widths, theta, X, y, method, steps=how.steps, pieces=pieces, seed=seed)
-    training.run(how.steps)
-    return Network(mlp, training.theta, pieces, ACTIVATION)
+    return Network(mlp, mlp.initial(stream(seed, Stream.BESIDE)), pieces, ACTIVATION)
 
 
 def _within(limits: Limits, X: np.ndarray, n_c: int) -> Lessons:

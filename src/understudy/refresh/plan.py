@@ -153,6 +153,7 @@ def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
         batch=None if batch is None or (single and not network) else max(1, batch // 2),
         iterations=None,
         target=None,
+        max_kept=None,  # all answers are at hand
         schedule=steps(STEPS),
     )
     chosen = replace(usual, **{name: value for name, value in given.items() if value is not None})

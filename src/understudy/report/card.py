@@ -123,6 +123,7 @@ def _values(column: object) -> str:
 def _queries(result: Result, asked: Summary | None) -> Iterator[str]:
     rows: list[tuple[str, object]] = [(f"for {purpose}", n) for purpose, n in result.queries.items()]
     rows.append(("points kept in the end", result.kept))
+    rows.append(("eff, the share of points saved over all rounds", f"{result.eff:.3f}"))
     rows.append(("the run stopped at its", result.stopped))
     if asked is not None:
         rows += [("rows sent, by the ledger", asked.announced), ("of them without an answer", asked.unanswered)]

@@ -16,6 +16,7 @@ from understudy.errors import UnderstudyWarning
 from understudy.models import scouts
 from understudy.models.base import Model
 from understudy.models.blend import Blend
+from understudy.models.rehearsal import Learned
 from understudy.original import Labels, Original, Said, Told
 from understudy.original.scores import refuse_other_labels
 from understudy.queries import Queries
@@ -60,6 +61,8 @@ class Inquiry:
         self.view = View(space, plan.asked.exclude)
         self._seen = Seen()
         self._paid: list[Told] = []
+        self.learned = Learned()
+        """Under a bound on memory, what a blend has learned so far; the loop then has the points that are kept."""
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
         self._scouts: tuple[tuple[int, int], Blend] | None = None
 
@@ -100,13 +103,18 @@ class Inquiry:
         """The rows and answers that the loop begins with."""
         rows, said = self.start.first(self)
         self._seen.add(rows)
-        self._paid.append((self.view(rows), said))
+        self._keep((self.view(rows), said))
         return rows, said
 
     def next(self, t: int, network: Network, labels: Labels) -> Told:
         """The encoded rows that round t asks about, with their answers."""
-        self._paid.append(self._next(t, network, labels))
-        return self._paid[-1]
+        found = self._next(t, network, labels)
+        self._keep(found)
+        return found
+
+    def _keep(self, found: Told) -> None:
+        if not self.plan.bounded:
+            self._paid.append(found)
 
     def _next(self, t: int, network: Network, labels: Labels) -> Told:
         early = self.plan.draw in LATER and sum(self.plan.sizes[:t]) < self.start.random_first(self.plan)
@@ -150,11 +158,13 @@ class Inquiry:
         return self._candidates[1:]
 
     def paid(self, labels: Labels) -> Samples:
-        """Every paid training point."""
+        """Every paid training point; not under a bound on memory."""
         return _samples(self._paid, labels)
 
     def copy_so_far(self, network: Network, labels: Labels) -> Model:
-        """The network; or, where a committee chooses, its mean with scouts fitted to the answers."""
+        """The network; where a committee chooses, scouts with it; under a bound on memory, the blend that learns."""
+        if self.learned.blend is not None:
+            return self.learned.blend
         if self.plan.draw != "committee":
             return network
         known = len(self._paid), len(labels)

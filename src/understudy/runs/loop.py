@@ -51,6 +51,10 @@ class Loop:
                 assert latest is not None  # the first answers are known before the loop begins
                 latest = self._widened(latest)
 
+    def points(self, step: Step) -> Samples:
+        """The paid points that there are after a round: all of them, or under a bound on memory those kept."""
+        return step.S if self.plan.bounded else self.inquiry.paid(self.labels)
+
     def _drawn(self, t: int, theta: np.ndarray) -> Samples:
         """The points of round t; asked once, even if the loop restarts."""
         if self._latest[0] != t:
@@ -66,6 +70,7 @@ class Loop:
         self.labels = Labels([*before.classes.tolist(), *found.tolist()])
         places = self.labels.encode(before.classes)
         self.network, theta = self.network.widened(step.theta, places, len(self.labels))
+        self.inquiry.learned = self.inquiry.learned.widened(places)
         return replace(step, S=Samples(step.S.X, places[step.S.y]), trained=step.trained._replace(theta=theta))
 
     def _remembered(self, train: Train) -> Train:
@@ -75,7 +80,8 @@ class Loop:
             return train
 
         def remembered(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
-            known = ledger.round(t)
+            # A blend that learns is not in the ledger: it is made again, by the same answers to the same bits.
+            known = None if self.plan.bounded else ledger.round(t)
             if known is not None:
                 found, about = known
                 self.spared[t] = about.pop("seconds")

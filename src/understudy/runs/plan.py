@@ -13,7 +13,19 @@ from understudy.algorithm.memory import FUNCTION, LARGEST, PENALTIES
 from understudy.algorithm.network import MLP, PAPER_LAYERS
 from understudy.algorithm.training import Schedule, Trainer, annealed
 from understudy.errors import SettingError
-from understudy.runs.presets import BATCH, FINE, FUNCTION_WEIGHT, ITERATIONS, PRESETS, ROUNDS, SCOUTING, Preset, growing
+from understudy.runs.presets import (
+    BATCH,
+    FINE,
+    FUNCTION_WEIGHT,
+    ITERATIONS,
+    LEAST,
+    PRESETS,
+    ROUNDS,
+    SCOUTING,
+    Preset,
+    growing,
+    growing_to,
+)
 from understudy.runs.settings import AUTO, BLEND, FAMILIES, METHODS, Settings
 from understudy.types import Json, is_classifier
 
@@ -57,12 +69,15 @@ class Plan:
         preset = PRESETS[checks.choice("preset", settings.preset, tuple(PRESETS))]
         if settings.delta is not None:
             settings = replace(settings, delta=checks.number("delta", settings.delta, DELTA, 0, 1))
+        if settings.max_kept is not None:
+            settings = replace(settings, max_kept=checks.count("max_kept", settings.max_kept, 1))
         if settings.to is None:
-            network = _is_bounded(settings) or settings.layers is not None
+            network = _forgets(settings) or settings.layers is not None
             settings = replace(settings, to="mlp" if network else preset.to)
         if not is_classifier(settings.to):
             checks.choice("to", settings.to, (*FAMILIES, BLEND, AUTO))
         sizes = _sizes(settings, preset)
+        _check_kept(settings, sizes)
         plan = cls(asked=settings, sizes=sizes, **_filled(settings, preset, sizes))
         return replace(plan, asked=_checked(settings))
 
@@ -199,37 +214,24 @@ class Plan:
     # --- what to keep, and how to train ---------------------------------------------------------------------------
 
     @property
-    def room(self) -> int:
-        """The most points ever kept; no more are ever asked about."""
-        return min(self.queries, self.asked.max_kept or (self.preset.room if self.network else self.queries))
+    def most_kept(self) -> int:
+        """The most points kept in any iteration."""
+        return min(self.queries, self.asked.max_kept or self.queries)
 
     @property
     def drops(self) -> bool:
         """Whether points may be dropped; where none is, nothing has to be remembered."""
-        return self.delta > 0 or self.room < self.queries or self.ending < self.iterations
+        return self.delta > 0 or self.most_kept < self.queries
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a blend learns from round to round, because not all points are kept."""
+        return _is_bounded(self.asked, self.preset) and self.most_kept < self.queries
 
     @property
     def free(self) -> int:
         """Up to so many points, none is dropped."""
-        return min(self.room, self.preset.free)
-
-    @property
-    def ending(self) -> int:
-        """The first iteration in which the sample set shrinks; a limit that was asked for holds from the start."""
-        n = self.iterations
-        shrinks = self.network and self.asked.max_kept is None and self._kept_at_the_end < self.room
-        return n - int(self.preset.ending * n) if shrinks else n
-
-    def most_kept(self, t: int) -> int:
-        """The most points kept in iteration t."""
-        if t < self.ending:
-            return self.room
-        before, after = min(self.room, self.batch * self.ending), self._kept_at_the_end
-        return round(before + (after - before) * (t + 1 - self.ending) / (self.iterations - self.ending))
-
-    @property
-    def _kept_at_the_end(self) -> int:
-        return min(self.room, max(self.batch, self.preset.free, round(self.preset.keep * self.queries)))
+        return min(self.most_kept, self.preset.free)
 
     def trainer(self, network: MLP) -> Trainer:
         """How a network is trained."""
@@ -254,14 +256,20 @@ def settings_of_json(content: Json) -> Settings:
     return Settings(**{**found, "schedule": Schedule(**content["schedule"])})
 
 
-def _is_bounded(settings: Settings) -> bool:
-    """Whether fewer points are kept than are asked about: then the copy has to learn as they come."""
-    return settings.method == "online" or settings.max_kept is not None or bool(settings.delta)
+def _forgets(settings: Settings) -> bool:
+    """Whether points are dropped by a rule of the paper's: then its network learns as they come."""
+    return settings.method == "online" or bool(settings.delta)
 
 
 def _is_network(settings: Settings, preset: Preset) -> bool:
     """Whether the copy is the same network that chooses the queries."""
-    return settings.to == "mlp" and (preset.network or _is_bounded(settings))
+    return settings.to == "mlp" and (preset.network or _forgets(settings))
+
+
+def _is_bounded(settings: Settings, preset: Preset) -> bool:
+    """Whether there is a bound on memory, and no rule of the paper's that drops points."""
+    sequential = settings.method == "sequential" and not settings.delta
+    return settings.max_kept is not None and sequential and not preset.network
 
 
 def _sizes(settings: Settings, preset: Preset) -> tuple[int, ...]:
@@ -269,8 +277,11 @@ def _sizes(settings: Settings, preset: Preset) -> tuple[int, ...]:
     budget = None if settings.budget is None else checks.count("budget", settings.budget, 1)
     fixed = settings.batch is not None or settings.iterations is not None
     fixed = fixed or preset.network or _is_network(settings, preset)
+    whole, most = budget or BATCH * ITERATIONS, settings.max_kept if _is_bounded(settings, preset) else None
+    if most is not None and most < whole and not fixed:
+        return growing_to(whole, most)
     if settings.method in ("sequential", "pure") and not fixed:
-        return growing(budget or BATCH * ITERATIONS, FINE if settings.until_flat else ROUNDS)
+        return growing(whole, FINE if settings.until_flat else ROUNDS)
     batch = preset.batch_of(budget) if settings.batch is None else checks.count("batch", settings.batch, 1)
     iterations = None if settings.iterations is None else checks.count("iterations", settings.iterations, 1)
     if budget is None:
@@ -284,6 +295,20 @@ def _sizes(settings: Settings, preset: Preset) -> tuple[int, ...]:
             raise SettingError("budget", f"at least one batch of {batch} queries", budget, hint)
         iterations = min(iterations or affordable, affordable)
     return (batch * iterations,) if settings.method == "one-shot" else (batch,) * iterations
+
+
+def _check_kept(settings: Settings, sizes: tuple[int, ...]) -> None:
+    """Refuse a bound on memory that has no room for a batch, or that the method would not keep to."""
+    most, queries = settings.max_kept, sum(sizes)
+    if most is None or most >= queries:
+        return
+    if settings.method == "pure":
+        found, hint = f"{most} of {queries}", "leave it out, or choose the method sequential"
+        raise SettingError("max_kept", "room for all points, which the method pure keeps", found, hint)
+    batch = max(*sizes, min(LEAST, queries))
+    if most < batch:
+        hint = "keep more points, or ask fewer at a time"
+        raise SettingError("max_kept", f"at least one batch of {batch} queries", most, hint)
 
 
 def _filled(settings: Settings, preset: Preset, sizes: tuple[int, ...]) -> dict[str, Any]:
@@ -347,7 +372,7 @@ def _scores(settings: Settings) -> bool:
 
 def _counts(settings: Settings) -> dict[str, Any]:
     """The limits that are whole numbers, or none."""
-    least = {"max_kept": 1, "max_depth": 1, "max_leaves": 2, "max_bytes": 1}
+    least = {"max_depth": 1, "max_leaves": 2, "max_bytes": 1}
     found = {name: getattr(settings, name) for name in least}
     return {name: None if value is None else checks.count(name, value, least[name]) for name, value in found.items()}
 

@@ -8,7 +8,6 @@ from math import ceil
 from typing import TypedDict
 
 from understudy.algorithm.memory import FUNCTION
-from understudy.algorithm.selection import UNLIMITED
 from understudy.algorithm.training import Schedule, plain, steps
 from understudy.models.effort import Effort
 
@@ -19,6 +18,8 @@ BATCH, ITERATIONS = 100, 30
 ROUNDS, FIRST, LEAST = 6, 0.15, 40
 # Rounds where the curve is watched, to stop when it is flat.
 FINE = 12
+# Under a bound on memory, the largest batch, as a share of the points kept.
+FRESH = 0.75
 SCOUTING = steps(1500)
 # The weight of the memory term in function space; penalties on parameters follow the paper's rule.
 FUNCTION_WEIGHT = 7.0
@@ -45,6 +46,22 @@ def growing(budget: int, rounds: int = ROUNDS, first: int | None = None) -> tupl
     return tuple(after - before for before, after in pairwise([0, *ends]) if after > before)
 
 
+def growing_to(budget: int, most: int) -> tuple[int, ...]:
+    """Batches that grow likewise, but to three quarters of `most` points; the rest of the budget in equal ones.
+
+    >>> growing_to(3000, 500)
+    (450, 208, 303, 339, 340, 340, 340, 340, 340)
+    """
+    sizes, usual = list[int](), growing(budget)
+    for n in (min(usual[0], most), *usual[1:]):
+        if sizes and n > FRESH * most:
+            break
+        sizes.append(n)
+    left = budget - sum(sizes)
+    rounds = ceil(left / (FRESH * most))
+    return (*sizes, *(left * (k + 1) // rounds - left * k // rounds for k in range(rounds)))
+
+
 @dataclass(frozen=True)
 class Preset:
     """The default settings."""
@@ -57,16 +74,10 @@ class Preset:
     """How many iterations a budget is spent in; None: batches of the paper's size."""
     draw: str
     delta: float
-    keep: float
-    """The most points kept at the end, as a share of the training queries."""
     free: int
     """Up to so many points, none is dropped."""
-    room: int
-    """The most points kept before the end."""
     candidates: int
     """The most candidates that the next queries are chosen from, unless batches are large."""
-    ending: float
-    """The share of iterations, the last ones, in which the sample set shrinks to what is kept at the end."""
     penalty: str
     schedule: Schedule
     """Of one iteration among several."""
@@ -101,11 +112,8 @@ _DEFAULT = Preset(
     parts=None,
     draw="margin",
     delta=0.0,
-    keep=0.15,
     free=400,
-    room=5000,
     candidates=8000,
-    ending=0.1,
     penalty=FUNCTION,
     schedule=steps(800),
     alone=steps(20_000),
@@ -114,17 +122,13 @@ _DEFAULT = Preset(
 )
 PRESETS = {
     "default": _DEFAULT,
-    # Few steps, most of them in the last round, and so few iterations that their overhead hardly counts; no point is
-    # dropped.
+    # Few steps, most of them in the last round, and so few iterations that their overhead hardly counts.
     "fast": replace(
         _DEFAULT,
         to="mlp",
         network=True,
         parts=3,
-        keep=1.0,
-        room=UNLIMITED,
         candidates=6000,
-        ending=0.0,
         schedule=steps(200, last=600, anneal=0.5, warm=80),
         alone=steps(1000, anneal=0.5, warm=80),
         run_steps=0,
@@ -137,11 +141,8 @@ PRESETS = {
         parts=None,
         draw="random",
         delta=1e-6,
-        keep=1.0,
         free=0,
-        room=UNLIMITED,
         candidates=8000,
-        ending=0.0,
         penalty="bounded",
         schedule=plain(1000),
         alone=plain(1000),

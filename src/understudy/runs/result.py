@@ -21,6 +21,7 @@ from understudy.certificate.values import Certificate
 from understudy.engine.library import VERSION
 from understudy.errors import DirectoryError, TargetError
 from understudy.files import as_path
+from understudy.metrics import efficiency
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
 from understudy.runs.directory import claim, read_json, write_whole
@@ -143,6 +144,12 @@ class Result:
         return self.history[-1].kept
 
     @property
+    def eff(self) -> float:
+        """The paper's eff: the share of points saved, over all rounds, against keeping every one."""
+        queries = [0, *(record.queries for record in self.history)]
+        return efficiency([record.kept for record in self.history], np.diff(queries))
+
+    @property
     def family(self) -> str:
         """The family that the copy belongs to."""
         if self.tried:
@@ -154,6 +161,7 @@ class Result:
         return {
             "queries": self.queries,
             "kept": self.kept,
+            "eff": round(self.eff, 4),
             "family": self.family,
             "tried": self.tried,
             "repeats": None if self.repeats is None else {**asdict(self.repeats), "ceiling": self.repeats.ceiling},

@@ -67,6 +67,7 @@ class Ended:
     curve: list[float]
     """After every round, the fidelity of what chose the queries: the copy itself, or a weaker one."""
     stopped: str
+    last: Step
 
     @property
     def errors(self) -> list[tuple[int, float]]:
@@ -119,10 +120,10 @@ class Run:
             history.append(self._record(step, outcome))
             yield history[-1]
             if _reached(plan, step, outcome.certificate):
-                return Ended(outcome, history, curve, "target")
+                return Ended(outcome, history, curve, "target", step)
             if flat:
-                return Ended(outcome, history, curve, "plateau")
-        return Ended(outcome, history, curve, plan.limited_by)
+                return Ended(outcome, history, curve, "plateau", step)
+        return Ended(outcome, history, curve, plan.limited_by, step)
 
     def _asked(self, before: list[Record]) -> list[int]:
         """The queries after every round, this one included."""
@@ -172,8 +173,10 @@ class Run:
         """What copies of other families are made from."""
         plan, network = self.job.plan, Network(self.loop.network, last.theta)
         labels = self.loop.labels
-        points = self.job.start.lessons(self.inquiry, labels, self.inquiry.paid(labels))
-        known = {"mlp": network} if plan.preset.network else {}
+        points = self.job.start.lessons(self.inquiry, labels, self.loop.points(last))
+        known: dict[str, Model] = {"mlp": network} if plan.preset.network else {}
+        if self.inquiry.learned.blend is not None:
+            known[BLEND] = self.inquiry.learned.blend
         return workshop(plan, self.job.space, self.inquiry.view, points, network.n_c, known)
 
     def _record(self, step: Step, outcome: Outcome) -> Record:
@@ -222,7 +225,7 @@ class Run:
         proof, target = ended.outcome.certificate, self.job.plan.asked.target
         if proof is None or not target or ended.stopped == "target":
             return None
-        trained = training_error(ended.outcome.copy.model, self.inquiry.paid(self.loop.labels), self.X)
+        trained = training_error(ended.outcome.copy.model, self.loop.points(ended.last), self.X)
         curve = ended.errors
         ceiling, whole = self.repeats.ceiling if self.repeats else None, ended.outcome.copy.model.kind == BLEND
         return diagnosed(target, proof, curve, trained, ceiling, whole)

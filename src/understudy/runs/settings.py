@@ -57,7 +57,8 @@ class Choices:
         ASK,
         "Queries per iteration, the paper's n.",
         int,
-        "more from one to the next; a third of the budget with the preset fast; 100 with paper, or a bound on memory",
+        "more from one to the next, up to three quarters of max_kept; a third of the budget with the preset fast; 100 "
+        "with paper, delta, or the method online",
     )
     iterations: int | None = _set(None, ASK, "The most iterations.", int, "as many as the budget pays for")
     draw: str | None = _set(
@@ -87,7 +88,7 @@ class Choices:
         "The family of the copy; blend is several of them, weighed; auto is the most faithful that the limits allow, "
         "or the smallest that reaches the target.",
         (*FAMILIES, BLEND, AUTO),
-        "auto; mlp with the presets fast and paper, with layers, or with a bound on memory",
+        "auto; mlp with the presets fast and paper, with layers, with delta, or with the method online",
     )
     layers: Sequence[int] | None = _set(
         None, MAKE, "The hidden layers of the network.", SIZES, "by the number of answers; the paper: 64,32,10"
@@ -120,14 +121,14 @@ class Choices:
         "default", RUN, "Defaults for settings that are not given, and how networks are trained.", tuple(PRESETS)
     )
     delta: float | None = _set(
-        None, RUN, "Drop points with an uncertainty rho below this, in every round.", float, "0, but as max_kept says"
+        None, RUN, "Drop points with an uncertainty rho below this, in every round.", float, "0; the paper: 1e-6"
     )
     max_kept: int | None = _set(
         None,
         RUN,
-        "The most points kept in any round.",
+        "The most points kept from round to round; beside them there is one batch, which is never larger.",
         int,
-        "5000, and 15 % of the budget at the end, but at least 400",
+        "all of them",
     )
     memory: str | float | None = _set(
         None, RUN, "The weight of the memory term: automatic, none, or a number.", WEIGHT, "7; the paper: automatic"

@@ -19,6 +19,7 @@ from understudy.algorithm.samples import Samples
 from understudy.algorithm.selection import Select, drop_compressed, keep_all, keep_fresh
 from understudy.algorithm.training import Train
 from understudy.original import Labels, Told
+from understudy.runs.bounded import bounded
 from understudy.streams import Stream, stream
 from understudy.types import Answered
 
@@ -116,11 +117,11 @@ class Fresh:
             kept = keep_fresh if plan.asked.method == "online" else keep_all
             return Policies(kept, Fixed(0.0), train)
         memory: Memory = Automatic() if plan.memory == "automatic" else Fixed(_weight(plan.memory))
-        train = replace(train, ending=plan.ending)
         if plan.penalty == FUNCTION and plan.memory not in ("none", 0.0):
             memory = OnceDropped(memory.initial, plan.batch)
             train = replace(train, rehearse=loop.inquiry.unlabelled)
-        return Policies(drop_compressed(loop.network, plan.delta, plan.most_kept, plan.free), memory, train)
+        policies = Policies(drop_compressed(loop.network, plan.delta, plan.most_kept, plan.free), memory, train)
+        return bounded(loop, policies) if plan.bounded else policies
 
     def hints(self, inquiry: Inquiry, labels: Labels, paid: Samples) -> Samples:
         """The paid points."""

@@ -18,8 +18,6 @@ from understudy.streams import Stream, stream
 
 # Places by which groups of rows are drawn, for every class.
 SLOTS = 32
-# How much shorter steps are in the last rounds.
-GENTLE = 40
 
 
 class Trained(NamedTuple):
@@ -66,9 +64,6 @@ class Trainer:
     adam_epsilon: float = 1e-8
     decay: float = 0.0
     seed: int = 0
-    ending: int = 2**31
-    """From this round on the sample set shrinks, and steps are short: what is known should stay known."""
-
     last: int = 2**31
     """The round that is the last of a run, where that is known: it may take longer."""
 
@@ -109,7 +104,7 @@ class Trainer:
         points, groups = self._with_rehearsed(theta, S, lam, t)
         method = Method(
             batch=self.batch,
-            rate=self.rate if t < self.ending else self.rate / GENTLE,
+            rate=self.rate,
             loss=self.loss,
             order=self.order,
             penalty="none" if self.rehearse else self.penalty,
