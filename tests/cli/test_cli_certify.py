@@ -89,7 +89,7 @@ def test_json_is_one_document_and_the_confidence_counts(here):
     assert (proof["confidence"], proof["n"], proof["on_data"]["n"]) == (0.9, 500, 400)
     assert 0.5 < proof["lower"] < proof["estimate"] < 0.95
     assert [entry["label"] for entry in proof["per_class"]] == ["no", "y[bold]es"]
-    assert {flip["original"] for flip in proof["differences"]["flips"]} == {"no", "y[bold]es"}
+    assert "no" in {flip["original"] for flip in proof["differences"]["flips"]}  # where the kind is another than it was
     assert proof["on_data"]["differences"]["rules"][0]["lower"] > 0.5
 
 

@@ -72,6 +72,7 @@ def test_the_program_that_emulators_run():
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc with sanitizers")
 def test_a_few_random_cases_touch_no_memory_of_others():
     tool = bits.ROOT / "tools" / "fuzz_kernel.py"
-    out = subprocess.run([sys.executable, tool, "--cases", "100", "--level=-O0"], capture_output=True, text=True)
+    limits = ["--cases", "100", "--seconds", "3600", "--level=-O0"]  # all of them, however busy the machine is
+    out = subprocess.run([sys.executable, tool, *limits], capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     assert "100 cases" in out.stdout

@@ -51,11 +51,13 @@ class Encoding:
             for j, column in enumerate(space.columns)
             if isinstance(column, Number) and column.values is not None and 2 < len(column.values) <= FEW
         ]
+        self._nearest = [(j, *_between(values)) for j, values in self.values]
         self.gaps = [j for j, column in enumerate(space.columns) if column.missing]
         self.d = space.d
         self.center, self.scale = (moment[self.numbers] for moment in space.moments)
         self.plain = len(self.numbers) == space.d and not self.gaps and not self.values
         self.ordered = [k for k, j in enumerate(self.numbers) if isinstance(space.columns[j], Category)]
+        self.absent = [k for k, j in enumerate(self.numbers) if k in self.ordered or j in self.gaps]
 
     @property
     def width(self) -> int:
@@ -76,28 +78,35 @@ class Encoding:
             return self._standardised(rows)
         inputs = np.zeros((len(rows), self.width), np.float32)
         at = len(self.numbers)
-        numbers = rows[:, self.numbers]
-        scaled = np.clip((numbers - self.center) / self.scale, -FAR, FAR)
-        unknown = np.zeros(numbers.shape, bool)
-        unknown[:, self.ordered] = numbers[:, self.ordered] < 0  # a level that the space does not have
-        inputs[:, :at] = np.where(np.isnan(numbers) | unknown, 0.0, scaled)
+        inputs[:, :at] = self._standardised(rows if at == self.d else rows[:, self.numbers])
+        for k in self.absent:
+            found = rows[:, self.numbers[k]]
+            there = found >= 0 if k in self.ordered else found == found  # below: a level that the space does not have
+            inputs[~there, k] = 0.0
         for j, k in self.levels:
             inputs[:, at : at + k] = rows[:, [j]] == np.arange(k)
             at += k
         everyone = np.arange(len(rows))
-        for j, values in self.values:
-            found = rows[:, j].copy()  # contiguous, with a row for each value: argmin is slow along short axes
-            nearest = np.abs(found - values[:, None]).argmin(axis=0)
-            inputs[everyone, at + nearest] = ~np.isnan(found)
-            at += len(values)
+        for j, order, middles in self._nearest:
+            found = rows[:, j].copy()  # contiguous: it is read more than once
+            nearest = sum((found > middle for middle in middles), np.zeros(len(rows), np.intp))
+            inputs[everyone, at + order[nearest]] = found == found
+            at += len(order)
         inputs[:, at:] = np.isnan(rows[:, self.gaps])
         return inputs
 
     def _standardised(self, rows: np.ndarray) -> np.ndarray:
         """Numbers alone; some rows at a time, so that temporary arrays stay in the processor's cache."""
-        inputs, block = np.empty((len(rows), self.d), np.float32), max(1, BLOCK // self.d)
+        inputs, block = np.empty(rows.shape, np.float32), max(1, BLOCK // max(1, rows.shape[1]))
         for at in range(0, len(rows), block):
             part = rows[at : at + block] - self.center
             part /= self.scale
             inputs[at : at + block] = np.clip(part, -FAR, FAR, out=part)
         return inputs
+
+
+def _between(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of values from the lowest to the highest, and what is midway between neighbours."""
+    order = np.argsort(values, kind="stable")
+    low, high = values[order[:-1]], values[order[1:]]
+    return order, low + (high - low) / 2
