@@ -102,6 +102,13 @@ def test_queries(tmp_path):
     assert (tmp_path / "queries.svg").read_text().count("<svg") == 1
 
 
+def test_answers():
+    small = ["--only", "mixed12-forest", "--queries", "200", "--seeds", "0", "--workers", "1"]
+    (row,) = json.loads(run_alone("answers.py", *small, "--json"))
+    assert 30 <= row["needed"] <= 200
+    assert all(0.5 < fidelity <= 1 for pair in (row["labels"], row["rows"]) for fidelity in pair)
+
+
 def test_scaling(tmp_path):
     small = ["--only", "made30-svm", "--budgets", "100", "300", "--seeds", "0", "--workers", "1"]
     methods = ["--methods", "understudy", "sklearn boosting", "--figure", tmp_path / "scaling.svg"]
