@@ -41,7 +41,7 @@ QUICK = Limits(effort=Effort(share=0.2))
 WRITTEN = ("tree", "linear")
 EXACT = ("tree", "linear", "forest", "boosting")
 # How far probabilities may be apart: networks have float32 in between, radial functions sums of a thousand of them.
-APART = {**dict.fromkeys(KINDS, 1e-5), **dict.fromkeys(EXACT, 1e-12), "radial": 5e-5}
+APART = {**dict.fromkeys(KINDS, 1e-5), **dict.fromkeys(EXACT, 1e-12), "radial": 1e-4, "blend": 5e-5}
 PROBLEMS = ("spirals", "moons", "yin-yang", "iris", "wine", "breast cancer", "loans", "odd")
 
 

@@ -15,8 +15,8 @@ from understudy.engine.radial import Radial as Sums
 REACH, RIDGE = 0.5, 0.01
 # The most centres, and the most rows that their weights are fitted to.
 CENTRES, ROWS = 500, 20_000
-# Centres that are nearly the same differ by this much all the same, or no weights would be right.
-APART = 1e-3
+# Centres that are nearly the same count as apart by this much, or large weights would cancel, and float32 lose them.
+APART = 0.03
 # Steps to the likeliest weights: boundaries no longer move after about so many.
 STEPS = 30
 
