@@ -26,7 +26,7 @@ SPACE = us.Space.from_json(
 
 
 def labels(frame):
-    return np.where(frame["a|b"] > 2.5, "*rare*", np.where(frame["a|b"] > 0, "yes", "no"))
+    return np.where(frame["a|b"] > 2.2, "*rare*", np.where(frame["a|b"] > 0, "yes", "no"))
 
 
 @pytest.fixture(scope="module")
