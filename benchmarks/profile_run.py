@@ -33,7 +33,7 @@ PARTS = (
     "steps", "training", "making", "sampling", "encoding", "distinct", "choosing", "asking", "dropping", "certificate",
     "other",
 )  # fmt: skip
-KINDS: dict[str, dict[str, Any]] = {"default": {}, "network": {"max_kept": 5000}, "fast": {"preset": "fast"}}
+KINDS: dict[str, dict[str, Any]] = {"default": {}, "network": {"delta": 1e-300}, "fast": {"preset": "fast"}}
 ROWS = 1000
 Copy = Callable[[int], Any]
 """Makes a copy with this seed."""

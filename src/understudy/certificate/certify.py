@@ -46,7 +46,7 @@ def certify(
     >>> always = lambda rows: [True] * len(rows)
     >>> proof = certify(always, sign, Space.normal(1), n=1000)
     >>> proof.estimate < 0.6, proof.differences.rules[0].text
-    (True, 'x0 <= 0.002')
+    (True, 'x0 <= 0')
     """
     n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
     seed = checks.count("seed", seed, 0)

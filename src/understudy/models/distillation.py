@@ -105,8 +105,11 @@ class Workshop:
         return fit(self.families[family], rows, labels, self.n_c, self.limits, self.seed)
 
     def calibrated(self, family: str, model: Model) -> Model:
-        """A model of a family whose probabilities follow the blend's, which is calibrated by itself."""
-        if family == BLEND:
+        """A model of a family whose probabilities follow the blend's, which is calibrated by itself.
+
+        A classifier of the user's own keeps the probabilities that it has.
+        """
+        if family == BLEND or family not in FAMILIES:
             return model
         X, p = (part[-CALIBRATING:] for part in self.lesson)
         return calibrated(model, X, p)

@@ -60,5 +60,6 @@ def copy_arguments(
         "until_flat": False,
         "certificate_n": 0,
         "repeat": 0.0,
+        "scores": False,
         "seed": seed,
     }
