@@ -68,7 +68,7 @@ class Effort:
         """A network that sees numbers alone, and finds smooth boundaries."""
         decay = min(0.02 * inputs, 0.2)
         if inputs <= FLAT:
-            wide, steps = (64, 3000) if answers < 2000 else (128, 4000)
+            wide, steps = 64 if answers < 6000 else 128, 3000 if answers < 2000 else 4000
             return Lessons(0, (wide, wide // 2, wide // 4), self._some(max(steps, answers // 4)), 64, 8e-3, decay)
         if answers < 2000:
             return Lessons(0, (64, 32), self._some(1000), 64, 4e-3, decay)

@@ -10,9 +10,11 @@ import numpy as np
 
 from understudy.algorithm.uncertainty import softmax
 from understudy.engine.radial import Radial as Sums
+from understudy.models.effort import FLAT
 
-# How far a centre reaches in comparison with the spread of all rows, and how large its weight may become.
-REACH, RIDGE = 0.5, 0.01
+# How near a centre's rows are in comparison with the spread of all rows, also where inputs are few and boundaries bend
+# most; and how large its weight may become.
+REACH, BENT, RIDGE = 0.5, 4.0, 0.01
 # The most centres, and the most rows that their weights are fitted to.
 CENTRES, ROWS = 500, 20_000
 # Centres that are nearly the same count as apart by this much, or large weights would cancel, and float32 lose them.
@@ -71,7 +73,7 @@ def fitted(
     order = rng.permutation(len(X))[:of]
     rows, wanted = X[order].astype(np.float64), (np.eye(n_c)[y] if y.ndim == 1 else y)[order].astype(np.float64)
     centres = rows[:most]
-    gamma = REACH / max(float(rows.var(axis=0).sum()), 1e-9)
+    gamma = (BENT if X.shape[1] <= FLAT else REACH) / max(float(rows.var(axis=0).sum()), 1e-9)
     near = _near(rows, centres, gamma)
     with threadpool_limits(1, "blas"):  # on busy cores, threads wait for each other more than they work
         root = np.linalg.cholesky(near[: len(centres)] + APART * np.eye(len(centres)))
