@@ -64,8 +64,8 @@ class Choices:
     draw: str | None = _set(
         None,
         ASK,
-        "Which rows to ask: random ones (random), mostly those with the smallest margins (margin), those on which the "
-        "copy and trees disagree (committee), on the copy's boundary (boundary), or all classes equally (balanced).",
+        "Which rows to ask: random ones (random), mostly those with the smallest margins (margin), those on which a "
+        "committee of quick models wavers (committee), on the copy's boundary (boundary), or all classes equally (balanced).",
         DRAWS,
         "committee; margin with the preset fast; random with paper",
     )
