@@ -19,6 +19,8 @@ REACH, BENT, RIDGE = 0.5, 4.0, 0.01
 CENTRES, ROWS = 500, 20_000
 # Centres that are nearly the same count as apart by this much, or large weights would cancel, and float32 lose them.
 APART = 0.03
+# Rows at a time: what is made on the way stays small.
+BLOCK = 512
 # Steps to the likeliest weights: boundaries no longer move after about so many.
 STEPS = 30
 
@@ -71,17 +73,28 @@ def fitted(
     from threadpoolctl import threadpool_limits
 
     order = rng.permutation(len(X))[:of]
-    rows, wanted = X[order].astype(np.float64), (np.eye(n_c)[y] if y.ndim == 1 else y)[order].astype(np.float64)
-    centres = rows[:most]
-    gamma = (BENT if X.shape[1] <= FLAT else REACH) / max(float(rows.var(axis=0).sum()), 1e-9)
-    near = _near(rows, centres, gamma)
+    rows, wanted = X[order], (np.eye(n_c)[y] if y.ndim == 1 else y)[order].astype(np.float32)
+    centres = rows[:most].astype(np.float64)
+    gamma = (BENT if X.shape[1] <= FLAT else REACH) / max(float(rows.var(axis=0, dtype=np.float64).sum()), 1e-9)
     with threadpool_limits(1, "blas"):  # on busy cores, threads wait for each other more than they work
-        root = np.linalg.cholesky(near[: len(centres)] + APART * np.eye(len(centres)))
-        inputs = np.hstack([np.linalg.solve(root, near.T).T, np.ones((len(rows), 1))])
-        found = _likeliest(inputs, wanted)
-        weights = np.linalg.solve(root.T, found[:-1])
+        among = _near(centres, centres, gamma) + APART * np.eye(len(centres))
+        root = np.linalg.inv(np.linalg.cholesky(among)).T
+        found = _likeliest(_inputs(rows, centres.astype(np.float32), gamma, root.astype(np.float32)), wanted)
+        weights = root @ found[:-1]
     parts = centres.astype(np.float32), weights.astype(np.float32), found[-1].astype(np.float32)
     return Radial(*parts, gamma, 1.0)
+
+
+def _inputs(rows: np.ndarray, centres: np.ndarray, gamma: float, root: np.ndarray) -> np.ndarray:
+    """How near rows are to the centres, in coordinates in which weights count by their size alone; and ones."""
+    inputs = np.ones((len(rows), len(centres) + 1), np.float32)
+    for block in _blocks(len(rows)):
+        inputs[block, :-1] = _near(rows[block], centres, gamma) @ root
+    return inputs
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(at, at + BLOCK) for at in range(0, n, BLOCK)]
 
 
 def _near(rows: np.ndarray, centres: np.ndarray, gamma: float) -> np.ndarray:
@@ -99,11 +112,12 @@ def _likeliest(inputs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     The curvature of the likelihood is nowhere more than half of the inputs' (Boehning, 1992), so one inverse serves for
     all classes and steps; these gain momentum, as long as they keep their direction (Nesterov, 1983).
     """
-    bound = np.linalg.inv(0.5 * (inputs.T @ inputs) + RIDGE * np.eye(inputs.shape[1]))
+    curvature = sum((inputs[block].T @ inputs[block]).astype(np.float64) for block in _blocks(len(inputs)))
+    bound = np.linalg.inv(0.5 * curvature + RIDGE * np.eye(inputs.shape[1]))
     weights = ahead = np.zeros((inputs.shape[1], wanted.shape[1]))
     pace = 1.0
     for _ in range(STEPS):
-        slope = inputs.T @ (softmax(inputs @ ahead) - wanted) + RIDGE * ahead
+        slope = inputs.T @ (softmax(inputs @ ahead.astype(np.float32)) - wanted) + RIDGE * ahead
         after = ahead - bound @ slope
         if ((ahead - after) * (after - weights)).sum() > 0:
             pace = 1.0

@@ -65,7 +65,8 @@ class Choices:
         None,
         ASK,
         "Which rows to ask: random ones (random), mostly those with the smallest margins (margin), those on which a "
-        "committee of quick models wavers (committee), on the copy's boundary (boundary), or all classes equally (balanced).",
+        "committee of quick models wavers (committee), on the copy's boundary (boundary), or all classes equally "
+        "(balanced).",
         DRAWS,
         "committee; margin with the preset fast; random with paper",
     )
@@ -75,8 +76,8 @@ class Choices:
     scores: bool = _set(
         False,
         ASK,
-        "Learn from the original's probabilities too, where it gives them: a copy then needs about half the queries. "
-        "Refused if its label is not always the class with the highest.",
+        "Learn from the original's probabilities too, where it gives them: a copy then needs little more than half the "
+        "queries. Refused if its label is not always the class with the highest.",
         bool,
     )
     repeat: float = _set(
