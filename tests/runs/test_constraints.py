@@ -17,7 +17,7 @@ from understudy.models.effort import Effort
 from understudy.models.families import FITTED, Limits, fit
 from understudy.models.fitted import Fitted
 from understudy.models.trees import Trees
-from understudy.runs.plan import MONOTONE
+from understudy.runs.checking import MONOTONE
 from understudy.space.encoding import Encoding
 
 pytestmark = pytest.mark.usefixtures("small_lessons")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from math import ceil, inf, nextafter
+from math import ceil
 from typing import Any
 
 from understudy import checks
 from understudy.algorithm.draws import DRAWS, FIRST
-from understudy.algorithm.memory import FUNCTION, LARGEST, PENALTIES
+from understudy.algorithm.memory import FUNCTION, PENALTIES
 from understudy.algorithm.network import MLP, PAPER_LAYERS
-from understudy.algorithm.training import Schedule, Trainer, annealed
+from understudy.algorithm.training import Schedule, Trainer
 from understudy.errors import SettingError
+from understudy.runs.checking import MONOTONE, checked, schedule_of, uses_scores, weight_of
 from understudy.runs.presets import (
     BATCH,
     FINE,
@@ -31,11 +31,7 @@ from understudy.types import Json, is_classifier
 
 # Candidates for each query of a batch that grows, more where rare classes are looked for; the most in a round.
 CANDIDATES, FOR_RARE, MOST_CANDIDATES = 10, 160, 400_000
-# The families that can be constrained to be monotone in a column.
-MONOTONE = ("linear", "tree", "forest", "boosting")
-SHARE, DELTA = "a share from 0 to below 1", "a number from 0 to below 1"
-MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
-MILLISECONDS = "a number of milliseconds above 0"
+DELTA = "a number from 0 to below 1"
 # Settings that version 0.1 did not have: a run without them is the same as one with their defaults.
 ADDED = ("scores", "rows_share")
 
@@ -79,11 +75,11 @@ class Plan:
         sizes = _sizes(settings, preset)
         _check_kept(settings, sizes)
         plan = cls(asked=settings, sizes=sizes, **_filled(settings, preset, sizes))
-        return replace(plan, asked=_checked(settings))
+        return replace(plan, asked=checked(settings))
 
     def with_scores(self) -> Plan:
         """The same, learning from scores."""
-        return replace(self, asked=replace(self.asked, scores=_scores(replace(self.asked, scores=True))))
+        return replace(self, asked=replace(self.asked, scores=uses_scores(replace(self.asked, scores=True))))
 
     def without_repeats(self) -> Plan:
         """The same for an original that cannot be asked again, such as stored answers."""
@@ -326,102 +322,9 @@ def _filled(settings: Settings, preset: Preset, sizes: tuple[int, ...]) -> dict[
         "draw": draw,
         "delta": preset.delta if settings.delta is None else settings.delta,
         "penalty": penalty,
-        "memory": _memory(usual_memory if settings.memory is None else settings.memory),
-        "schedule": _schedule(usual_schedule if settings.schedule is None else settings.schedule),
+        "memory": weight_of(usual_memory if settings.memory is None else settings.memory),
+        "schedule": schedule_of(usual_schedule if settings.schedule is None else settings.schedule),
         "limited_by": "iterations"
         if settings.iterations == iterations or (settings.budget is None and len(set(sizes)) == 1)
         else "budget",
     }
-
-
-def _checked(settings: Settings) -> Settings:
-    """The other settings, each checked."""
-    certificate_n = checks.count("certificate_n", settings.certificate_n, 0)
-    for name, asked in (("the target", settings.target is not None), ("until_flat", settings.until_flat)):
-        if asked and certificate_n == 0:
-            hint = f"raise it, or leave out {name}"
-            raise SettingError("certificate_n", f"held-out rows to measure {name} with", 0, hint)
-    return replace(
-        settings,
-        target=None if settings.target is None else checks.fraction("target", settings.target),
-        until_flat=checks.flag("until_flat", settings.until_flat),
-        scores=_scores(settings),
-        certificate_n=certificate_n,
-        confidence=checks.fraction("confidence", settings.confidence),
-        layers=None if settings.layers is None else _layers(settings.layers),
-        seed=checks.count("seed", settings.seed, 0),
-        decay=None if settings.decay is None else checks.number("decay", settings.decay, SHARE, 0, 1),
-        repeat=checks.number("repeat", settings.repeat, SHARE, 0, 1),
-        rows_share=checks.number("rows_share", settings.rows_share, "a share from 0 to 1", 0, nextafter(1, 2)),
-        **_counts(settings),
-        **_columns(settings),
-        max_latency=None
-        if settings.max_latency is None
-        else checks.number("max_latency", settings.max_latency, MILLISECONDS, nextafter(0, 1), inf),
-    )
-
-
-def _scores(settings: Settings) -> bool:
-    """Whether scores are used; a loss about hard labels cannot."""
-    scores = checks.flag("scores", settings.scores)
-    if scores and PRESETS[settings.preset].training["loss"] == "rho":
-        hint = "leave out scores, or the preset"
-        raise SettingError("scores", "a preset that learns from probabilities", repr(settings.preset), hint)
-    return scores
-
-
-def _counts(settings: Settings) -> dict[str, Any]:
-    """The limits that are whole numbers, or none."""
-    least = {"max_depth": 1, "max_leaves": 2, "max_bytes": 1}
-    found = {name: getattr(settings, name) for name in least}
-    return {name: None if value is None else checks.count(name, value, least[name]) for name, value in found.items()}
-
-
-def _columns(settings: Settings) -> dict[str, Any]:
-    """The columns that are excluded, and those in which the copy is to be monotone."""
-    named = {name: _names(name, getattr(settings, name)) for name in ("exclude", "increasing", "decreasing")}
-    together = [column for columns in named.values() for column in columns]
-    twice = sorted({column for column in together if together.count(column) > 1})
-    if twice:
-        raise SettingError("exclude, increasing, decreasing", "every column named once", f"{twice} more than once")
-    if (named["increasing"] or named["decreasing"]) and settings.to not in (*MONOTONE, AUTO):
-        found, hint = f"the family {settings.to!r}", "choose one of them as `to`, or 'auto'"
-        raise SettingError("increasing", f"a family that can be held to it: {', '.join(MONOTONE)}", found, hint)
-    return named
-
-
-def _names(name: str, columns: object) -> tuple[str, ...]:
-    listed = isinstance(columns, Iterable) and not isinstance(columns, str)
-    found = tuple(columns) if isinstance(columns, Iterable) and listed else ()
-    if not listed or not all(isinstance(column, str) for column in found):
-        raise SettingError(name, "a list of columns' names", repr(found if listed else columns))
-    return found
-
-
-def _layers(layers: object) -> tuple[int, ...]:
-    if isinstance(layers, str) or not isinstance(layers, Iterable):
-        raise SettingError("layers", "the sizes of the hidden layers, such as (64, 32, 10)", repr(layers))
-    return tuple(checks.count("layers", size, 1) for size in layers)
-
-
-def _memory(memory: object) -> str | float:
-    if isinstance(memory, str) and memory in ("automatic", "none"):
-        return memory
-    return checks.number("memory", memory, MEMORY, 0, LARGEST)
-
-
-def _schedule(schedule: Schedule | int) -> Schedule:
-    if not isinstance(schedule, Schedule):
-        return annealed(checks.count("schedule", schedule, 1, 2**30))
-    wide = -1e30, 1e30
-    return Schedule(
-        checks.count("schedule.epochs", schedule.epochs, 1, 2**30),
-        checks.number("schedule.epsilon", schedule.epsilon, "a number", *wide),
-        checks.number("schedule.bound", schedule.bound, "a number", *wide),
-        checks.count("schedule.capacity", schedule.capacity, 1, 2**30),
-        checks.count("schedule.look_every", schedule.look_every, 1, 2**30),
-        checks.number("schedule.anneal", schedule.anneal, "a share from 0 to 1", 0.0, nextafter(1, 2)),
-        checks.count("schedule.steps", schedule.steps, 0, 2**30),
-        checks.count("schedule.last", schedule.last, 0, 2**30),
-        checks.count("schedule.warm", schedule.warm, 0, 2**30),
-    )
