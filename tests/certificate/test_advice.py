@@ -68,6 +68,8 @@ def test_a_run_keeps_its_advice(tmp_path):
         smooth, us.Space.normal(8), to="tree", budget=400, certificate_n=1000, repeat=0, out=tmp_path / "run"
     )
     assert "family" in {one.about for one in result.advice}  # a tree is no match for a smooth boundary
+    limited = us.copy_classifier(smooth, us.Space.normal(8), to="tree", max_leaves=9, budget=400, certificate_n=1000)
+    assert "family" not in {one.about for one in limited.advice}  # a blend would not keep to that
     assert us.load(tmp_path / "run").advice == result.advice
     assert result.summary()["advice"][0]["about"] == "family"
     assert us.copy_classifier(disc, PLANE, budget=300, certificate_n=0, repeat=0).advice == []

@@ -59,12 +59,12 @@ def hand_out(plan: Plan, workshop: Workshop, held: HeldOut, copy_of: Callable[[M
     )
     copy = copy_of(best.model)
     proof = held.certify(copy.decide(held.X), settings.confidence, among=among) if settings.certificate_n else None
-    return Outcome(copy, proof, tried if len(tried) > 1 else [], _beyond(best, workshop, held) if proof else None)
+    return Outcome(copy, proof, tried if len(tried) > 1 else [], _beyond(plan, best, workshop, held) if proof else None)
 
 
-def _beyond(best: Candidate, workshop: Workshop, held: HeldOut) -> float | None:
-    """The fidelity of the blend on the held-out rows, if something else is handed out."""
-    if best.family == BLEND:
+def _beyond(plan: Plan, best: Candidate, workshop: Workshop, held: HeldOut) -> float | None:
+    """The fidelity of the blend on the held-out rows, if something else is handed out and nothing keeps a blend out."""
+    if best.family == BLEND or plan.limited:
         return None
     return float((workshop.teacher.probabilities(held.X).argmax(axis=1) == held.codes).mean())
 
@@ -106,7 +106,7 @@ def workshop(
         seed=seed,
         families=families_of(plan.asked.to),
         known=known or {},
-        worth=SCORED if plan.asked.scores else 1.0,
+        worth=SCORED if plan.asked.scores and paid.p is not None else 1.0,
     )
 
 

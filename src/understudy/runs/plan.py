@@ -130,11 +130,16 @@ class Plan:
             return (type(to).__name__,)
         if to != AUTO:
             return (to,)
-        asked = self.asked
-        if asked.increasing or asked.decreasing:
+        if self.asked.increasing or self.asked.decreasing:
             return MONOTONE
-        limits = (asked.target, asked.max_bytes, asked.max_latency, asked.max_depth, asked.max_leaves)
-        return (BLEND,) if all(limit is None for limit in limits) else (BLEND, *FAMILIES)
+        return (BLEND, *FAMILIES) if self.limited or self.asked.target is not None else (BLEND,)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the user limits what a copy may be."""
+        asked = self.asked
+        limits = (asked.max_bytes, asked.max_latency, asked.max_depth, asked.max_leaves)
+        return bool(asked.increasing or asked.decreasing) or any(limit is not None for limit in limits)
 
     # --- what to ask ------------------------------------------------------------------------------------------------
 
