@@ -118,11 +118,12 @@ class Inquiry:
 
     def _next(self, t: int, network: Network, labels: Labels) -> Told:
         early = self.plan.draw in LATER and sum(self.plan.sizes[:t]) < self.start.random_first(self.plan)
-        draw = "random" if early else self.plan.draw
+        stored = self.original.stored is not None  # rows that cannot be chosen
+        draw = "random" if early or stored else self.plan.draw
         copy = network if draw == "random" else self.copy_so_far(network, labels)
         own = self._own(self.plan.sizes[t], t, draw, copy)
         n = self.plan.sizes[t] - len(own)
-        if self.plan.draw == "random" or self.original.stored is not None:
+        if self.plan.draw == "random" or stored:
             rows, said = self._random(n, t, own)
             return self.view(rows), said
         rows, X = self._drawn(t)
