@@ -79,7 +79,7 @@ def test_members_without_weight_are_left_out(monkeypatch):
 
     makers = members_of(400)
     members = {"guess": Family(guess, 0, soft=True), **makers}
-    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers: members)
+    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers, scored: members)
     blend = blended(X, y, 3, QUICK, seed=0)
     assert "linear" not in {member.kind for member in blend.members}
     assert len(blend.members) > 1
@@ -146,7 +146,9 @@ def test_members_are_fitted_again_to_all_answers(n, monkeypatch):
         seen.append(len(X))
         return boosting(X, y, n_c, limits, seed)
 
-    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers: {"one": Family(counted, 0, soft=True)})
+    monkeypatch.setattr(
+        "understudy.models.blending.members_of", lambda answers, scored: {"one": Family(counted, 0, soft=True)}
+    )
     blended(X, y, 3, QUICK, seed=0)
     assert seen == [n - held_out(n), n]
 

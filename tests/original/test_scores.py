@@ -122,3 +122,18 @@ def test_a_program_may_print_scores():
         f"cmd:{sys.executable} -c '{code.replace(chr(39), chr(34))}'", ["no", "yes"], decode="scores"
     )
     np.testing.assert_allclose(original.said(ROWS).scores, Sigmoid().predict_proba(ROWS), rtol=1e-6)
+
+
+def test_scores_come_in_the_order_of_the_classes_whatever_that_is():
+    class Backwards:
+        classes_ = np.array(["yes", "no"])
+
+        def predict(self, rows):
+            return np.where(rows[:, 0] > 0, "yes", "no")
+
+        def predict_proba(self, rows):
+            return np.where(rows[:, :1] > 0, [[0.8, 0.2]], [[0.3, 0.7]])
+
+    said = as_original(Backwards()).with_scores().said(np.array([[1.0], [-1.0]]))
+    assert said.labels.tolist() == ["yes", "no"]
+    assert np.allclose(said.scores, [[0.2, 0.8], [0.7, 0.3]])

@@ -43,7 +43,7 @@ Trial = tuple[list[np.ndarray], np.ndarray, dict[str, Model]]
 """What members say of the answers held out, which these are, and the members, if one was fitted to all others."""
 
 
-def members_of(answers: int) -> Members:
+def members_of(answers: int, scored: bool = False) -> Members:
     """The kinds of members that so many answers may be blended from."""
     made: dict[str, Make] = {
         "boosting": boosting,
@@ -55,7 +55,7 @@ def members_of(answers: int) -> Members:
         made |= {"another network": _another_network, "forest": forest}
     else:
         made |= {"stumps": _stumps}
-    if FEW <= answers < CROSSED:
+    if FEW <= answers < CROSSED or (scored and answers < REFITTED):
         made |= {"small trees": _small_trees}
     if answers < REFITTED:
         made |= {"radial": _radial}
@@ -67,7 +67,7 @@ def _another_network(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: i
 
 
 def _small_trees(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
-    return boosted(X, y, n_c, limits, seed, limits.effort.boosting(FEW - 1, X.shape[1], n_c))
+    return boosted(X, y, n_c, limits, seed, limits.effort.small(X.shape[1], n_c))
 
 
 def _stumps(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
@@ -80,11 +80,12 @@ def _radial(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Mo
 
 def blended(X: np.ndarray, y: Labels, n_c: int, limits: Limits, seed: int) -> Model:
     """The blend, in which only the members are that held-out answers give weight to."""
-    unlimited, members = Limits(effort=limits.effort), members_of(limits.effort.labels(len(X)))
+    effort = limits.effort
+    unlimited, members = Limits(effort=effort), members_of(effort.labels(len(X)), effort.scored)
     opinions, held, models = trial(members, X, y, n_c, unlimited, seed)
     worth, powers = weighed(opinions, y[held])
     names = [list(members)[k] for k in worth]
-    if limits.effort.labels(len(X)) < REFITTED:
+    if effort.labels(len(X)) < REFITTED:
         models = {name: fit(members[name], X, y, n_c, unlimited, seed) for name in names}
     return Blend(tuple(models[name] for name in names), powers)
 

@@ -16,10 +16,11 @@ import numpy as np
 from understudy.algorithm.samples import Samples
 from understudy.errors import SettingError
 from understudy.models.base import Model, size_of
+from understudy.models.blend import Blend
 from understudy.models.blending import BLEND, FAMILIES
 from understudy.models.calibration import calibrated
-from understudy.models.effort import Effort
 from understudy.models.families import Family, Limits, fit
+from understudy.models.sharpness import raised, sharpening
 
 NOBODY = "nobody"
 # Unlabelled rows that calibrate a copy.
@@ -70,8 +71,7 @@ class Workshop:
             return self.known[family]
         if family == BLEND:
             return self.teacher
-        limits = replace(self.limits, effort=self._effort)
-        return fit(self.families[family], self.paid.X, self.paid.targets, self.n_c, limits, self.seed)
+        return self._of_answers(family, self.limits)
 
     @cached_property
     def teacher(self) -> Model:
@@ -80,13 +80,19 @@ class Workshop:
             return self.lent.teacher
         if BLEND in self.known:
             return self.known[BLEND]
-        unlimited = Limits(effort=self._effort)
-        return fit(self.families[BLEND], self.paid.X, self.paid.targets, self.n_c, unlimited, self.seed)
+        found = self._of_answers(BLEND, Limits(effort=self.limits.effort))
+        return replace(found, powers=found.powers / self._power) if isinstance(found, Blend) else found
 
-    @property
-    def _effort(self) -> Effort:
-        """That of models of the paid points: with scores, they have more to learn."""
-        return replace(self.limits.effort, worth=self.worth)
+    def _of_answers(self, family: str, limits: Limits) -> Model:
+        """A model of the paid points, with the effort that they are worth: with scores, there is more to learn."""
+        limits = replace(limits, effort=replace(limits.effort, worth=self.worth))
+        labels = self.paid.y if self.paid.p is None else raised(self.paid.p, self._power)
+        return fit(self.families[family], self.paid.X, labels, self.n_c, limits, self.seed)
+
+    @cached_property
+    def _power(self) -> float:
+        """To which models learn scores; those of the blend are taken back to where the original's are."""
+        return 1.0 if self.paid.p is None else sharpening(self.paid.p)
 
     @cached_property
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +108,7 @@ class Workshop:
         X, p = (part[:n] for part in self.lesson)
         rows = np.concatenate([self.paid.X, X])
         labels = np.concatenate([self.paid.soft(self.n_c), p.astype(np.float32)])
-        return fit(self.families[family], rows, labels, self.n_c, self.limits, self.seed)
+        return fit(self.families[family], rows, raised(labels, self._power), self.n_c, self.limits, self.seed)
 
     def calibrated(self, family: str, model: Model) -> Model:
         """A model of a family whose probabilities follow the blend's, which is calibrated by itself.

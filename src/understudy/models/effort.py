@@ -51,18 +51,24 @@ class Effort:
     worth: float = 1.0
     """How many labels an answer is worth."""
 
+    @property
+    def scored(self) -> bool:
+        """Whether answers have scores: these hardly mislead, so that models may follow them more closely."""
+        return self.worth > 1
+
     def labels(self, answers: int) -> int:
         """How many labels so many answers are worth."""
         return round(self.worth * answers)
 
     def network(self, answers: int, inputs: int) -> Lessons:
         """A network that sees pieces of numbers, and finds thresholds; the more inputs, the fewer pieces of each."""
-        room = max(2, MOST_PIECES // inputs)
+        room, rate = max(2, MOST_PIECES // inputs), 4e-3 if self.scored else 2e-3
         if answers < 2000:
-            return Lessons(min(8, room), (64, 32), self._some(500), 64)
+            return Lessons(min(8, room), (64, 32), self._some(500), 64, rate)
         if answers < 20_000:
-            return Lessons(min(16, room), (128, 64), self._some(max(2000, answers // 4)), 64)
-        return Lessons(min(16, room), (128, 64), self._some(answers // 12), 128)
+            steps = max(3000 if self.scored else 2000, answers // 4)
+            return Lessons(min(16, room), (128, 64), self._some(steps), 64, rate)
+        return Lessons(min(16, room), (128, 64), self._some(answers // 12), 128, rate)
 
     def plain(self, answers: int, inputs: int) -> Lessons:
         """A network that sees numbers alone, and finds smooth boundaries."""
@@ -85,6 +91,8 @@ class Effort:
     def boosting(self, answers: int, inputs: int = 1, n_c: int = 2) -> Boost:
         """Trees that grow with the answers; fewer rounds where each has a tree for many classes, of many inputs."""
         few = _share(inputs, n_c)
+        if self.scored and FEW <= answers < 20_000:
+            return Boost(self._some(400 * few, 40), leaves=31, l2=3.0, share=1.0, bins=128)
         if answers < FEW:
             return Boost(self._some(60 * few, 20), leaves=8, share=1.0, bins=64)
         if answers < 6000:
@@ -92,6 +100,12 @@ class Effort:
         if answers < 20_000:
             return Boost(self._some(300 * few, 40), leaves=31, share=1.0, bins=128)
         return Boost(self._some(400 * few, 40), leaves=31 if answers < 60_000 else 63, share=1.0)
+
+    def small(self, inputs: int = 1, n_c: int = 2) -> Boost:
+        """Small trees beside the usual ones; scores bear many."""
+        if not self.scored:
+            return self.boosting(FEW - 1, inputs, n_c)
+        return Boost(self._some(400 * _share(inputs, n_c), 40), leaves=8, rate=0.2, share=1.0, bins=128)
 
     def stumps(self, inputs: int = 1, n_c: int = 2) -> Boost:
         """Trees of a single split, whose sum takes every input by itself, as AdaBoost's does."""

@@ -34,11 +34,19 @@ def as_original(model: object, classes: Classes = None, name: str | None = None)
             name=name or type(model).__name__,
         )
         if classes is None and hasattr(model, "predict_proba"):
-            found.both = lambda rows: (model.predict(rows), model.predict_proba(rows))
+            found.both = lambda rows: (model.predict(rows), _sorted(model.predict_proba(rows), declared))
         return found
     if callable(model) and not isinstance(model, type):
         return Original(model, classes, name=name or str(getattr(model, "__name__", type(model).__name__)))
     raise SettingError("original", "a fitted estimator or a function rows -> labels", repr(model)[:80])
+
+
+def _sorted(scores: object, classes: Classes) -> object:
+    """Scores in the order of sorted classes; scikit-learn's are so already, and what does not fit is refused later."""
+    order = None if classes is None else np.argsort(np.asarray(classes), kind="stable")
+    if order is None or np.shape(scores)[1:] != order.shape or (np.diff(order) > 0).all():
+        return scores
+    return np.asarray(scores)[:, order]
 
 
 def open_python(spec: str, classes: Classes = None, **reading: Unpack[Reading]) -> Original:
