@@ -91,8 +91,8 @@ class Workshop:
 
     @cached_property
     def _power(self) -> float:
-        """To which models learn scores; those of the blend are taken back to where the original's are."""
-        return 1.0 if self.paid.p is None else sharpening(self.paid.p)
+        """The power of scores that models learn; the blend's powers take it back, to where the original's are."""
+        return sharpening(self.paid.p) if self.worth > 1 and self.paid.p is not None else 1.0
 
     @cached_property
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:
