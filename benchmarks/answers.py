@@ -2,7 +2,7 @@
 
 Originals of eight kinds (benchmarks/originals.py), each in the space learned from its unlabelled training rows; copies
 by `copy_classifier` with its defaults and no certificate. Fidelity on 20,000 fresh rows of the space, and on the real
-test rows, which neither original, space nor copy has seen.
+test rows, which neither original, space nor copy has seen; every seed is another split into training and test rows.
 
 `scores`: with how many scored queries a copy is as faithful on fresh rows as with so many labels, by interpolation
 between budgets. Originals without `predict_proba` are left out.
@@ -20,7 +20,7 @@ import math
 import sys
 import warnings
 from functools import partial
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 from originals import ORIGINALS, chosen_originals, original_options, subject
@@ -44,7 +44,7 @@ def copies(task: tuple[str, int], options: argparse.Namespace) -> Row:
     warnings.simplefilter("ignore", UserWarning)
     warnings.simplefilter("ignore", UnderstudyWarning)
     name, seed = task
-    model, space, X_test, _ = subject(name, options.folder)
+    model, space, X_test, _ = subject(name, options.folder, seed)
     fresh = space.present(space.sample(FRESH, np.random.default_rng([seed, 99])))
     said = model.predict(fresh), model.predict(X_test)
 
@@ -59,7 +59,7 @@ def copies(task: tuple[str, int], options: argparse.Namespace) -> Row:
         found["scores"] = {round(share * n): agrees(round(share * n), scores=True) for share in SHARES}
         found["needed"] = needed(found["labels"][0], {n: both[0] for n, both in found["scores"].items()})
     if "rows" in options.what:
-        found["rows"] = agrees(n, rows=ORIGINALS[name].data(options.folder).X_train, rows_share=SHARE)
+        found["rows"] = agrees(n, rows=ORIGINALS[name].data(options.folder, seed).X_train, rows_share=SHARE)
     return found
 
 
@@ -91,8 +91,10 @@ def table(rows: list[Row], queries: int) -> str:
         lines.append(f"scored queries as faithful as {queries} labels: median {median(scored):.0f}, most {max(scored)}")
     real = [row for row in rows if "rows" in row]
     if real:
-        space, test = (fmean(row["rows"][k] - row["labels"][k] for row in real) for k in (0, 1))
-        lines.append(f"a quarter of real rows: {100 * test:+.2f} points on test rows, {100 * space:+.2f} in the space")
+        space, test = ([100 * (row["rows"][k] - row["labels"][k]) for row in real] for k in (0, 1))
+        error = stdev(test) / len(test) ** 0.5 if len(test) > 1 else math.nan
+        found = f"{fmean(test):+.2f} points on test rows (standard error {error:.2f}), {fmean(space):+.2f} in the space"
+        lines.append(f"a quarter of real rows: {found}")
     return "\n".join(lines)
 
 

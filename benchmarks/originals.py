@@ -4,7 +4,8 @@ Two of each kind: the settings of copies may be chosen on those in CHOSEN; those
 No data are in both halves. Most are UCI problems; two are made by scikit-learn, and two are tables with numbers,
 booleans, categories and gaps, made here, whose originals are pipelines that take data frames.
 
-A space is learned from the unlabelled training rows. The test rows were seen by neither the original nor the space.
+A space is learned from the unlabelled training rows. The test rows were seen by neither the original nor the space;
+`split` seeds which they are.
 Originals are deterministic and use one thread. LightGBM and XGBoost have to be installed for some:
 pip install lightgbm xgboost-cpu.
 
@@ -46,7 +47,8 @@ class Recipe(NamedTuple):
     """How an original is made."""
 
     kind: str
-    data: Callable[[Path], Data]
+    data: Callable[[Path, int], Data]
+    """From a folder and the seed of the split."""
     model: Callable[[], Any]
     most: int | None = None
     """To how many rows it is fitted at the most; the space is learned from all."""
@@ -55,22 +57,22 @@ class Recipe(NamedTuple):
 # --- data ---------------------------------------------------------------------------------------------------------
 
 
-def uci(name: str) -> Callable[[Path], Data]:
+def uci(name: str) -> Callable[[Path, int], Data]:
     """A problem of the folder, standardised."""
 
-    def read(folder: Path) -> Data:
+    def read(folder: Path, split: int = 0) -> Data:
         from understudy.paper import load
 
-        problem = load(folder, name)
+        problem = load(folder, name, seed=split)
         return Data(problem.X_train, problem.y_train, problem.X_test, problem.y_test)
 
     return read
 
 
-def made(columns: int, classes: int, seed: int) -> Callable[[Path], Data]:
+def made(columns: int, classes: int, seed: int) -> Callable[[Path, int], Data]:
     """Three clusters a class, on the corners of a cube in half of the columns; the others repeat them, or are noise."""
 
-    def make(folder: Path) -> Data:
+    def make(folder: Path, split: int = 0) -> Data:
         from sklearn.datasets import make_classification
 
         from understudy.paper.problems import prepare
@@ -85,20 +87,20 @@ def made(columns: int, classes: int, seed: int) -> Callable[[Path], Data]:
             flip_y=0.02,
             random_state=seed,
         )
-        problem = prepare("made", X, y, seed=0)
+        problem = prepare("made", X, y, seed=split)
         return Data(problem.X_train, problem.y_train, problem.X_test, problem.y_test)
 
     return make
 
 
-def mixed(numbers: int, levels: tuple[int, ...], labels: tuple[str, ...], seed: int) -> Callable[[Path], Data]:
+def mixed(numbers: int, levels: tuple[int, ...], labels: tuple[str, ...], seed: int) -> Callable[[Path, int], Data]:
     """A data frame of dependent numbers, every other one with gaps, a boolean, and categories of so many levels.
 
     Numbers are skewed, whole, or neither, in turns. Labels come from a random network, each of whose units sees three
     columns; every level and every gap has an effect of its own; and there is some noise.
     """
 
-    def make(folder: Path) -> Data:
+    def make(folder: Path, split: int = 0) -> Data:
         import numpy as np
         import pandas as pd
 
@@ -124,7 +126,7 @@ def mixed(numbers: int, levels: tuple[int, ...], labels: tuple[str, ...], seed: 
         scores = hidden @ rng.normal(size=(40, len(labels)))
         scores = (scores - scores.mean(axis=0)) / scores.std(axis=0) + rng.normal(scale=0.3, size=scores.shape)
         y = np.array(labels)[scores.argmax(axis=1)]
-        frame, test = pd.DataFrame(columns), rng.random(n) < 0.2
+        frame, test = pd.DataFrame(columns), (np.random.default_rng([seed, split]) if split else rng).random(n) < 0.2
         parts = frame[~test], y[~test], frame[test], y[test]
         return Data(*(part.reset_index(drop=True) if hasattr(part, "iloc") else part for part in parts))
 
@@ -256,14 +258,14 @@ HALVES = {"chosen": CHOSEN, "reported": REPORTED, "all": (*CHOSEN, *REPORTED)}
 
 
 @lru_cache(maxsize=1)
-def subject(name: str, folder: Path) -> Subject:
+def subject(name: str, folder: Path, split: int = 0) -> Subject:
     """The original of this name, fitted, with its space, and test rows as the original takes them."""
     import numpy as np
 
     import understudy as us
 
     recipe = ORIGINALS[name]
-    data = recipe.data(folder)
+    data = recipe.data(folder, split)
     rows = np.random.default_rng(0).permutation(len(data.y_train))[: recipe.most]
     X = data.X_train.iloc[rows] if hasattr(data.X_train, "iloc") else data.X_train[rows]
     with warnings.catch_warnings():

@@ -83,7 +83,7 @@ def retrained(name: str, folder: Path, seed: int) -> tuple[Any, Any, Any]:
         before = cached_original(problem)
         return before, shifted(problem, before, seed), us.Space.from_data(problem.X_train)
     recipe = ORIGINALS[name]
-    data = recipe.data(folder)
+    data = recipe.data(folder, 0)
     order = np.random.default_rng(seed).permutation(len(data.y_train))[: recipe.most]
     part = round(0.7 * len(order))
     X = data.X_train.iloc if hasattr(data.X_train, "iloc") else data.X_train

@@ -6,7 +6,7 @@ from sklearn.datasets import load_wine, make_classification
 
 from understudy.models.base import model_of, size_of
 from understudy.models.blend import Blend, pooled, powers_of
-from understudy.models.blending import BLEND, CROSSED, FAMILIES, blended, held_out, members_of
+from understudy.models.blending import BLEND, CROSSED, FAMILIES, blended, held_out, members_of, trial
 from understudy.models.effort import Effort
 from understudy.models.families import FITTED, Family, Limits, boosting, fit
 from understudy.models.linear import Linear
@@ -173,3 +173,24 @@ def test_with_many_answers_there_is_a_member_for_planes_and_one_for_sums_of_thre
         alone = {key: agrees(model, X[n:], truth[n:]) for key, model in models.items()}
         assert alone[name] > alone["boosting"] + 0.02, alone
         assert alone[name] > 0.95, alone
+
+
+@pytest.mark.parametrize("n", [400, CROSSED])
+def test_rows_that_are_alike_are_held_out_together(n):
+    X, y, *_ = problem(n)
+    X, y = np.concatenate([X, X[:100], X[:100]]), np.concatenate([y, y[:100], y[:100]])
+    seen = []
+
+    class Remembers:
+        def __init__(self, rows):
+            self.rows = {row.tobytes() for row in rows}
+
+        def probabilities(self, rows):
+            seen.append(sum(row.tobytes() in self.rows for row in rows))
+            return np.full((len(rows), 3), 1 / 3)
+
+    family = Family(lambda rows, *_: Remembers(rows), 0, soft=True)
+    _, held, _ = trial({"one": family}, X, y, 3, QUICK, seed=0)
+    assert len(seen) == (4 if n < CROSSED else 1)
+    assert not any(seen)
+    assert (held[:100] == held[n : n + 100]).all()

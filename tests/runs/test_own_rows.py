@@ -9,6 +9,7 @@ from cases import loans
 from commands import run_command
 from understudy.errors import OriginalError, SettingError, SpaceError
 from understudy.original import open_original
+from understudy.runs import choosing
 
 FRAME, LABELS = loans(900, 0)
 SPACE = us.Space.from_data(FRAME)
@@ -135,3 +136,22 @@ def test_the_command_takes_rows_and_announces_what_they_cost(tmp_path):
     assert "100 for the certificate, 100 for one on your rows and 0 again, 400 in all" in done.stderr
     assert "of your own rows" in done.stdout
     assert us.load(tmp_path / "run").certificate.on_data.n == 100
+
+
+@pytest.mark.parametrize(("share", "times"), [(0.0, 1), (0.25, 3), (0.5, 1)])
+def test_copies_are_made_of_points_in_which_ones_own_rows_count_as_much_as_all_others(share, times, monkeypatch):
+    made = []
+
+    def watched(plan, space, view, paid, *rest):
+        made.append(paid)
+        return workshop(plan, space, view, paid, *rest)
+
+    workshop = choosing.workshop
+    monkeypatch.setattr("understudy.runs.run.workshop", watched)
+    us.copy_classifier(Watched(), SPACE, rows=FRAME, rows_share=share, preset="default", **QUICK)
+    (paid,) = made
+    _, counts = np.unique(paid.X, axis=0, return_counts=True)
+    own = round(400 * share)
+    assert len(paid) == pytest.approx(400 + (times - 1) * own, abs=6)  # of every round, a share that is whole
+    assert (counts == times).sum() == pytest.approx(own if times > 1 else 400, abs=3)
+    assert len(paid.y) == len(paid.X)

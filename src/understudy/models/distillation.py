@@ -17,7 +17,7 @@ from understudy.algorithm.samples import Samples
 from understudy.errors import SettingError
 from understudy.models.base import Model, size_of
 from understudy.models.blend import Blend
-from understudy.models.blending import BLEND, FAMILIES
+from understudy.models.blending import BLEND, FAMILIES, twins
 from understudy.models.calibration import calibrated
 from understudy.models.families import Family, Limits, fit
 from understudy.models.sharpness import raised, sharpening
@@ -157,7 +157,7 @@ def choose(
     and the chosen candidate is fitted again to all of them.
     """
     if not len(held_out) and outcomes(families) > 1:
-        back = np.arange(len(workshop.paid)) % HOLD_BACK == 0
+        back = twins(workshop.paid.X) % HOLD_BACK == 0
         gone = {name: model for name, model in workshop.known.items() if name == BLEND}  # cannot be made again
         part = replace(workshop, paid=workshop.paid.where(~back), known=gone, lent=None)
         best, tried = choose(families, part, workshop.paid.where(back), reaches, refused)

@@ -43,10 +43,9 @@ def as_original(model: object, classes: Classes = None, name: str | None = None)
 
 def _sorted(scores: object, classes: Classes) -> object:
     """Scores in the order of sorted classes; scikit-learn's are so already, and what does not fit is refused later."""
-    order = None if classes is None else np.argsort(np.asarray(classes), kind="stable")
-    if order is None or np.shape(scores)[1:] != order.shape or (np.diff(order) > 0).all():
-        return scores
-    return np.asarray(scores)[:, order]
+    found, order = np.asarray(scores), np.argsort(np.asarray(classes))
+    unsorted = order.ndim == 1 and (np.diff(order) < 0).any()
+    return found[:, order] if unsorted and found.shape[1:] == order.shape else scores
 
 
 def open_python(spec: str, classes: Classes = None, **reading: Unpack[Reading]) -> Original:

@@ -34,6 +34,8 @@ from understudy.types import Answered
 
 # How many of the latest answers trees see, unless batches grow: bounded, so that a batch costs the same late as early.
 LATEST = 2000
+# How often each of the user's own rows counts at the most.
+EMPHASIS = 3
 # How far up the stack a warning points: to the caller of the generator that the run is.
 CALLER = 6
 
@@ -61,6 +63,7 @@ class Inquiry:
         self.view = View(space, plan.asked.exclude)
         self._seen = Seen()
         self._paid: list[Told] = []
+        self._of_own: list[Told] = []
         self.learned = Learned()
         """Under a bound on memory, what a blend has learned so far; the loop then has the points that are kept."""
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
@@ -83,6 +86,7 @@ class Inquiry:
         own = self._own(self.plan.batch, 0)
         rows, said = self._random(self.plan.batch - len(own), 0, own)
         self._compare(said)
+        self._note(self.view(own), said)
         return rows, said
 
     def _random(self, n: int, t: int, own: np.ndarray) -> Told:
@@ -125,12 +129,21 @@ class Inquiry:
         n = self.plan.sizes[t] - len(own)
         if self.plan.draw == "random" or stored:
             rows, said = self._random(n, t, own)
+            self._note(self.view(own), said)
             return self.view(rows), said
         rows, X = self._drawn(t)
         distinct = self._seen.new(rows, at_least=n)
         chosen = np.concatenate([self._chosen(t, draw, copy, rows[distinct], X[distinct], n), own])
         self._seen.add(chosen)
-        return self.view(chosen), self.queries.said("training", chosen)
+        X, said = self.view(chosen), self.queries.said("training", chosen)
+        self._note(X[n:], said)
+        return X, said
+
+    def _note(self, own: np.ndarray, said: Said) -> None:
+        """Note which of the latest answers, the last ones, are about the user's own rows."""
+        if len(own) and not self.plan.bounded:
+            scores = None if said.scores is None else said.scores[-len(own) :]
+            self._of_own.append((own, Said(said.labels[-len(own) :], scores)))
 
     def _chosen(self, t: int, draw: str, copy: Model, rows: np.ndarray, X: np.ndarray, n: int) -> np.ndarray:
         """n rows to ask about, of these candidates."""
@@ -161,6 +174,15 @@ class Inquiry:
     def paid(self, labels: Labels) -> Samples:
         """Every paid training point; not under a bound on memory."""
         return _samples(self._paid, labels)
+
+    def emphasised(self, paid: Samples, labels: Labels) -> Samples:
+        """Those points, with the ones of the user's own rows so often that they count as much as all others do."""
+        if not self._of_own:
+            return paid
+        own = _samples(self._of_own, labels)
+        for _ in range(emphasis(len(paid) - len(own), len(own)) - 1):
+            paid = paid | own
+        return paid
 
     def copy_so_far(self, network: Network, labels: Labels) -> Model:
         """The network; where a committee chooses, scouts with it; under a bound on memory, the blend that learns."""
@@ -218,6 +240,15 @@ class Inquiry:
         else:
             return
         warnings.warn(message, UnderstudyWarning, stacklevel=CALLER)
+
+
+def emphasis(others: int, own: int) -> int:
+    """How often every one of the user's own rows counts, beside so many others.
+
+    >>> emphasis(2250, 750), emphasis(500, 500), emphasis(2900, 100)
+    (3, 1, 3)
+    """
+    return max(1, min(EMPHASIS, round(others / own)))
 
 
 def together(chunks: Iterable[Told]) -> Told:

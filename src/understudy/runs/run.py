@@ -173,7 +173,8 @@ class Run:
         """What copies of other families are made from."""
         plan, network = self.job.plan, Network(self.loop.network, last.theta)
         labels = self.loop.labels
-        points = self.job.start.lessons(self.inquiry, labels, self.loop.points(last))
+        points = self.inquiry.emphasised(self.loop.points(last), labels)
+        points = self.job.start.lessons(self.inquiry, labels, points)
         known: dict[str, Model] = {"mlp": network} if plan.preset.network else {}
         if self.inquiry.learned.blend is not None:
             known[BLEND] = self.inquiry.learned.blend
