@@ -13,7 +13,7 @@ import numpy as np
 from understudy.errors import OriginalError, SettingError
 from understudy.original.labels import Labels, label_array
 from understudy.original.scores import probabilities
-from understudy.types import Classes, Frame, Table
+from understudy.types import Classes, Frame, Json, Table
 
 # Rows asked at once, unless an original says otherwise: bounds what a space and an original need in memory.
 CHUNK = 8192
@@ -57,7 +57,8 @@ class Original:
 
     What a run needs to know to ask well: `request_rows`, the most rows it takes at once; `concurrency`, how many such
     requests it may have at the same time (above 1, `predict` is called from several threads); `fingerprint`, what tells
-    this very model from another of the same name, where that is known.
+    this very model from another of the same name, where that is known; `opened`, what was said about how to ask it and
+    to read its answers, as far as that decides what a label means; `model`, the object that answers, if it is one here.
 
     `failures` counts by cause the attempts that came to nothing, even where a later one succeeded. `both` gives labels
     and probabilities, where it can; it is used once the original is `scored`.
@@ -83,6 +84,8 @@ class Original:
         self.names = None if names is None else tuple(names)
         self.declared = None if classes is None else Labels(classes)
         self.request_rows, self.concurrency, self.fingerprint = request_rows, concurrency, fingerprint
+        self.opened: Json = {}
+        self.model: object = None
         self.failures: Counter[str] = Counter()
         self.both: Both | None = None
         self.scored = False

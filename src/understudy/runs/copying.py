@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from understudy.files import as_path
 from understudy.original import Original, as_original
+from understudy.original.identity import fitted_of
 from understudy.queries import check_fit
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
@@ -86,7 +87,7 @@ def copy_classifier(request: Request) -> Result:
     SETTINGS
     classes : the labels the original may answer, where it does not say so itself.
     out : a directory that keeps every answer as it comes. The same call with the same directory resumes a run that was
-        interrupted, and loads one that is finished; originals are told apart by their names.
+        interrupted, and loads one that is finished; functions are told apart by their names alone.
     test : rows and true labels, to record accuracy by iteration; and, as a third part, the original's answers to these
         rows, to record how often the copy agrees with them.
     rows : unlabelled rows of your own. Part of the queries are about them (`rows_share`), and the certificate has a
@@ -181,4 +182,7 @@ def describe(original: Original, space: Space, plan: Plan, truth: Truth | None =
     """What identifies a run, as JSON values; a run's directory is recognised by it."""
     classes = None if original.declared is None else original.declared.classes.tolist()
     source = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
+    fitted = None if original.fingerprint is not None else fitted_of(original.model)
+    opened = {**original.opened, **({} if fitted is None else {"fitted": fitted})}
+    source |= {"opened": opened} if opened else {}
     return {**plan.as_json(), **source, "space": space.digest, "test": 0 if truth is None else len(truth.labels)}
