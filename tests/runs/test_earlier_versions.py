@@ -32,7 +32,7 @@ def test_a_run_is_loaded(run):
     result = us.load(run)
     assert result.certificate.lower == EXPECTED["lower"]
     assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
-    assert ledger.summary(run / ledger.NAME).paid == sum(result.queries.values())
+    assert ledger.summary(run / ledger.NAME).asked == sum(result.queries.values())
 
 
 def test_a_run_is_recognised_by_the_call_that_made_it(run):

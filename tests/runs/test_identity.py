@@ -1,4 +1,4 @@
-"""One directory holds the labels of one original, read in one way: whatever decides what a label means is recognised."""
+"""One directory holds the labels of one original, read in one way: what decides what a label means is recognised."""
 
 import json
 import shutil
@@ -17,6 +17,7 @@ from understudy.original.opening import KINDS, MEANS, MERELY, Options, opener_of
 RUN = ("--space", "normal:2", "--budget", 60, "--certificate-n", 60, "--request-rows", 20, "--concurrency", 1)
 THRESHOLD = ("--protocol", "instances", "--decode", "threshold", "--classes", "no,yes")
 ARGMAX = ("--protocol", "instances", "--decode", "argmax")
+SCORES = ("--protocol", "instances", "--decode", "scores")
 LABELS = ("--protocol", "instances", "--classes", "0,1")
 
 
@@ -48,7 +49,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (labels, LABELS, ("--protocol", "mlflow", "--classes", "0,1"), "protocol 'instances' (now 'mlflow')"),
         (labels, LABELS, ("--protocol", "instances", "--classes", "false,true"), "classes [0, 1] (now [False, True])"),
         (labels, LABELS, (*LABELS, "--token-env", "OTHER"), "token_env None (now 'OTHER')"),
-        (chances, (*ARGMAX, "--classes", "a,b,c"), ("--protocol", "instances", "--decode", "scores", "--classes", "a,b,c"), "decode"),
+        (chances, (*ARGMAX, "--classes", "a,b,c"), (*SCORES, "--classes", "a,b,c"), "decode"),
     ],
 )  # fmt: skip
 def test_other_ways_to_read_an_original_are_refused(decide, before, now, named, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import numpy as np
 from understudy.errors import OriginalError, SettingError
 from understudy.original.labels import Labels, label_array
 from understudy.original.scores import probabilities
+from understudy.original.toll import FREE, Toll, charged_to
 from understudy.types import Classes, Frame, Json, Table
 
 # Rows asked at once, unless an original says otherwise: bounds what a space and an original need in memory.
@@ -111,8 +112,15 @@ class Original:
         other.scored = wanted
         return other
 
-    def said(self, rows: Table) -> Said:
-        """The original's labels for these rows and, of one that is scored, the probabilities beside them."""
+    def said(self, rows: Table, toll: Toll = FREE) -> Said:
+        """The original's labels for these rows and, of one that is scored, the probabilities beside them.
+
+        `toll` counts the attempts that this takes, if it may take more than one.
+        """
+        with charged_to(toll):
+            return self._said(rows)
+
+    def _said(self, rows: Table) -> Said:
         if not self.scored:
             return Said(self.answer(rows))
         assert self.both is not None

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from types import ModuleType
+from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -79,7 +80,7 @@ def _parts(value: object, name: str, seen: set[int]) -> Iterator[bytes]:
         yield from _inside(value, name, seen)
 
 
-def _inside(value: object, name: str, seen: set[int]) -> Iterator[bytes]:
+def _inside(value: Any, name: str, seen: set[int]) -> Iterator[bytes]:
     """The same of an estimator, or of the arrays of a tree."""
     found: Mapping[str, object] = {}
     if _is_fitted(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import wraps
@@ -10,10 +11,12 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, ParamSpec, TypeVar, cast
 
+from understudy.errors import UnderstudyWarning
 from understudy.files import as_path
 from understudy.original import Original, as_original
 from understudy.original.identity import fitted_of
-from understudy.queries import check_fit
+from understudy.queries import Allowance, check_fit
+from understudy.queries.ledger import Ledger
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.own import Own
@@ -27,6 +30,8 @@ from understudy.types import Classes, Json, Rows
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# How far up the stack a warning points: to the caller of the generator that the run is.
+CALLER = 5
 Steps = Generator[Record, None, Result]
 
 
@@ -173,9 +178,22 @@ def job_steps(job: Job, out: str | Path | None = None) -> Steps:
         yield from result.history
         return result
     with open_run(out, job.about, job.space) as ledger:
+        say_lost(ledger, job.allowance)
         result, _ = yield from run_steps(job, ledger)
         result.save(out)
     return result
+
+
+def say_lost(ledger: Ledger, allowance: Allowance) -> None:
+    """Say by how much a run that was killed may go beyond its sum: nobody knows whether its last requests arrived."""
+    lost = ledger.meter.lost
+    if lost:
+        warnings.warn(
+            f"{lost} rows were under way when this run was stopped, and may have been answered; they are asked again: "
+            f"at most {allowance.total + lost} rows reach the original in all, {lost} more than were announced",
+            UnderstudyWarning,
+            stacklevel=CALLER,
+        )
 
 
 def describe(original: Original, space: Space, plan: Plan, truth: Truth | None = None) -> Json:

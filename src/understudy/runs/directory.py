@@ -143,7 +143,9 @@ def refuse_differences(path: Path, there: Json, now: Json) -> None:
     if SOURCE in differ:
         module = str(now["original"]).partition(":")[0]
         message = f"{path}: the source of {module} was changed since this run was begun; if it answers otherwise now, "
-        warnings.warn(f"{message}this copy is of neither: then choose another directory", UnderstudyWarning, stacklevel=2)
+        warnings.warn(
+            f"{message}this copy is of neither: then choose another directory", UnderstudyWarning, stacklevel=2
+        )
         differ.remove(SOURCE)
     if differ:
         found = ", ".join(f"{_word(key)} {_shown(before, key)} (now {_shown(after, key)})" for key in differ)
