@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import understudy as us
-from faulty import PASSING, TEMPLATE, FaultyServer
+from faulty import PASSING, TEMPLATE, FaultyServer  # type: ignore[import-not-found]
 from understudy.errors import OriginalError, SpentError
 from understudy.original import Original
 from understudy.original.http import Patience, open_http

@@ -26,8 +26,8 @@ from understudy.types import Table
 AHEAD = 32
 # Longer than a commit, in seconds: such an original has no use for that, and what is announced may have been sent.
 SLOW = 0.02
-# The most rows of the first request, so that an original that cannot answer at all is known by few.
-FIRST = 20
+# The rows of the first request where requests are larger than that: an original that cannot answer is known by few.
+FIRST, LARGE = 20, 100
 
 Ticket = TypeVar("Ticket")
 
@@ -62,8 +62,9 @@ def ask(
 ) -> None:
     """Ask about n rows, until all are answered in the journal. `rows_of` gives them as the original takes them."""
     meter = Meter() if meter is None else meter
-    asked, first = _Asked(original, rows_of, journal, meter), 0 if meter.answered else min(FIRST, n)
-    requests = [*parts(first, original.request_rows), *parts(n, original.request_rows, first)]
+    asked, size = _Asked(original, rows_of, journal, meter), original.request_rows
+    first = min(FIRST, n) if size > LARGE and not meter.answered else 0
+    requests = [*parts(first, size), *parts(n, size, first)]
     if original.concurrency == 1:
         asked.one_by_one(requests)
     else:
