@@ -57,9 +57,10 @@ class Original:
     those that it answers.
 
     What a run needs to know to ask well: `request_rows`, the most rows it takes at once; `concurrency`, how many such
-    requests it may have at the same time (above 1, `predict` is called from several threads); `fingerprint`, what tells
-    this very model from another of the same name, where that is known; `opened`, what was said about how to ask it and
-    to read its answers, as far as that decides what a label means; `model`, the object that answers, if it is one here.
+    requests it may have at the same time (above 1, `predict` is called from several threads); `remote`, whether it is
+    far enough that each of them may wait until its announcement is on disk; `fingerprint`, what tells this very model
+    from another of the same name, where that is known; `opened`, what was said about how to ask it and to read its
+    answers, as far as that decides what a label means; `model`, the object that answers, if it is one here.
 
     `failures` counts by cause the attempts that came to nothing, even where a later one succeeded. `both` gives labels
     and probabilities, where it can; it is used once the original is `scored`.
@@ -85,6 +86,7 @@ class Original:
         self.names = None if names is None else tuple(names)
         self.declared = None if classes is None else Labels(classes)
         self.request_rows, self.concurrency, self.fingerprint = request_rows, concurrency, fingerprint
+        self.remote = False
         self.opened: Json = {}
         self.model: object = None
         self.failures: Counter[str] = Counter()

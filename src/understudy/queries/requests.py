@@ -65,7 +65,7 @@ def ask(
     asked, size = _Asked(original, rows_of, journal, meter), original.request_rows
     first = min(FIRST, n) if size > LARGE and not meter.answered else 0
     requests = [*parts(first, size), *parts(n, size, first)]
-    if original.concurrency == 1:
+    if original.concurrency == 1 and not original.remote:
         asked.one_by_one(requests)
     else:
         asked.several_at_once(requests)

@@ -63,6 +63,7 @@ def open_http(
     )
     original = Original(endpoint.predict, name=shown(url), request_rows=rows, concurrency=places)
     original.failures = endpoint.breaker.failures
+    original.remote = True
     original.opened = {"query": query_of(url.query)} if url.query else {}
     original.stop = lambda: endpoint.breaker.open("an interruption")
     return decoded(original, listed, **reading)
