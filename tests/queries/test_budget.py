@@ -144,7 +144,7 @@ def test_a_row_is_found_by_as_many_rows_as_its_request_has(poison):
     assert sum(received) <= 100 + 103
 
 
-def test_an_original_that_cannot_answer_at_all_is_known_by_few_rows():
+def test_an_original_that_cannot_answer_at_all_is_known_by_few_rows(tmp_path):
     received = []
 
     def box(rows):
@@ -152,7 +152,7 @@ def test_an_original_that_cannot_answer_at_all_is_known_by_few_rows():
         raise RuntimeError("out of order")
 
     with pytest.raises(OriginalError, match="out of order"):
-        us.copy_classifier(box, SPACE, budget=500)
+        us.copy_classifier(box, SPACE, budget=500, out=tmp_path / "run")
     assert sum(received) == 23
 
 

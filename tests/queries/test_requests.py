@@ -67,7 +67,7 @@ def test_a_row_of_a_frame_is_named_by_its_columns():
 
 def test_a_failure_of_all_rows_is_the_originals_and_no_rows():
     calls = []
-    with pytest.raises(OriginalError, match="labels for 20 rows of 1 columns, found RuntimeError: out of order"):
+    with pytest.raises(OriginalError, match="labels for 100 rows of 1 columns, found RuntimeError: out of order"):
         asked(lambda rows: calls.append(1) or (_ for _ in ()).throw(RuntimeError("out of order")))
     assert len(calls) < 20
 

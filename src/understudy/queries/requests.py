@@ -26,7 +26,7 @@ from understudy.types import Table
 AHEAD = 32
 # Longer than a commit, in seconds: such an original has no use for that, and what is announced may have been sent.
 SLOW = 0.02
-# The rows of the first request where requests are larger than that: an original that cannot answer is known by few.
+# The rows of a small request, and of one that is not large.
 FIRST, LARGE = 20, 100
 
 Ticket = TypeVar("Ticket")
@@ -58,12 +58,20 @@ class Journal(Protocol[Ticket]):
 
 
 def ask(
-    original: Original, rows_of: Callable[[Part], Table], n: int, journal: Journal[Ticket], meter: Meter | None = None
+    original: Original,
+    rows_of: Callable[[Part], Table],
+    n: int,
+    journal: Journal[Ticket],
+    meter: Meter,
+    gently: bool = False,
 ) -> None:
-    """Ask about n rows, until all are answered in the journal. `rows_of` gives them as the original takes them."""
-    meter = Meter() if meter is None else meter
+    """Ask about n rows, until all are answered in the journal. `rows_of` gives them as the original takes them.
+
+    `gently`: of an original that never answered yet, the first request is a small one. If it cannot answer, few rows
+    are to be sent again once it can.
+    """
     asked, size = _Asked(original, rows_of, journal, meter), original.request_rows
-    first = min(FIRST, n) if size > LARGE and not meter.answered else 0
+    first = min(FIRST, n) if gently and size > LARGE else 0
     requests = [*parts(first, size), *parts(n, size, first)]
     if original.concurrency == 1 and not original.remote:
         asked.one_by_one(requests)

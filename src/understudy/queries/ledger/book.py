@@ -113,7 +113,8 @@ class Ledger:
             entries = _Entries(self, rows[fresh] if known else rows, keys[fresh] if known else keys, purpose, room)
             before = Counter(original.failures)
             try:
-                ask(original, lambda part: space.present(entries.rows[part]), len(fresh), entries, self.meter)
+                presented, gently = lambda part: space.present(entries.rows[part]), not self.meter.answered
+                ask(original, presented, len(fresh), entries, self.meter, gently)
             finally:
                 self.tally(original.failures - before)
                 self._settle()
