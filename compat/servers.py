@@ -364,7 +364,7 @@ def copied(url: str, protocol: str, model: str, room: Path, request_rows: int) -
     found = json.loads(run([*understudy, *asking], cwd=room))
     export = ["ledger", str(out), "--export", str(room / "asked.csv"), "--json"]
     ledger = json.loads(run([*understudy, *export], cwd=room))
-    return {"asked": ledger["announced"], "lower": found["certificate"]["lower"], "failures": ledger["failures"]}
+    return {"asked": ledger["asked"], "lower": found["certificate"]["lower"], "failures": ledger["failures"]}
 
 
 COLUMNS = ("server", "version", "python", "model", "protocol", "asked", "alike", "lower", "outcome")

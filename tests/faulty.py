@@ -8,6 +8,7 @@ import io
 import json
 import random
 import socket
+import struct
 import sys
 import threading
 import time
@@ -22,6 +23,8 @@ import pandas as pd
 
 # Faults after which asking again gives the labels of a healthy server, in every protocol.
 RECOVERABLE = ("drop", "stall", "429", "429 date", "500", "503", "truncated", "cut", "nan", "few", "many")
+# Every kind of failure that passes: before and after rows were read, before and after their answer.
+PASSING = (*RECOVERABLE, "unread", "reset", "reset after", "garbage")
 # What to tell understudy of this server's own protocol, the only one here with an id for every row.
 TEMPLATE = {
     "request": {"rows": "$rows", "ids": "$ids"},
@@ -138,9 +141,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         faulty = self.server.faulty
-        body = self.rfile.read(int(self.headers["Content-Length"]))
         with faulty.lock:
             fault = faulty.fault()
+        if fault == "unread":  # refused before its rows arrive
+            self.close_connection = True
+            faulty.log.append(Seen(time.monotonic(), self.path, dict(self.headers), None, [], fault))
+            self._refuse("500")
+            return
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with faulty.lock:
             talk = _understood(self.headers["Content-Type"], body)
             faulty.log.append(
                 Seen(time.monotonic(), self.path, dict(self.headers), talk.document, talk.listed(), fault)
@@ -159,14 +168,22 @@ class _Handler(BaseHTTPRequestHandler):
             labels = np.asarray(self.server.faulty.decide(talk.rows)).tolist()
         except Refused as refused:
             fault = str(refused)
-        if fault in ("drop", "stall"):
+        if fault in ("drop", "stall", "reset"):
             if fault == "stall":
                 self.server.faulty.closing.wait()
-            self.close_connection = True
+            self._hang_up(reset=fault == "reset")
         elif fault is not None and fault.split()[0].isdigit():
             self._refuse(*fault.split(maxsplit=1))
         else:
             self._send(fault, talk.answer(*_damaged(fault, labels, talk.ids)))
+            if fault == "reset after":
+                self._hang_up(reset=True)
+
+    def _hang_up(self, reset: bool) -> None:
+        """Close the connection: in order, or at once, with what was sent perhaps not read yet."""
+        if reset:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
 
     def _refuse(self, status: str, extra: str = "0") -> None:
         """A status, with Retry-After and Location; `echo` as its extra repeats the token, `long` says a lot."""

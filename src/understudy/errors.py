@@ -69,6 +69,10 @@ class OutageError(OriginalError):
     """The original is unavailable; asking about other rows would not help."""
 
 
+class SpentError(OutageError):
+    """The rows that may be sent again are used up; nothing more was sent, and what was answered is kept."""
+
+
 class BudgetError(UnderstudyError):
     """A query was about to exceed the budget; it was not sent."""
 

@@ -137,7 +137,10 @@ def test_copy_writes_a_run_that_report_and_load_read(folder):
     assert out.returncode == 0, out.stderr
     document = json.loads(out.stdout)
     assert set(document) >= {"queries", "kept", "certificate", "out", "seconds", "peak_mb", "stopped"}
-    assert "at most 500 queries for training, 2000 for the certificate and 50 again, 2550 in all" in out.stderr
+    assert (
+        "at most 500 queries for training, 2000 for the certificate, 50 again and 2000 if requests fail, 4550 in all"
+        in out.stderr
+    )
     names = {"run.json", "space.json", "history.jsonl", "copy.json", "copy.safetensors", "report.html", "ledger.sqlite"}
     assert set(os.listdir(folder / "run")) == names
     copy = us.load(folder / "run").copy
@@ -220,14 +223,14 @@ def test_a_space_from_a_table_and_the_ledger_of_its_run(folder):
                "--json", cwd=folder)  # fmt: skip
     assert out.returncode == 0, out.stderr
     ledger = json.loads(call("ledger", "run", "--price", 0.5, "--json", "--export", "all.csv", cwd=folder).stdout)
-    assert ledger["announced"] == ledger["answered"] == sum(ledger["by_purpose"].values()) == 306 - ledger["saved"]
+    assert ledger["asked"] == ledger["answered"] == sum(ledger["by_purpose"].values()) == 306 - ledger["saved"]
     assert ledger["saved"] > 0  # rows that were drawn twice, of so few there are
-    assert (ledger["unanswered"], ledger["repeated"], ledger["cost"]) == (0, 6, 0.5 * ledger["announced"])
+    assert (ledger["maybe_paid"], ledger["repeated"], ledger["cost"]) == (0, 6, 0.5 * ledger["asked"])
     asked = pd.read_csv(folder / "all.csv")
     assert list(asked.columns) == ["age", "plan", "zone", "grade", "request", "purpose", "answered", "label"]
     assert (asked["label"] == ((asked["age"] > 50) & (asked["plan"] != "pro"))).all()
     assert call("ledger", "run", "--export", "all.parquet", cwd=folder).returncode == 0
-    assert len(pd.read_parquet(folder / "all.parquet")) == ledger["announced"]
+    assert len(pd.read_parquet(folder / "all.parquet")) == ledger["asked"]
     assert re.search(r"no answer, maybe paid +0", call("ledger", "run", cwd=folder).stdout)
     assert call("ledger", "nowhere", cwd=folder).returncode == 2
     assert call("space", "data.csv", "--out", "s.json", "--drop", "ids", cwd=folder).returncode == 2

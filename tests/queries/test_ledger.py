@@ -43,7 +43,7 @@ def test_identical_rows_are_never_asked_twice(path, rng):
             book.ask(counting(asked), LINE, rows[:5], REPEAT)
             assert sum(map(len, asked)) == 107
     found = ledger.summary(path)
-    assert (found.announced, found.answered, found.unanswered, found.saved, found.repeated) == (107, 107, 0, 255, 5)
+    assert (found.asked, found.answered, found.maybe_paid, found.saved, found.repeated) == (107, 107, 0, 255, 5)
     assert found.labels == {label: int((first == label)[[*range(100), 150, 151]].sum()) for label in ("yes", "no")}
     table = ledger.entries(path, ledger.space_of(path))
     assert len(table) == 107
@@ -56,7 +56,7 @@ def test_discrete_rows_with_equal_keys_are_told_apart(path):
     with Ledger(path, {}, LINE) as book:
         for _ in range(2):
             np.testing.assert_array_equal(book.ask(box, LINE, grid, "training"), grid[:, 0] * 40 + grid[:, 1])
-    assert ledger.summary(path).announced == 1600
+    assert ledger.summary(path).asked == 1600
     assert len(np.unique(keys_of(grid))) == 1600
 
 
@@ -101,7 +101,7 @@ def test_what_was_answered_before_a_failure_is_kept(path, rng):
     with Ledger(path, {}, LINE) as book, pytest.raises(OriginalError, match="down"):
         book.ask(Original(failing, request_rows=30), LINE, rows, "training")
     found = ledger.summary(path)
-    assert (found.answered, found.announced >= 90) == (60, True)
+    assert (found.answered, found.asked >= 90) == (60, True)
     again = []
     with Ledger(path, {}, LINE) as book:
         book.ask(Original(lambda part: again.append(part) or part[:, 0] > 0), LINE, rows, "training")
@@ -156,7 +156,7 @@ def test_a_full_disk_is_an_error_and_no_wrong_answer(path, rng):
         with pytest.raises(DirectoryError, match="full"):
             book.ask(counting([]), LINE, rng.normal(size=(100_000, 2)), "training")
     found = ledger.summary(path)
-    assert 0 < found.answered <= found.announced < 100_000
+    assert 0 < found.answered <= found.asked < 100_000
 
 
 def test_a_ledger_that_was_killed_before_it_was_begun_is_none_yet(path):

@@ -306,7 +306,7 @@ def test_the_command(finished, tmp_path):
     arguments = (finished, "models:other", "--check", "100", "--budget", "150", "--out", tmp_path / "new")
     said = command(tmp_path, *arguments, "--target", "0.9999", "--json")
     assert said.returncode == 1, said.stderr
-    assert "at most 150 queries in all" in said.stderr
+    assert "at most 150 queries to check and train with" in said.stderr
     document = json.loads(said.stdout)
     assert (document["verdict"], document["certificate"]["n"]) == ("changed", 300)
     assert document["out"] == str(tmp_path / "new")

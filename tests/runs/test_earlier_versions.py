@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from understudy.errors import OutageError
 from understudy.queries import ledger
 
 MADE = Path(__file__).with_name("version_0_1")
@@ -32,7 +33,7 @@ def test_a_run_is_loaded(run):
     result = us.load(run)
     assert result.certificate.lower == EXPECTED["lower"]
     assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
-    assert ledger.summary(run / ledger.NAME).paid == sum(result.queries.values())
+    assert ledger.summary(run / ledger.NAME).asked == sum(result.queries.values())
 
 
 def test_a_run_is_recognised_by_the_call_that_made_it(run):
@@ -43,6 +44,25 @@ def test_a_run_is_recognised_by_the_call_that_made_it(run):
     result = us.copy_classifier(original, space, **settings, out=run)
     assert not asked
     assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
+
+
+def test_a_ledger_goes_on(run):
+    """It has no table of attempts, and gets one."""
+    space, failures = us.Space.load(run / "space.json"), iter([OutageError("houses", "an answer", "none")])
+
+    def moody(rows):
+        for failure in failures:
+            raise failure
+        return houses(rows)
+
+    original = us.Original(moody, ["no", "yes"], name="houses")
+    with ledger.Ledger(run / ledger.NAME, {}, space) as book:
+        assert (book.meter.sent, book.meter.different, book.meter.answered, book.meter.lost) == (225, 225, 225, 0)
+        with pytest.raises(OutageError):
+            book.ask(original, space, space.sample(10, np.random.default_rng(9)), "training")
+        book.ask(original, space, space.sample(10, np.random.default_rng(9)), "training")
+        assert (book.meter.sent, book.meter.again) == (245, 10)
+    assert ledger.summary(run / ledger.NAME).maybe_paid == 10
 
 
 @pytest.mark.parametrize("name", ["copy", "tree"])

@@ -133,7 +133,9 @@ def test_the_command_takes_rows_and_announces_what_they_cost(tmp_path):
         "copy", "mine:disc", "--space", "space.json", "--rows", "rows.csv", *settings, "--out", "run", cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
-    assert "100 for the certificate, 100 for one on your rows and 0 again, 400 in all" in done.stderr
+    assert (
+        "100 for the certificate, 100 for one on your rows, 0 again and 100 if requests fail, 500 in all" in done.stderr
+    )
     assert "of your own rows" in done.stdout
     assert us.load(tmp_path / "run").certificate.on_data.n == 100
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from understudy.certificate.values import Certificate
 from understudy.errors import SettingError, SpaceError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import CHUNK, Labels, Original, as_original
-from understudy.queries import Queries
+from understudy.queries import Allowance, Queries, allowance_of
 from understudy.space import Space
 from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
@@ -34,12 +36,14 @@ def certify(
     data: Rows | None = None,
     *,
     explain: bool = True,
+    retries: float | None = None,
 ) -> Certificate:
     """Certify any classifier against any original, from n fresh rows of the space.
 
     `data` are unlabelled rows of your own, certified separately as `.on_data`: distinct rows are asked once each, and
     the bound is about the population that the rows are a random sample of. Unless `explain` is false, the certificate
     also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
+    `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
     Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
 
     >>> sign = lambda rows: rows[:, 0] > 0
@@ -53,13 +57,19 @@ def certify(
     asked, copied = as_original(original), as_original(copy, name="copy")
     given = None if data is None else Given.of(asked, space, data)
     limits = {SPACE: n, DATA: 0 if given is None else len(given.different)}
-    queries = Queries(asked, space, limits, seed=seed)
+    queries = Queries(asked, space, limits, seed=seed, allowance=allowed(asked, limits, retries))
     chunks = [(rows, said.labels) for rows, said in queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))]
     rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
     low = low_margin(copy, space, seed) if explain else None
     about = Proving(copy, copied, asked.declared, space, confidence, seed)
     proof = about.proved(rows, answers, low, explain)
     return proof if given is None else replace(proof, on_data=about.on_data(given, queries, DATA, low, explain))
+
+
+def allowed(original: Original, limits: Mapping[str, int], retries: float | None = None) -> Allowance:
+    """The most rows that a certificate may take, retries included."""
+    share = None if retries is None else checks.number("retries", retries, "a share from 0", 0, inf)
+    return allowance_of(original, sum(limits.values()), max(limits.values()), share)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ ROWS = 2000
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the lower bounds.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed asks about other rows.")
+@click.option("--retries", type=float, help="Rows that may be sent again after failures, as a share.  [default: 0.25]")
 @original_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
@@ -39,6 +40,7 @@ def command(
     n: int | None,
     confidence: float,
     seed: int,
+    retries: float | None,
     about: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -51,7 +53,7 @@ def command(
     Exit codes: 0 done; 2 bad input; 3 the original failed.
     """
     from understudy import checks
-    from understudy.certificate.certify import Given, certify
+    from understudy.certificate.certify import Given, allowed, certify
     from understudy.cli.table import certificate
     from understudy.original.table import read_csv
     from understudy.runs.result import load
@@ -64,10 +66,12 @@ def command(
     n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
     rows = None if data is None else read_csv(data)
     different = 0 if rows is None else len(Given.of(source, result.space, rows).different)
-    click.echo(f"{source.name} will be asked {n + different} queries", err=True)
+    most = allowed(source, {"certificate": n, "data": different}, retries)
+    words = f"{source.name} will be asked {most.planned} queries"
+    click.echo(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        proof = certify(result.copy, source, result.space, n, confidence, seed, rows)
+        proof = certify(result.copy, source, result.space, n, confidence, seed, rows, retries=retries)
     if as_json:
         queries = {"certificate": n, "data": different}
         seconds = round(perf_counter() - clock, 3)

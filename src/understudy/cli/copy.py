@@ -69,7 +69,7 @@ def command(
     _announce(source.name, job)
     with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
         result = follow(plan.asked.method, job_steps(job, out), plan.iterations)
-    _tell(result, out, source.name, as_json)
+    _tell(result, out, source.name, job.allowance.total, as_json)
     end(job.plan.asked.target, result)
 
 
@@ -77,16 +77,16 @@ def _announce(name: str, job: Job) -> None:
     """Say what will be asked, and what cannot be shown by it, before anything is."""
     from understudy.certificate.bounds import lower_bound
 
-    plan, asked = job.plan, job.plan.asked
+    plan, asked, most = job.plan, job.plan.asked, job.allowance
     own = "" if job.own is None else f", {job.own.queries} for one on your rows"
     click.echo(
         f"{name} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
-        f"certificate{own} and {plan.repeats} again, {job.total} in all",
+        f"certificate{own}, {plan.repeats} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
     )
-    most = lower_bound(asked.certificate_n, asked.certificate_n, asked.confidence) if asked.target else 1.0
-    if asked.target is not None and asked.target > most:
-        click.echo(f"{asked.certificate_n} held-out rows can show {most:.4f} at most, if all agree", err=True)
+    shown = lower_bound(asked.certificate_n, asked.certificate_n, asked.confidence) if asked.target else 1.0
+    if asked.target is not None and asked.target > shown:
+        click.echo(f"{asked.certificate_n} held-out rows can show {shown:.4f} at most, if all agree", err=True)
 
 
 @contextmanager
@@ -112,14 +112,17 @@ def reported(path: Path, results: dict[str, Result], title: str, original: Origi
         raise UnwrittenError(error.where, error.expected, error.found, hint) from error
 
 
-def _tell(result: Result, out: Path, name: str, as_json: bool) -> None:
+def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -> None:
     """The outcome, for people or for programs."""
     from understudy.cli.table import comparison
+    from understudy.queries.ledger import NAME, summary
 
     results = {result.settings["method"]: result}
     report = reported(out / "report.html", results, f"A copy of {name}")
+    found = summary(out / NAME)
+    sent = {"announced": announced, "asked": found.asked, "answered": found.answered, "maybe_paid": found.maybe_paid}
     if as_json:
-        click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))
+        click.echo(json.dumps({**result.summary(), "rows": sent, "out": str(out), "report": str(report)}))
         return
     comparison(results)
     on_data = None if result.certificate is None else result.certificate.on_data
@@ -132,7 +135,9 @@ def _tell(result: Result, out: Path, name: str, as_json: bool) -> None:
         click.echo(f"\nThe copy is a {one['family']}, taught by {one['teacher']}, of {one['bytes']} bytes.")
     for advice in result.advice:
         click.echo(f"Advice: {advice.text}.")
-    click.echo(f"\nThe copy is in {out}; its report is {report}.")
+    click.echo(f"\nRows asked: {found.asked} of at most {announced}; {found.answered} answered", nl=False)
+    click.echo(f", {found.maybe_paid} without an answer and maybe paid." if found.maybe_paid else ".")
+    click.echo(f"The copy is in {out}; its report is {report}.")
 
 
 def end(target: float | None, result: Result) -> None:

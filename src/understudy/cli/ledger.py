@@ -22,17 +22,18 @@ def command(directory: Path, price: float | None, export: Path | None, as_json: 
     found = summary(directory / NAME)
     if export is not None:
         _export(directory, export)
-    cost = None if price is None else {"price": price, "cost": round(price * found.paid, 6)}
+    cost = None if price is None else {"price": price, "cost": round(price * found.asked, 6)}
     if as_json:
         labels = [{"label": label, "n": n} for label, n in found.labels.items()]
         click.echo(json.dumps({**asdict(found), "labels": labels, **(cost or {}), "export": export and str(export)}))
         return
     lines = {
         "requests": found.requests,
-        "rows asked": found.announced,
+        "rows asked": found.asked,
         **{f"  {purpose}": n for purpose, n in found.by_purpose.items()},
         "answered": found.answered,
-        "no answer, maybe paid": found.unanswered,
+        "no answer, maybe paid": found.maybe_paid,
+        **({} if not found.lost else {"  under way when it was stopped": found.lost}),
         "not asked twice": found.saved,
         **({} if cost is None else {"cost so far, at most": cost["cost"]}),
         **{f"answered {label!r}": n for label, n in found.labels.items()},

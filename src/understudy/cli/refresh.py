@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
 @click.option("--certificate-n", type=int, help="Held-out queries, on top.  [default: the last run's]")
 @click.option("--seed", type=int, help="[default: the last run's]")
+@click.option("--retries", type=float, help="Rows that may be sent again after failures, as a share.  [default: 0.25]")
 @original_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
@@ -57,9 +58,11 @@ def command(
     source = opened(original, about)
     refresh = Refresh.of(directory, source, given, out, budget, check, deterministic)
     plan = refresh.plan
+    most = refresh.allowance
     click.echo(
         f"{source.name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "
-        f"{refresh.budget} queries in all, {plan.asked.certificate_n} for the certificate and {plan.repeats} again",
+        f"{refresh.budget} queries to check and train with, {plan.asked.certificate_n} for the certificate, "
+        f"{refresh.repeats} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
     )
     with resumable(refresh.out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours

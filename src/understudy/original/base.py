@@ -13,7 +13,8 @@ import numpy as np
 from understudy.errors import OriginalError, SettingError
 from understudy.original.labels import Labels, label_array
 from understudy.original.scores import probabilities
-from understudy.types import Classes, Frame, Table
+from understudy.original.toll import FREE, Toll, charged_to
+from understudy.types import Classes, Frame, Json, Table
 
 # Rows asked at once, unless an original says otherwise: bounds what a space and an original need in memory.
 CHUNK = 8192
@@ -56,8 +57,10 @@ class Original:
     those that it answers.
 
     What a run needs to know to ask well: `request_rows`, the most rows it takes at once; `concurrency`, how many such
-    requests it may have at the same time (above 1, `predict` is called from several threads); `fingerprint`, what tells
-    this very model from another of the same name, where that is known.
+    requests it may have at the same time (above 1, `predict` is called from several threads); `remote`, whether it is
+    far enough that each of them may wait until its announcement is on disk; `fingerprint`, what tells this very model
+    from another of the same name, where that is known; `opened`, what was said about how to ask it and to read its
+    answers, as far as that decides what a label means; `model`, the object that answers, if it is one here.
 
     `failures` counts by cause the attempts that came to nothing, even where a later one succeeded. `both` gives labels
     and probabilities, where it can; it is used once the original is `scored`.
@@ -83,6 +86,9 @@ class Original:
         self.names = None if names is None else tuple(names)
         self.declared = None if classes is None else Labels(classes)
         self.request_rows, self.concurrency, self.fingerprint = request_rows, concurrency, fingerprint
+        self.remote = False
+        self.opened: Json = {}
+        self.model: object = None
         self.failures: Counter[str] = Counter()
         self.both: Both | None = None
         self.scored = False
@@ -108,8 +114,15 @@ class Original:
         other.scored = wanted
         return other
 
-    def said(self, rows: Table) -> Said:
-        """The original's labels for these rows and, of one that is scored, the probabilities beside them."""
+    def said(self, rows: Table, toll: Toll = FREE) -> Said:
+        """The original's labels for these rows and, of one that is scored, the probabilities beside them.
+
+        `toll` counts the attempts that this takes, if it may take more than one.
+        """
+        with charged_to(toll):
+            return self._said(rows)
+
+    def _said(self, rows: Table) -> Said:
         if not self.scored:
             return Said(self.answer(rows))
         assert self.both is not None

@@ -17,6 +17,8 @@ from understudy.original.labels import Labels, label_array
 from understudy.types import Classes, Label
 
 DECODINGS = ("label", "argmax", "threshold", "scores")
+# The least score of the second class, unless another is given.
+THRESHOLD = 0.5
 
 Decode = Callable[[object], object]
 """From an original's outputs to labels."""
@@ -62,7 +64,7 @@ def decoder(decode: str | None, classes: Classes = None, threshold: float | None
         return lambda outputs: _argmax(_scores(outputs), labels)
     if labels is not None and len(labels) != 2:
         raise SettingError("classes", "two labels to tell apart by a threshold", f"{len(labels)}")
-    cut = checks.number("threshold", 0.5 if threshold is None else threshold, "a number", -np.inf, np.inf)
+    cut = checks.number("threshold", THRESHOLD if threshold is None else threshold, "a number", -np.inf, np.inf)
     return lambda outputs: _threshold(_scores(outputs), labels, cut)
 
 

@@ -9,8 +9,11 @@ from typing import NamedTuple, TypedDict, Unpack
 
 from understudy.errors import SettingError
 from understudy.original.base import Original
-from understudy.original.decode import Reading
-from understudy.types import Classes
+from understudy.original.decode import THRESHOLD, Reading
+from understudy.original.identity import digest
+from understudy.original.labels import label_array
+from understudy.original.table import LABEL
+from understudy.types import Classes, Json, Label
 
 
 class Access(TypedDict, total=False):
@@ -47,7 +50,23 @@ class Options(Access, Reading, total=False):
     """The column of a table of stored answers that holds them."""
 
 
-class _Kind(NamedTuple):
+# The options that decide what a label means, and what not saying them says: a run is recognised by them.
+MEANS: dict[str, object] = {
+    "protocol": None,
+    "template": None,
+    "token_env": None,
+    "decode": "label",
+    "threshold": THRESHOLD,
+    "output": None,
+    "label": LABEL,
+}
+# Those that say merely how it is reached: they may change from one call to the next.
+MERELY = ("types", "trust", "request_rows", "concurrency", "rate", "timeout", "attempts")
+
+
+class Kind(NamedTuple):
+    """A kind of original: what its names look like, and the function that opens it."""
+
     words: str
     fits: Callable[[str], bool]
     opener: str
@@ -58,13 +77,13 @@ def _suffix(*endings: str) -> Callable[[str], bool]:
 
 
 KINDS = (
-    _Kind("http(s)://...", lambda spec: spec.lower().startswith(("http://", "https://")), "http:open_http"),
-    _Kind("cmd:...", lambda spec: spec.startswith("cmd:"), "command:open_command"),
-    _Kind("model.onnx", _suffix(".onnx"), "onnx:open_onnx"),
-    _Kind("model.skops", _suffix(".skops"), "files:open_skops"),
-    _Kind("model.pkl|.joblib", _suffix(".pkl", ".pickle", ".joblib"), "files:open_pickle"),
-    _Kind("answers.csv", _suffix(".csv"), "table:open_table"),
-    _Kind("package.module:name", lambda spec: ":" in spec, "python:open_python"),
+    Kind("http(s)://...", lambda spec: spec.lower().startswith(("http://", "https://")), "http:open_http"),
+    Kind("cmd:...", lambda spec: spec.startswith("cmd:"), "command:open_command"),
+    Kind("model.onnx", _suffix(".onnx"), "onnx:open_onnx"),
+    Kind("model.skops", _suffix(".skops"), "files:open_skops"),
+    Kind("model.pkl|.joblib", _suffix(".pkl", ".pickle", ".joblib"), "files:open_pickle"),
+    Kind("answers.csv", _suffix(".csv"), "table:open_table"),
+    Kind("package.module:name", lambda spec: ":" in spec, "python:open_python"),
 )
 
 
@@ -81,18 +100,40 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Options]
     kind = next((kind for kind in KINDS if isinstance(spec, str) and kind.fits(spec)), None)
     if kind is None:
         raise SettingError("original", "one of " + ", ".join(kind.words for kind in KINDS), repr(spec))
-    module, name = kind.opener.split(":")
-    opener: Callable[..., Original] = getattr(import_module(f"understudy.original.{module}"), name)
+    opener = opener_of(kind)
+    listed = None if classes is None else list(classes)
     given = {key: value for key, value in options.items() if value is not None and not _is_empty(value)}
-    takes = _options_of(opener)
+    takes = options_of(opener)
     for key in given:
         if key not in takes:
             takable = "one of " + ", ".join(takes) if takes else "no option"
             raise SettingError(key, f"{takable} for an original of the kind {kind.words}", repr(given[key]))
-    return opener(spec, classes, **given)
+    original = opener(spec, listed, **given)
+    original.opened = {**original.opened, **_meaning(given, listed)}
+    return original
 
 
-def _options_of(opener: Callable[..., Original]) -> list[str]:
+def opener_of(kind: Kind) -> Callable[..., Original]:
+    """The function that opens originals of a kind."""
+    module, name = kind.opener.split(":")
+    opener: Callable[..., Original] = getattr(import_module(f"understudy.original.{module}"), name)
+    return opener
+
+
+def _meaning(given: Json, classes: list[Label] | None) -> Json:
+    """Of these options, those that decide what a label means, unless they say what is so anyway."""
+    found = {key: value for key, value in given.items() if key not in MERELY and value != MEANS.get(key)}
+    found.update({key: float(value) for key, value in found.items() if isinstance(MEANS.get(key), float)})
+    if "template" in found:
+        from understudy.original.protocols import Templated
+
+        found["template"] = digest(Templated(found["template"]).template.model_dump())
+    if found.get("decode") and classes is not None:  # the order of the outputs; else that of labels means nothing
+        found["outputs"] = label_array(classes).tolist()
+    return found
+
+
+def options_of(opener: Callable[..., Original]) -> list[str]:
     """What an opener names in its signature, and how outputs are read where it passes that on."""
     named = signature(opener).parameters
     passed_on = Reading.__annotations__ if "reading" in named else {}

@@ -10,6 +10,7 @@ import numpy as np
 from understudy.errors import SettingError
 from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded
+from understudy.original.identity import source_of
 from understudy.types import Classes
 
 
@@ -33,6 +34,7 @@ def as_original(model: object, classes: Classes = None, name: str | None = None)
             names=getattr(model, "feature_names_in_", None),
             name=name or type(model).__name__,
         )
+        found.model = model
         if classes is None and hasattr(model, "predict_proba"):
             found.both = lambda rows: (model.predict(rows), _sorted(model.predict_proba(rows), declared))
         return found
@@ -60,4 +62,6 @@ def open_python(spec: str, classes: Classes = None, **reading: Unpack[Reading]) 
         raise SettingError("original", expected, f"{type(error).__name__}: {error}") from error
     if not hasattr(found, name):
         raise SettingError("original", f"something called {name} in {module}", "nothing")
-    return decoded(as_original(getattr(found, name), name=spec), classes, **reading)
+    original = decoded(as_original(getattr(found, name), name=spec), classes, **reading)
+    original.opened = {"source": source_of(found)}
+    return original

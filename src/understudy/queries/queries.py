@@ -10,6 +10,7 @@ from understudy.errors import BudgetError, OriginalError, SettingError, SpaceErr
 from understudy.original import CHUNK, Original, Said
 from understudy.queries.halving import Part
 from understudy.queries.ledger import Ledger
+from understudy.queries.meter import Allowance, Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.streams import Stream, stream
@@ -17,6 +18,9 @@ from understudy.streams import Stream, stream
 
 class Queries:
     """An original and the space to ask it about, with a hard limit for each purpose, and a ledger where there is one.
+
+    The allowance is the most rows that may reach the original, those that are sent again after a failure included; the
+    ledger's counts from the beginning of its run.
 
     >>> queries = Queries(Original(lambda rows: rows[:, 0] > 0), Space.normal(1), {"training": 10})
     >>> rows, said = next(queries.fresh("training", 6, np.random.default_rng(0)))
@@ -29,11 +33,20 @@ class Queries:
     """
 
     def __init__(
-        self, original: Original, space: Space, limits: Mapping[str, int], ledger: Ledger | None = None, seed: int = 0
+        self,
+        original: Original,
+        space: Space,
+        limits: Mapping[str, int],
+        ledger: Ledger | None = None,
+        seed: int = 0,
+        allowance: Allowance | None = None,
     ):
         check_fit(original, space)
         self.original, self.space, self.limits, self.ledger = original, space, dict(limits), ledger
         self.made = dict.fromkeys(limits, 0)
+        self.meter = Meter() if ledger is None else ledger.meter
+        usual = allowance_of(original, sum(limits.values()), max(limits.values(), default=0))
+        self.meter.allow(usual if allowance is None else allowance)
         self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
 
     def fresh(self, purpose: str, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Said]]:
@@ -59,7 +72,7 @@ class Queries:
         self.made[purpose] += len(rows)
         if self.ledger is not None:
             return self.ledger.said(self.original, self.space, rows, purpose)
-        return _Unwritten(self.original, self.space, rows).said
+        return _Unwritten(self.original, self.space, rows, self.meter).said
 
     def _allow(self, purpose: str, n: int) -> None:
         made, limit = self.made[purpose], self.limits[purpose]
@@ -67,21 +80,37 @@ class Queries:
             raise BudgetError("budget", f"at most {limit} queries", f"{made} made and {n} more asked for", "raise it")
 
 
+def allowance_of(original: Original, planned: int, at_once: int, share: float | None = None) -> Allowance:
+    """The most rows that may reach an original: those planned, of which so many are asked at once, and for retries."""
+    share = 0.0 if original.stored is not None else share
+    return Allowance.of(planned, share, original.request_rows, at_once)
+
+
 class _Unwritten:
     """Answers that are kept nowhere: the journal of a run without a ledger."""
 
-    def __init__(self, original: Original, space: Space, rows: np.ndarray):
+    def __init__(self, original: Original, space: Space, rows: np.ndarray, meter: Meter):
         self._parts: list[tuple[int, Said]] = []
-        ask(original, lambda part: space.present(rows[part]), len(rows), self)
+        ask(original, lambda part: space.present(rows[part]), len(rows), self, meter)
 
     @property
     def said(self) -> Said:
         """All of it, in the order of the rows."""
         return Said.together(said for _, said in sorted(self._parts, key=lambda part: part[0]))
 
+    def asked_before(self, part: Part) -> int:
+        """None."""
+        return 0
+
     def announce(self, part: Part) -> Part:
         """Nothing is written."""
         return part
+
+    def withdraw(self, ticket: Part) -> None:
+        """Nothing was written."""
+
+    def again(self, ticket: Part, n: int) -> None:
+        """Nothing is written."""
 
     def ready(self, ticket: Part) -> None:
         """Nothing is waited for."""

@@ -23,6 +23,7 @@ def refresh(
     certificate_n: int | None = None,
     schedule: Schedule | int | None = None,
     seed: int | None = None,
+    retries: float | None = None,
     classes: Iterable[Any] | None = None,
     test: tuple[Any, ...] | None = None,
 ) -> Result:
@@ -39,7 +40,7 @@ def refresh(
     deterministic : whether the original always gives the same row the same label, so that one flip is a change.
     target : stop as soon as the certificate's lower bound reaches this.
     certificate_n : held-out queries, on top of the budget; the last run's by default, whose rows are asked first.
-    schedule, seed, classes, test : as in `copy_classifier`; the seed is the last run's by default.
+    schedule, seed, retries, classes, test : as in `copy_classifier`; the seed is the last run's by default.
 
     `refreshed` of the result is a dictionary with the `verdict`, "changed" or "unchanged"; the `check`; and, after a
     change, the flips: of the original's `answers`, of the copy's `mistakes` before and after, and by `regions`.
@@ -57,6 +58,6 @@ def refresh(
     from understudy.refresh.plan import Refresh
     from understudy.runs.copying import finish
 
-    given = {"target": target, "certificate_n": certificate_n, "schedule": schedule, "seed": seed}
+    given = {"target": target, "certificate_n": certificate_n, "schedule": schedule, "seed": seed, "retries": retries}
     source = as_original(original, classes)
     return finish(Refresh.of(directory, source, given, out, budget, check, deterministic, test).steps())

@@ -12,12 +12,12 @@ from understudy.algorithm.training import steps
 from understudy.errors import SettingError
 from understudy.files import as_path
 from understudy.original import Original
-from understudy.queries import Queries, check_fit
+from understudy.queries import Allowance, Queries, allowance_of, check_fit
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
 from understudy.refresh.check import MORE, ROWS, Check, check
 from understudy.refresh.flips import flips
 from understudy.refresh.warm import Warm
-from understudy.runs.copying import describe
+from understudy.runs.copying import describe, say_lost
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.finished import Past
@@ -85,6 +85,24 @@ class Refresh:
         return self.plan.iterations if self.plan.grows else 1 + self.budget // self.plan.batch
 
     @property
+    def most_checked(self) -> int:
+        """The most rows that are asked again to see whether answers changed; those that did are asked once more."""
+        return min(MORE * self.check, self.budget)
+
+    @property
+    def repeats(self) -> int:
+        """The most rows that are asked once more: those that changed, and a share of all."""
+        return self.most_checked + self._sized(1).repeats
+
+    @property
+    def allowance(self) -> Allowance:
+        """The most rows that may reach the original, retries included."""
+        asked = self.plan.asked
+        planned = self.budget + asked.certificate_n + self.repeats
+        at_once = max(self.budget, asked.certificate_n)
+        return allowance_of(self.original, planned, at_once, asked.retries)
+
+    @property
     def about(self) -> Json:
         """What identifies this refresh, as JSON values."""
         asked = {"budget": self.budget, "check": self.check, "deterministic": self.deterministic}
@@ -99,6 +117,7 @@ class Refresh:
             yield from result.history
             return result
         with open_run(self.out, self.about, past.result.space) as ledger:
+            say_lost(ledger, self.allowance)
             again = self._checked(ledger)
             origin = {"of": str(self.directory), "sha256": past.digest, "whole": _whole(past), "check": again.as_json()}
             if not again.changed:
@@ -114,10 +133,9 @@ class Refresh:
 
     def _checked(self, ledger: Ledger) -> Check:
         past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget}
-        queries = Queries(self.original, past.result.space, limits, ledger)
+        queries = Queries(self.original, past.result.space, limits, ledger, allowance=self.allowance)
         rng = stream(self.plan.asked.seed, past.seed, Stream.CHECK)
-        most = min(MORE * self.check, self.budget)
-        return check(queries, past.rows, past.answers, self.check, most, rng, self.deterministic)
+        return check(queries, past.rows, past.answers, self.check, self.most_checked, rng, self.deterministic)
 
     def _start(self, again: Check) -> Warm:
         """The warm start of the run that follows a check with a change."""
@@ -128,13 +146,16 @@ class Refresh:
         return Warm(self.past, again, held_out, learned)
 
     def _job(self, warm: Warm) -> Job:
-        asked = len(warm.check.places)
+        plan = self._sized(len(warm.check.places))
+        return Job(self.original, self.past.result.space, plan, self.about, self.truth, warm, allowed=self.allowance)
+
+    def _sized(self, checked: int) -> Plan:
+        """The plan of the run that follows a check of so many rows."""
         if self.plan.grows:
-            sizes = growing(self.budget, first=asked)
+            sizes = growing(self.budget, first=checked)
         else:
-            sizes = (self.plan.batch,) * (1 + (self.budget - asked) // self.plan.batch)
-        plan = replace(self.plan, sizes=sizes, limited_by="budget")
-        return Job(self.original, self.past.result.space, plan, self.about, self.truth, warm)
+            sizes = (self.plan.batch,) * (1 + (self.budget - checked) // self.plan.batch)
+        return replace(self.plan, sizes=sizes, limited_by="budget")
 
 
 def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:

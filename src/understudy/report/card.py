@@ -126,7 +126,7 @@ def _queries(result: Result, asked: Summary | None) -> Iterator[str]:
     rows.append(("eff, the share of points saved over all rounds", f"{result.eff:.3f}"))
     rows.append(("the run stopped at its", result.stopped))
     if asked is not None:
-        rows += [("rows sent, by the ledger", asked.announced), ("of them without an answer", asked.unanswered)]
+        rows += [("rows sent, by the ledger", asked.asked), ("of them without an answer", asked.maybe_paid)]
         rows += [(f"failed: {cause}", n) for cause, n in asked.failures.items()]
     yield from _table(("queries", "n"), rows)
 

@@ -39,6 +39,9 @@ def checked(settings: Settings) -> Settings:
         seed=checks.count("seed", settings.seed, 0),
         decay=None if settings.decay is None else checks.number("decay", settings.decay, SHARE, 0, 1),
         repeat=checks.number("repeat", settings.repeat, SHARE, 0, 1),
+        retries=None
+        if settings.retries is None
+        else checks.number("retries", settings.retries, "a share from 0", 0, inf),
         rows_share=checks.number("rows_share", settings.rows_share, "a share from 0 to 1", 0, nextafter(1, 2)),
         **_counts(settings),
         **_columns(settings),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import wraps
@@ -10,9 +11,12 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, ParamSpec, TypeVar, cast
 
+from understudy.errors import UnderstudyWarning
 from understudy.files import as_path
 from understudy.original import Original, as_original
-from understudy.queries import check_fit
+from understudy.original.identity import fitted_of
+from understudy.queries import Allowance, check_fit
+from understudy.queries.ledger import Ledger
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.own import Own
@@ -26,6 +30,8 @@ from understudy.types import Classes, Json, Rows
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# How far up the stack a warning points: to the caller of the generator that the run is.
+CALLER = 5
 Steps = Generator[Record, None, Result]
 
 
@@ -86,7 +92,7 @@ def copy_classifier(request: Request) -> Result:
     SETTINGS
     classes : the labels the original may answer, where it does not say so itself.
     out : a directory that keeps every answer as it comes. The same call with the same directory resumes a run that was
-        interrupted, and loads one that is finished; originals are told apart by their names.
+        interrupted, and loads one that is finished; functions are told apart by their names alone.
     test : rows and true labels, to record accuracy by iteration; and, as a third part, the original's answers to these
         rows, to record how often the copy agrees with them.
     rows : unlabelled rows of your own. Part of the queries are about them (`rows_share`), and the certificate has a
@@ -172,13 +178,29 @@ def job_steps(job: Job, out: str | Path | None = None) -> Steps:
         yield from result.history
         return result
     with open_run(out, job.about, job.space) as ledger:
+        say_lost(ledger, job.allowance)
         result, _ = yield from run_steps(job, ledger)
         result.save(out)
     return result
+
+
+def say_lost(ledger: Ledger, allowance: Allowance) -> None:
+    """Say by how much a run that was killed may go beyond its sum: nobody knows whether its last requests arrived."""
+    lost = ledger.meter.lost
+    if lost:
+        warnings.warn(
+            f"{lost} rows were under way when this run was stopped, and may have been answered; they are asked again: "
+            f"at most {allowance.total + lost} rows reach the original in all, {lost} more than were announced",
+            UnderstudyWarning,
+            stacklevel=CALLER,
+        )
 
 
 def describe(original: Original, space: Space, plan: Plan, truth: Truth | None = None) -> Json:
     """What identifies a run, as JSON values; a run's directory is recognised by it."""
     classes = None if original.declared is None else original.declared.classes.tolist()
     source = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
+    fitted = None if original.fingerprint is not None else fitted_of(original.model)
+    opened = {**original.opened, **({} if fitted is None else {"fitted": fitted})}
+    source |= {"opened": opened} if opened else {}
     return {**plan.as_json(), **source, "space": space.digest, "test": 0 if truth is None else len(truth.labels)}

@@ -6,16 +6,22 @@ import fcntl
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from understudy.errors import DirectoryError
+from understudy.errors import DirectoryError, UnderstudyWarning
 from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, unfinished_folder
+from understudy.original.opening import MEANS
 from understudy.queries.ledger import NAME, Ledger, settings_of
 from understudy.space import Space
+from understudy.types import Json
 
+SOURCE = "opened.source"
+# What earlier versions did not write down; a run without it is the same as one with any.
+TOLD_LATER = (SOURCE, "opened.fitted")
 # What a finished run consists of, in the order it is written; a report may lie beside it.
 FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", "run.json")
 
@@ -126,8 +132,44 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
         raise DirectoryError(str(path), expected, "other files", "choose another directory")
     if not isinstance(there, dict):
         raise DirectoryError(str(path / "run.json"), "the settings of a run", repr(there)[:80])
-    keys = [key for key in sorted({*there, *settings}) if there.get(key) != settings.get(key)]
-    if keys:
-        found = ", ".join(f"{key} {there.get(key)!r} (now {settings.get(key)!r})" for key in keys)
-        hint = "choose another directory, or use the same settings"
+    refuse_differences(path, there, settings)
+
+
+def refuse_differences(path: Path, there: Json, now: Json) -> None:
+    """Refuse settings, or an original, other than those of the run that was found; what is only doubtful is said."""
+    before, after = _flat(there), _flat(now)
+    lacking = {key for key in TOLD_LATER if key not in before}
+    differ = [key for key in sorted({*before, *after} - lacking) if _json(before, key) != _json(after, key)]
+    if SOURCE in differ:
+        module = str(now["original"]).partition(":")[0]
+        message = f"{path}: the source of {module} was changed since this run was begun; if it answers otherwise now, "
+        warnings.warn(
+            f"{message}this copy is of neither: then choose another directory", UnderstudyWarning, stacklevel=2
+        )
+        differ.remove(SOURCE)
+    if differ:
+        found = ", ".join(f"{_word(key)} {_shown(before, key)} (now {_shown(after, key)})" for key in differ)
+        hint = "choose another directory, or use the same settings and original"
         raise DirectoryError(str(path), "a new directory, or one with the same run", f"a run with {found}", hint)
+
+
+def _flat(about: Json, prefix: str = "") -> Json:
+    """What a run is recognised by, value by value; how its original was opened is an object of its own."""
+    found: Json = {}
+    for key, value in about.items():
+        nested = isinstance(value, dict) and (prefix or key == "opened")
+        found |= _flat(value, f"{prefix}{key}.") if nested else {prefix + key: value}
+    return found
+
+
+def _json(about: Json, key: str) -> str:
+    """A value as it is written down: there, True is not 1."""
+    return json.dumps(about.get(key, MEANS.get(_word(key))), sort_keys=True)
+
+
+def _word(key: str) -> str:
+    return key.removeprefix("opened.")
+
+
+def _shown(about: Json, key: str) -> str:
+    return repr(about.get(key, MEANS.get(_word(key))))

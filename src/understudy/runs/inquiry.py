@@ -19,7 +19,7 @@ from understudy.models.blend import Blend
 from understudy.models.rehearsal import Learned
 from understudy.original import Labels, Original, Said, Told
 from understudy.original.scores import refuse_other_labels
-from understudy.queries import Queries
+from understudy.queries import Allowance, Queries
 from understudy.queries.ledger import REPEAT, Ledger
 from understudy.runs.own import PURPOSE as OWN
 from understudy.runs.own import Own
@@ -51,6 +51,7 @@ class Inquiry:
         start: Start,
         ledger: Ledger | None = None,
         own: Own | None = None,
+        allowance: Allowance | None = None,
     ):
         self.original, self.space, self.plan, self.start, self.own = original, space, plan, start, own
         limits = {
@@ -59,7 +60,7 @@ class Inquiry:
             REPEAT: plan.repeats,
             **({} if own is None else {OWN: own.queries}),
         }
-        self.queries = Queries(original, space, limits, ledger, plan.asked.seed)
+        self.queries = Queries(original, space, limits, ledger, plan.asked.seed, allowance)
         self.view = View(space, plan.asked.exclude)
         self._seen = Seen()
         self._paid: list[Told] = []

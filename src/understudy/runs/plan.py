@@ -34,6 +34,8 @@ CANDIDATES, FOR_RARE, MOST_CANDIDATES = 10, 160, 400_000
 DELTA = "a number from 0 to below 1"
 # Settings that version 0.1 did not have: a run without them is the same as one with their defaults.
 ADDED = ("scores", "rows_share")
+# Settings that a run is not recognised by: one that used up its retries goes on with more.
+OPEN = ("retries",)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class Plan:
 
     def as_json(self) -> Json:
         """The settings and what was decided as JSON values: how a run's directory remembers and recognises them."""
-        said = {part.name: (getattr(self.asked, part.name), part.default) for part in fields(Settings)}
+        parts = [part for part in fields(Settings) if part.name not in OPEN]
+        said = {part.name: (getattr(self.asked, part.name), part.default) for part in parts}
         content: Json = {name: value for name, (value, usual) in said.items() if name not in ADDED or value != usual}
         content.update({name: list(content[name]) for name in ("exclude", "increasing", "decreasing")})
         content["layers"] = None if self.asked.layers is None else list(self.asked.layers)
@@ -177,7 +180,7 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """The most queries in total."""
+        """The most queries in total, unless some have to be sent again."""
         return self.queries + self.asked.certificate_n + self.repeats
 
     def candidates(self, t: int) -> int:

@@ -25,6 +25,7 @@ from understudy.models.blending import BLEND
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Workshop
 from understudy.original import Labels, Original, as_original
+from understudy.queries import Allowance, allowance_of
 from understudy.queries.ledger import Ledger
 from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, workshop
 from understudy.runs.evaluation import Truth
@@ -51,11 +52,17 @@ class Job:
     start: Start = field(default_factory=Fresh)
     own: Own | None = None
     """Rows of the user's own."""
+    allowed: Allowance | None = None
+    """The most rows that may reach the original, where there is more to the run than its plan."""
 
     @property
-    def total(self) -> int:
-        """The most queries in total."""
-        return self.plan.total + (0 if self.own is None else self.own.queries)
+    def allowance(self) -> Allowance:
+        """The most rows that may reach the original: all queries, and retries."""
+        if self.allowed is not None:
+            return self.allowed
+        own, asked = 0 if self.own is None else self.own.queries, self.plan.asked
+        at_once = max(*self.plan.sizes, asked.certificate_n, own)
+        return allowance_of(self.original, self.plan.total + own, at_once, asked.retries)
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,8 @@ class Run:
     @classmethod
     def begin(cls, job: Job, ledger: Ledger | None = None) -> Run:
         """Make the first queries: they come before the network, because their answers may define the classes."""
-        clock, inquiry = perf_counter(), Inquiry(job.original, job.space, job.plan, job.start, ledger, job.own)
+        clock = perf_counter()
+        inquiry = Inquiry(job.original, job.space, job.plan, job.start, ledger, job.own, job.allowance)
         declared = job.original.declared
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
         held_out, repeats = inquiry.held_out(), None

@@ -83,6 +83,14 @@ class Choices:
     repeat: float = _set(
         0.02, ASK, "The share of queries asked again, to see how consistently the original answers.", float
     )
+    retries: float | None = _set(
+        None,
+        ASK,
+        "The rows that may be sent again after failures, as a share of all queries. They are part of the sum that is "
+        "announced; more are never sent, and the run can go on with a higher share.",
+        float,
+        "0.25, and room for three requests at least",
+    )
     to: str | Classifier | None = _set(
         None,
         MAKE,

@@ -15,6 +15,7 @@ from understudy.original.http.failures import UNANSWERED, Failure, of_error, of_
 from understudy.original.http.limits import Breaker, Pace, Patience
 from understudy.original.http.token import Token
 from understudy.original.protocols import MalformedAnswer, Output, Wire
+from understudy.original.toll import Toll, current
 from understudy.types import Table
 
 
@@ -22,8 +23,8 @@ from understudy.types import Table
 class Endpoint:
     """A URL and how to ask it. `predict` may be called from many threads; each call is one request.
 
-    A request is sent in up to `attempts` attempts, each counted by the breaker and each in its turn by the pace. At
-    most `places` of them are under way at once.
+    A request is sent in up to `attempts` attempts, each counted by the breaker and by the toll of whoever asks, and in
+    its turn by the pace. At most `places` of them are under way at once.
     """
 
     url: str
@@ -44,7 +45,7 @@ class Endpoint:
             return []
         retrying = self._retrying()
         try:
-            return retrying(self._attempt, rows)
+            return retrying(self._attempt, rows, current())
         except Failure as failure:
             last = failure
         raise self._error(last, made=retrying.statistics["attempt_number"])
@@ -60,16 +61,18 @@ class Endpoint:
             reraise=True,
         )
 
-    def _attempt(self, rows: Table) -> list[Output]:
-        """Send the request once."""
+    def _attempt(self, rows: Table, toll: Toll) -> list[Output]:
+        """Send the request once, if it is paid for."""
         self.breaker.wait(0)
         ticket = uuid.uuid4().hex
         body, client = self.wire.encode(rows, ticket), self._opened()
         with self.places:
             self.breaker.wait(self.pace.slot())
+            toll.sending()
             try:
                 outputs = self._read(self._post(client, body), len(rows), ticket)
             except Failure as failure:
+                toll.failed(failure.found, failure.reached)
                 self.pace.hold(failure.after)
                 self.breaker.failed(failure.cause, failure.found)
                 raise

@@ -24,20 +24,29 @@ class Failure(Exception):
     """An attempt that came to nothing: a cause to count, words to show, and what to do about it.
 
     `outage`: no row is to blame. `again`: another attempt may help. `after`: the seconds that a server asked to wait.
+    `reached`: the rows may have arrived, and been answered.
     """
 
     def __init__(
-        self, cause: str, found: str, *, outage: bool = False, again: bool = True, after: float = 0.0, hint: str = ""
+        self,
+        cause: str,
+        found: str,
+        *,
+        outage: bool = False,
+        again: bool = True,
+        after: float = 0.0,
+        hint: str = "",
+        reached: bool = True,
     ):
         super().__init__(f"{cause}: {found}")
         self.cause, self.found, self.hint = cause, found, hint
-        self.outage, self.again, self.after = outage, again, after
+        self.outage, self.again, self.after, self.reached = outage, again, after, reached
 
 
 def of_error(error: Exception, timeout: float, token: Token) -> Failure:
     """The failure that one of `UNANSWERED` means."""
     if isinstance(error, httpx2.ConnectTimeout):
-        return Failure("timeout", f"no connection within {timeout / 2:g} s", outage=True)
+        return Failure("timeout", f"no connection within {timeout / 2:g} s", outage=True, reached=False)
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
         hint = "raise the time-out, or ask about fewer rows at once"
         return Failure("timeout", f"no whole answer within {timeout:g} s", outage=True, hint=hint)
@@ -47,7 +56,9 @@ def of_error(error: Exception, timeout: float, token: Token) -> Failure:
         return Failure("not decodable", token.quoted(str(error)))
     root = _root(error)
     again = not isinstance(root, ssl.SSLCertVerificationError)  # a certificate does not get better by asking again
-    return Failure("connection", token.quoted(f"{type(root).__name__}: {root}"), outage=True, again=again)
+    reached = not isinstance(error, httpx2.ConnectError)
+    words = token.quoted(f"{type(root).__name__}: {root}")
+    return Failure("connection", words, outage=True, again=again, reached=reached)
 
 
 def of_status(reply: Reply, longest: float, token: Token) -> Failure:

@@ -13,6 +13,7 @@ from understudy.original.http.address import checked_url, shown
 from understudy.original.http.endpoint import Endpoint
 from understudy.original.http.limits import Breaker, Pace, Patience
 from understudy.original.http.token import Token
+from understudy.original.identity import query_of
 from understudy.original.protocols import wire
 from understudy.types import Classes
 
@@ -62,5 +63,7 @@ def open_http(
     )
     original = Original(endpoint.predict, name=shown(url), request_rows=rows, concurrency=places)
     original.failures = endpoint.breaker.failures
+    original.remote = True
+    original.opened = {"query": query_of(url.query)} if url.query else {}
     original.stop = lambda: endpoint.breaker.open("an interruption")
     return decoded(original, listed, **reading)

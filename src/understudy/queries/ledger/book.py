@@ -19,6 +19,7 @@ from understudy.queries.ledger.file import (
     FORMAT,
     REPEAT,
     SAVED,
+    add_missing,
     answered_requests,
     connect,
     create,
@@ -27,9 +28,12 @@ from understudy.queries.ledger.file import (
     labels_of,
     matrix,
     scores_of,
+    sent_again,
+    unanswered,
 )
 from understudy.queries.ledger.vocabulary import Vocabulary
 from understudy.queries.ledger.writer import Statement, Writer
+from understudy.queries.meter import Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.space.rowkeys import Index, first_of_each, keys_of
@@ -45,6 +49,7 @@ class Ledger:
             self._reader = connect(path)
             if not is_begun(self._reader):
                 create(self._reader, {"format": FORMAT, "settings": settings, "space": space.to_json()})
+            add_missing(self._reader)
             self._writer = Writer(path)
             self._abandoned = False
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
@@ -53,6 +58,20 @@ class Ledger:
             self._indexes = {False: Index(), True: Index()}  # of rows asked for the first time, and again
             for number, purpose, rows, _ in answered_requests(self._reader):
                 self._indexes[purpose == REPEAT].add(keys_of(rows), number)
+            self._tried: dict[bool, set[int]] = {False: set(), True: set()}  # keys of rows sent and not answered
+            self.meter = self._metered()
+
+    def _metered(self) -> Meter:
+        """A meter of what was sent so far, and of what was under way when an earlier process ended without a word."""
+        answered = self._reader.execute("SELECT coalesce(sum(n), 0) FROM requests JOIN answers ON request = id")
+        known, sent, lost = answered.fetchone()[0], sum(sent_again(self._reader).values()), 0
+        for purpose, rows, failed in unanswered(self._reader):
+            keys = keys_of(rows)
+            later, _ = self._indexes[purpose == REPEAT].find(keys)
+            self._tried[purpose == REPEAT].update(np.delete(keys, later).tolist())
+            sent, lost = sent + len(rows), lost + (0 if failed else len(rows))
+        different = known + sum(map(len, self._tried.values()))
+        return Meter(known + sent, different, known, lost)
 
     def close(self) -> None:
         """Write what is still waiting, and close the file."""
@@ -94,7 +113,8 @@ class Ledger:
             entries = _Entries(self, rows[fresh] if known else rows, keys[fresh] if known else keys, purpose, room)
             before = Counter(original.failures)
             try:
-                ask(original, lambda part: space.present(entries.rows[part]), len(fresh), entries)
+                presented, gently = lambda part: space.present(entries.rows[part]), not self.meter.answered
+                ask(original, presented, len(fresh), entries, self.meter, gently)
             finally:
                 self.tally(original.failures - before)
                 self._settle()
@@ -179,6 +199,11 @@ class _Entries:
     def __init__(self, ledger: Ledger, rows: np.ndarray, keys: np.ndarray, purpose: str, found: _Found):
         self.ledger, self.rows, self.keys, self.purpose, self.found = ledger, rows, keys, purpose, found
 
+    def asked_before(self, part: Part) -> int:
+        """How many of these rows were sent before, and not answered."""
+        tried = self.ledger._tried[self.purpose == REPEAT]
+        return sum(key in tried for key in self.keys[part].tolist()) if tried else 0
+
     def announce(self, part: Part) -> _Ticket:
         """Write down that these rows will be asked."""
         number = self.ledger._next
@@ -191,6 +216,17 @@ class _Entries:
         """Wait until the announcement has reached the disk."""
         with errors_of(self.ledger.path):
             self.ledger._writer.wait(ticket[2])
+
+    def withdraw(self, ticket: _Ticket) -> None:
+        """Take back a request that was not sent."""
+        self.ledger._writer.put("DELETE FROM requests WHERE id = ?", (ticket[0],))
+
+    def again(self, ticket: _Ticket, n: int) -> None:
+        """Write down that rows are sent once more, and wait until that has reached the disk; or that none arrived."""
+        written = self.ledger._writer.put("INSERT INTO attempts VALUES (?, ?, ?)", (ticket[0], time.time(), n))
+        if n > 0:
+            with errors_of(self.ledger.path):
+                self.ledger._writer.wait(written)
 
     def answered(self, ticket: _Ticket, said: Said) -> None:
         """Write down what was answered."""
@@ -209,3 +245,4 @@ class _Entries:
         """Write down that there was no answer, and why."""
         entry = (ticket[0], time.time(), str(error.found)[:500])
         self.ledger._writer.put("INSERT INTO failures VALUES (?, ?, ?)", entry)
+        self.ledger._tried[self.purpose == REPEAT].update(self.keys[ticket[1]].tolist())

@@ -29,6 +29,7 @@ CREATE TABLE requests (
 );
 CREATE TABLE answers (request INTEGER PRIMARY KEY, at REAL NOT NULL, codes BLOB NOT NULL);
 CREATE TABLE scores (request INTEGER PRIMARY KEY, p BLOB NOT NULL);
+CREATE TABLE attempts (request INTEGER NOT NULL, at REAL NOT NULL, n INTEGER NOT NULL);
 CREATE TABLE failures (request INTEGER NOT NULL, at REAL NOT NULL, found TEXT NOT NULL);
 CREATE TABLE tallies (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE rounds (
@@ -86,6 +87,27 @@ def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
         hint = "use the understudy that wrote it, or a newer one"
         raise DirectoryError(str(path), f"a ledger of format {FORMAT}", found.get("format"), hint)
     return found
+
+
+def add_missing(connection: sqlite3.Connection) -> None:
+    """Give a ledger that an earlier version began the tables that it lacks."""
+    for statement in _SCHEMA.split(";"):
+        connection.execute(statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS "))
+
+
+def sent_again(connection: sqlite3.Connection) -> dict[str, int]:
+    """By purpose, the rows of attempts beyond the first of a request; ledgers of earlier versions have none."""
+    there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'attempts'").fetchone()[0]
+    sql = "SELECT purpose, sum(attempts.n) FROM attempts JOIN requests ON request = id GROUP BY purpose"
+    return dict(connection.execute(sql).fetchall()) if there else {}
+
+
+def unanswered(connection: sqlite3.Connection) -> Iterator[tuple[str, np.ndarray, bool]]:
+    """Purpose and rows of every request without an answer, and whether it is known to have failed."""
+    sql = """SELECT purpose, n, rows, EXISTS (SELECT 1 FROM failures WHERE request = id) FROM requests
+      WHERE id NOT IN (SELECT request FROM answers) ORDER BY id"""
+    for purpose, n, rows, failed in connection.execute(sql):
+        yield purpose, matrix(rows, n), bool(failed)
 
 
 def labels_of(connection: sqlite3.Connection) -> list[Label]:

@@ -19,9 +19,14 @@ from understudy.queries.ledger.file import (
     matrix,
     meta_of,
     reading,
+    sent_again,
+    unanswered,
 )
 from understudy.space import Space
 from understudy.types import Frame, Json, Label
+
+_COUNTED = """SELECT count(*), coalesce(sum(CASE WHEN request IS NULL THEN 0 ELSE n END), 0)
+  FROM requests LEFT JOIN answers ON request = id"""
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,13 @@ class Summary:
     """What a ledger holds, counted in rows unless it says otherwise."""
 
     requests: int
-    announced: int
+    asked: int
+    """Rows that were sent, as often as they were, whatever came of it."""
     answered: int
-    unanswered: int
-    """Announced and never answered: they may have been paid for."""
+    maybe_paid: int
+    """Rows of attempts without an answer, of which some may have been answered, and paid for, all the same."""
+    lost: int
+    """Of these, rows of requests that were under way when a process was killed, or was interrupted."""
     saved: int
     """Rows that were wanted again and taken from the ledger."""
     repeated: int
@@ -41,11 +49,6 @@ class Summary:
     labels: dict[Label, int]
     failures: dict[str, int]
     """Attempts that came to nothing, by cause."""
-
-    @property
-    def paid(self) -> int:
-        """The most rows that may have been paid for."""
-        return self.announced
 
 
 def settings_of(path: Path) -> Json | None:
@@ -67,20 +70,25 @@ def summary(path: Path) -> Summary:
         labels, counts = labels_of(connection), Counter[int]()
         for _, purpose, _, codes in answered_requests(connection):
             counts.update(codes.tolist() if purpose != REPEAT else ())
-        total = "SELECT count(*), coalesce(sum(n), 0), coalesce(sum(CASE WHEN request IS NULL THEN 0 ELSE n END), 0)"
-        requests, announced, answered = connection.execute(
-            f"{total} FROM requests LEFT JOIN answers ON request = id"
+        requests, answered = connection.execute(_COUNTED).fetchone()
+        by_purpose = Counter(
+            dict(connection.execute("SELECT purpose, sum(n) FROM requests GROUP BY purpose").fetchall())
+        )
+        by_purpose.update(sent_again(connection))
+        lost = sum(len(rows) for _, rows, failed in unanswered(connection) if not failed)
+        repeated = connection.execute(
+            "SELECT coalesce(sum(n), 0) FROM requests WHERE purpose = ?", (REPEAT,)
         ).fetchone()
-        by_purpose = dict(connection.execute("SELECT purpose, sum(n) FROM requests GROUP BY purpose").fetchall())
         tallies = dict(connection.execute("SELECT name, n FROM tallies").fetchall())
     return Summary(
         requests=requests,
-        announced=announced,
+        asked=by_purpose.total(),
         answered=answered,
-        unanswered=announced - answered,
+        maybe_paid=by_purpose.total() - answered,
+        lost=lost,
         saved=tallies.pop(SAVED, 0),
-        repeated=by_purpose.get(REPEAT, 0),
-        by_purpose=by_purpose,
+        repeated=repeated[0],
+        by_purpose=dict(by_purpose),
         labels={labels[code]: n for code, n in sorted(counts.items())},
         failures=tallies,
     )

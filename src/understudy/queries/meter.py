@@ -1,0 +1,116 @@
+"""The meter: rows that may have reached an original, and the most that may.
+
+Every attempt counts with all of its rows before it is sent, whatever comes of it; only one that found no connection
+does not. A row's first time is planned for, every further one is taken from a share for retries.
+"""
+
+from __future__ import annotations
+
+import threading
+from math import ceil
+from typing import NamedTuple
+
+from understudy.errors import SpentError
+
+# Rows for retries, as a share of the planned ones: a tenth of all requests may fail, and again be followed by failures.
+SHARE = 0.25
+# How many requests that fail there is room for at least, however few rows are planned.
+REQUESTS = 3
+
+
+class Allowance(NamedTuple):
+    """The most rows that may reach an original: those that are planned, and those for retries."""
+
+    planned: int
+    retries: int
+
+    @classmethod
+    def of(cls, planned: int, share: float | None, request_rows: int, most_at_once: int) -> Allowance:
+        """An allowance with a share for retries; left open, there is room for some requests at least.
+
+        A single request is never larger than what is asked at once, and finding the row that it fails for takes as many
+        rows as it has.
+
+        >>> Allowance.of(5100, None, 100, 2000), Allowance.of(40, None, 100, 40), Allowance.of(40, 0.1, 100, 40)
+        (Allowance(planned=5100, retries=1275), Allowance(planned=40, retries=40), Allowance(planned=40, retries=4))
+        """
+        if share is not None:
+            return cls(planned, ceil(share * planned))
+        return cls(planned, max(ceil(SHARE * planned), min(REQUESTS * request_rows, most_at_once)))
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.planned + self.retries
+
+
+class Meter:
+    """Counts rows as they are sent, and refuses to send those beyond an allowance; without one, it only counts.
+
+    `lost` are rows that were under way when an earlier process was killed. Whether they arrived nobody knows; they are
+    asked again on top of the allowance, which is said.
+
+    >>> meter = Meter()
+    >>> meter.allow(Allowance(10, 5))
+    >>> meter.take(10, first=10)
+    >>> meter.take(5, first=0)
+    >>> meter.answer(10)
+    >>> meter.take(1, first=0, cause="status 500")
+    Traceback (most recent call last):
+        ...
+    understudy.errors.SpentError: retries: expected at most 5 rows sent again, found 5 sent and 1 more to send after \
+status 500; 10 of 15 rows sent were answered: it takes 0.6 to go on, and about 0.6 at this rate: --retries 0.6 \
+(retries=0.6)
+    """
+
+    def __init__(self, sent: int = 0, different: int = 0, answered: int = 0, lost: int = 0):
+        self.sent, self.different, self.answered, self.lost = sent, different, answered, lost
+        self._allowed: Allowance | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def again(self) -> int:
+        """Rows that were sent beyond their first time; below zero while those that were lost are yet to be."""
+        return self.sent - self.different - self.lost
+
+    def allow(self, allowance: Allowance) -> None:
+        """Set the most rows."""
+        self._allowed = allowance
+
+    def take(self, n: int, first: int, cause: str = "") -> None:
+        """Count n rows that are about to be sent, so many of them for the first time, or refuse that."""
+        with self._lock:
+            if self._allowed is not None:
+                self._refuse_beyond(self._allowed, n, n - first, cause)
+            self.sent += n
+            self.different += first
+
+    def give_back(self, n: int, first: int = 0) -> None:
+        """Count rows no longer: they were not sent."""
+        with self._lock:
+            self.sent -= n
+            self.different -= first
+
+    def answer(self, n: int) -> None:
+        """Count answers."""
+        with self._lock:
+            self.answered += n
+
+    def _refuse_beyond(self, most: Allowance, n: int, again: int, cause: str) -> None:
+        left = most.retries - max(self.again, 0)
+        if self.again + again <= most.retries and self.sent + n <= most.total + self.lost:
+            return
+        after = f" after {cause}" if cause else ", which were sent before and not answered" if again else ""
+        found = f"{most.retries - left} sent and {n} more to send{after}"
+        raise SpentError("retries", f"at most {most.retries} rows sent again", found, self._advice(most, n))
+
+    def _advice(self, most: Allowance, n: int) -> str:
+        """What it takes to go on: those that wait for an answer; and to finish, at the rate of failures so far."""
+        least = max(self.again, 0) + max(n, self.different - self.answered)
+        rate = (self.sent - self.lost - self.answered) / self.answered if self.answered else 0.0
+        share, whole = (
+            ceil(20 * rows / max(most.planned, 1)) / 20 for rows in (least, max(least, rate * most.planned))
+        )
+        known = f"{self.answered} of {self.sent} rows sent were answered: " if self.answered else ""
+        takes = f"it takes {share:g} to go on, and about {whole:g} at this rate"
+        return f"{known}{takes}: --retries {whole:g} (retries={whole:g})"
