@@ -76,7 +76,7 @@ class Choices:
     scores: bool = _set(
         False,
         ASK,
-        "Learn from the original's probabilities too, where it gives them: a copy then needs little more than half the "
+        "Learn from the original's probabilities too, where it gives them: a copy then needs about half the "
         "queries. Refused if its label is not always the class with the highest.",
         bool,
     )
