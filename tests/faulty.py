@@ -8,6 +8,7 @@ import io
 import json
 import random
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -52,7 +53,7 @@ class FaultyServer:
 
     `plan` says what to do with the first requests, in their order: a fault, or None to answer them. A fault is one of
     those below, or a status, perhaps with its Retry-After. Which protocol is spoken follows from the request, so that
-    `url` serves for all of them, with /v2/models/NAME at its end for v2.
+    `url` serves for all of them, with /v2/models/NAME at its end for v2. `tls`: speak TLS.
 
     >>> with FaultyServer(lambda rows: rows[:, 0] > 0) as server:
     ...     server.url.startswith("http://127.0.0.1:")
@@ -66,6 +67,7 @@ class FaultyServer:
         share: float = 0.1,
         seed: int = 0,
         plan: Iterable[str | None] = (),
+        tls: ssl.SSLContext | None = None,
     ):
         self.decide, self.faults, self.share, self.plan = decide, tuple(faults), share, list(plan)
         self.log: list[Seen] = []
@@ -75,7 +77,10 @@ class FaultyServer:
         self.lock, self._random = threading.Lock(), random.Random(seed)
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.faulty = self
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            # Shaken by the thread of each connection: one that fails there must not stop who accepts the others.
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
 
     def __enter__(self) -> FaultyServer:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -124,7 +129,7 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Keep what went wrong here; clients that give up are what this server is for."""
         error = sys.exception()
-        if not isinstance(error, ConnectionError):
+        if not isinstance(error, (ConnectionError, ssl.SSLError)):
             self.faulty.broken.append(error)
 
 

@@ -44,6 +44,7 @@ def ran(command, folder):
     assert program == "understudy"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BOX_TOKEN", "secret")
+        patch.setenv("VENDOR_KEY", "secret")
         patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         out = run_command(*arguments, cwd=folder)
     assert out.returncode == 0, f"{command}\n{out.stderr}"
@@ -101,7 +102,7 @@ def test_originals(folder):
         for command in commands("originals.md"):
             ran(command.replace("http://127.0.0.1:8080", server.url).replace("SHA256", digest), folder)
     copies = sorted(path.name for path in folder.glob("copy-*"))
-    assert len(copies) == 10
+    assert len(copies) == 11
     assert us.load(folder / "copy-scores").settings["scores"] is True
     assert us.load(folder / "copy-rows").certificate.on_data.n == 150
     for name in copies:

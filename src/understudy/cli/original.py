@@ -32,6 +32,13 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "protocol": ("--protocol", {"help": "HTTP: v2, instances, mlflow, seldon, csv or template."}),
     "template": ("--template", {"help": "HTTP: the JSON file of --protocol template."}),
     "token_env": ("--token-env", {"metavar": "NAME", "help": "HTTP: the environment variable with the bearer token."}),
+    "header": (
+        "--header",
+        {"multiple": True, "metavar": "HEADER", "help": 'HTTP: "NAME: VALUE"; a secret as "NAME: env:VARIABLE".'},
+    ),
+    "client_cert": ("--client-cert", {"metavar": "PEM", "help": "HTTPS: the certificate that shows who asks."}),
+    "client_key": ("--client-key", {"metavar": "PEM", "help": "HTTPS: its key, where it is in another file."}),
+    "ca": ("--ca", {"metavar": "PEM", "help": "HTTPS: the only authorities that are trusted."}),
     "request_rows": ("--request-rows", {"type": int, "help": "HTTP, command: the most rows of one request."}),
     "concurrency": ("--concurrency", {"type": int, "help": "HTTP, command: requests under way at once."}),
     "rate": ("--rate", {"type": float, "help": "HTTP: the most requests in a second."}),

@@ -22,6 +22,14 @@ class Access(TypedDict, total=False):
     """For the protocol template: the JSON of a request and where its answer holds the outputs."""
     token_env: str | None
     """The environment variable that holds the bearer token."""
+    header: str | Iterable[str] | None
+    """Headers that go with every request, as "NAME: VALUE"; a secret as "NAME: env:VARIABLE"."""
+    client_cert: str | None
+    """The client's certificate, a PEM file."""
+    client_key: str | None
+    """The key of the client's certificate, a PEM file, where it is not in the same."""
+    ca: str | None
+    """The authorities that may vouch for the endpoint, a PEM file; no others are trusted then."""
     types: Iterable[str] | None
     """Types that a skops file may contain, beyond those of our own list."""
     trust: str | None

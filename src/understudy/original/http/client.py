@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 import weakref
 from collections.abc import Mapping
@@ -39,12 +40,15 @@ class Client:
     that takes an event loop. httpx2 reads proxies and certificates from the environment, but no .netrc.
     """
 
-    def __init__(self, headers: Mapping[str, str], timeout: float):
+    def __init__(self, headers: Mapping[str, str], timeout: float, tls: ssl.SSLContext | None = None):
         # Connecting is two steps of this limit, so that the deadline does not fall between them: httpx2 would leave the
         # socket of a half-made TLS connection open.
         times = httpx2.Timeout(timeout, connect=timeout / 2)
         many = httpx2.Limits(max_connections=None, max_keepalive_connections=None)  # who calls here is counted
-        client = httpx2.AsyncClient(headers=dict(headers), timeout=times, limits=many, follow_redirects=False)
+        trust = True if tls is None else tls
+        client = httpx2.AsyncClient(
+            headers=dict(headers), timeout=times, limits=many, follow_redirects=False, verify=trust
+        )
         ready: Future[Switch] = Future()
         thread = threading.Thread(target=_run, args=(client, ready), name="understudy-http", daemon=True)
         thread.start()

@@ -13,6 +13,7 @@ from understudy.errors import OriginalError, OutageError
 from understudy.original.http.client import Client, Reply
 from understudy.original.http.failures import UNANSWERED, Failure, of_error, of_status
 from understudy.original.http.limits import Breaker, Pace, Patience
+from understudy.original.http.tls import Certificates
 from understudy.original.http.token import Token
 from understudy.original.protocols import MalformedAnswer, Output, Wire
 from understudy.types import Table
@@ -35,6 +36,7 @@ class Endpoint:
     timeout: float
     attempts: int
     patience: Patience
+    certificates: Certificates
     _client: Client | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -109,7 +111,7 @@ class Endpoint:
             if self._client is None:
                 agent = {"User-Agent": f"understudy/{__version__}", "Content-Type": self.wire.content_type}
                 try:
-                    self._client = Client({**agent, **self.token.headers}, self.timeout)
+                    self._client = Client({**agent, **self.token.headers}, self.timeout, self.certificates.context())
                 except Exception as error:  # of a proxy or certificates that the environment names
                     found = self.token.quoted(f"{type(error).__name__}: {error}")
                     hint = "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"

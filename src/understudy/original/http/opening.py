@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterable
 from typing import Unpack
 
 from understudy import checks
@@ -12,6 +13,7 @@ from understudy.original.decode import Reading, decoded
 from understudy.original.http.address import checked_url, shown
 from understudy.original.http.endpoint import Endpoint
 from understudy.original.http.limits import Breaker, Pace, Patience
+from understudy.original.http.tls import Certificates
 from understudy.original.http.token import Token
 from understudy.original.protocols import wire
 from understudy.types import Classes
@@ -27,6 +29,10 @@ def open_http(
     template: object = None,
     output: str | None = None,
     token_env: str | None = None,
+    header: str | Iterable[str] | None = None,
+    client_cert: str | None = None,
+    client_key: str | None = None,
+    ca: str | None = None,
     request_rows: int = 100,
     concurrency: int = 4,
     rate: float | None = None,
@@ -50,7 +56,8 @@ def open_http(
     endpoint = Endpoint(
         url=url._replace(path=spoken.endpoint(url.path), fragment="").geturl(),
         wire=spoken,
-        token=Token(token_env),
+        token=Token(token_env, header),
+        certificates=Certificates(client_cert, client_key, ca).checked(url.scheme),
         # Neither halving a request until the one row that it fails for stands alone, nor all threads failing for as
         # long as one of them may, is an outage yet.
         breaker=Breaker(shown(url), max(waits.failures, tries * max(places, rows.bit_length() + 1))),
