@@ -272,6 +272,9 @@ def _understood(content_type: str, body: bytes) -> _Talk:
         names, rows = document["data"].get("names"), document["data"]["ndarray"]
         table = _array(rows) if names is None else pd.DataFrame(rows, columns=names)
         return _Talk(document, table, [], lambda labels, _: json.dumps({"data": {"ndarray": labels}}).encode())
+    if "rows" not in document:  # one row by itself
+        one = pd.DataFrame([document])
+        return _Talk(document, one, [], lambda labels, _: json.dumps({"result": {"label": labels[0]}}).encode())
     rows = document["rows"]
     table = pd.DataFrame(rows) if isinstance(rows[0], dict) else _array(rows)
     return _Talk(document, table, document["ids"], _elements)

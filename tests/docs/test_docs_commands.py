@@ -102,7 +102,7 @@ def test_originals(folder):
         for command in commands("originals.md"):
             ran(command.replace("http://127.0.0.1:8080", server.url).replace("SHA256", digest), folder)
     copies = sorted(path.name for path in folder.glob("copy-*"))
-    assert len(copies) == 11
+    assert len(copies) == 12
     assert us.load(folder / "copy-scores").settings["scores"] is True
     assert us.load(folder / "copy-rows").certificate.on_data.n == 150
     for name in copies:

@@ -28,8 +28,9 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "--types",
         {"multiple": True, "metavar": "NAME", "help": "A type that a skops file may hold."},
     ),
-    "output": ("--output", {"help": "ONNX, V2: which output to read."}),
-    "protocol": ("--protocol", {"help": "HTTP: v2, instances, mlflow, seldon, csv or template."}),
+    "output": ("--output", {"help": "ONNX, V2: which output to read. HTTP: where the answer holds it."}),
+    "input": ("--input", {"help": "V2, BentoML, LitServe: the name of the input."}),
+    "protocol": ("--protocol", {"help": "HTTP: v2, instances, object, columns, template and more; see the docs."}),
     "template": ("--template", {"help": "HTTP: the JSON file of --protocol template."}),
     "token_env": ("--token-env", {"metavar": "NAME", "help": "HTTP: the environment variable with the bearer token."}),
     "header": (
@@ -44,6 +45,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "rate": ("--rate", {"type": float, "help": "HTTP: the most requests in a second."}),
     "timeout": ("--timeout", {"type": float, "help": "HTTP, command, ONNX: seconds until a request is given up."}),
     "attempts": ("--attempts", {"type": int, "help": "HTTP: how often a request is tried."}),
+    "poll": ("--poll", {"type": float, "help": "HTTP 202: seconds until a promised answer is given up."}),
     "label": ("--label", {"help": "Stored answers: the column that holds them."}),
 }
 

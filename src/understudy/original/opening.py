@@ -17,7 +17,7 @@ class Access(TypedDict, total=False):
     """How an original is reached, and what it takes to trust it."""
 
     protocol: str | None
-    """How an HTTP endpoint is asked: v2, instances, mlflow, seldon, csv or template."""
+    """How an HTTP endpoint is asked: v2, instances, mlflow, template and others, see `docs/originals.md`."""
     template: object
     """For the protocol template: the JSON of a request and where its answer holds the outputs."""
     token_env: str | None
@@ -39,8 +39,10 @@ class Access(TypedDict, total=False):
 class Options(Access, Reading, total=False):
     """What an original may need to be told. Which of these a kind takes is in the signature of its opener."""
 
+    input: str | None
+    """The name of the input of a V2, BentoML or LitServe endpoint."""
     output: str | None
-    """Which output of an ONNX model or a V2 endpoint to read."""
+    """Which output of an ONNX model or a V2 endpoint to read; for protocols of plain JSON, the path to the outputs."""
     request_rows: int | None
     """The most rows of one request."""
     concurrency: int | None
@@ -51,6 +53,8 @@ class Options(Access, Reading, total=False):
     """Seconds until a request is given up."""
     attempts: int | None
     """How often a request is tried before it counts as failed."""
+    poll: float | None
+    """Seconds until an answer that was promised with status 202 is given up."""
     label: str | None
     """The column of a table of stored answers that holds them."""
 

@@ -8,17 +8,21 @@ from collections.abc import Iterable
 from typing import Unpack
 
 from understudy import checks
+from understudy.errors import SettingError
 from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded
 from understudy.original.http.address import checked_url, shown
+from understudy.original.http.aws import signer_of
 from understudy.original.http.endpoint import Endpoint
 from understudy.original.http.limits import Breaker, Pace, Patience
 from understudy.original.http.tls import Certificates
 from understudy.original.http.token import Token
-from understudy.original.protocols import wire
+from understudy.original.protocols import Wire, wire
 from understudy.types import Classes
 
 PATIENCE = Patience()
+# The most rows of a request, unless somebody says otherwise.
+ROWS = 100
 
 
 def open_http(
@@ -27,17 +31,19 @@ def open_http(
     *,
     protocol: str | None = None,
     template: object = None,
+    input: str | None = None,
     output: str | None = None,
     token_env: str | None = None,
     header: str | Iterable[str] | None = None,
     client_cert: str | None = None,
     client_key: str | None = None,
     ca: str | None = None,
-    request_rows: int = 100,
+    request_rows: int | None = None,
     concurrency: int = 4,
     rate: float | None = None,
     timeout: float = 30.0,
     attempts: int = 6,
+    poll: float = 300.0,
     patience: Patience | None = None,
     **reading: Unpack[Reading],
 ) -> Original:
@@ -48,15 +54,18 @@ def open_http(
     """
     url, listed = checked_url(spec), None if classes is None else list(classes)
     labels = reading.get("decode") in (None, "label")  # else what is decoded are scores, not the classes themselves
-    spoken = wire(protocol, template=template, output=output, classes=listed if labels else None)
-    rows = checks.count("request_rows", request_rows, 1)
+    spoken = wire(protocol, template=template, input=input, output=output, classes=listed if labels else None)
+    spoken.scored = not labels
+    if spoken.by_class and labels:
+        raise SettingError("decode", "argmax, threshold or scores, for a template that says where scores are", "none")
+    rows = _rows_of(spoken, request_rows)
     places = checks.count("concurrency", concurrency, 1)
     tries = checks.count("attempts", attempts, 1)
     waits = PATIENCE if patience is None else patience
     endpoint = Endpoint(
         url=url._replace(path=spoken.endpoint(url.path), fragment="").geturl(),
         wire=spoken,
-        token=Token(token_env, header),
+        token=Token(token_env, header, signer_of(spec) if protocol == "sagemaker" else None),
         certificates=Certificates(client_cert, client_key, ca).checked(url.scheme),
         # Neither halving a request until the one row that it fails for stands alone, nor all threads failing for as
         # long as one of them may, is an outage yet.
@@ -65,9 +74,19 @@ def open_http(
         places=threading.BoundedSemaphore(places),
         timeout=checks.number("timeout", timeout, "a number above 0", math.nextafter(0, 1), math.inf),
         attempts=tries,
+        poll=checks.number("poll", poll, "a number above 0", math.nextafter(0, 1), math.inf),
         patience=waits,
     )
     original = Original(endpoint.predict, name=shown(url), request_rows=rows, concurrency=places)
     original.failures = endpoint.breaker.failures
     original.stop = lambda: endpoint.breaker.open("an interruption")
     return decoded(original, listed, **reading)
+
+
+def _rows_of(spoken: Wire, given: int | None) -> int:
+    """The most rows of one request, as far as the protocol can hold them."""
+    most = spoken.most_rows
+    rows = checks.count("request_rows", (most or ROWS) if given is None else given, 1)
+    if most is not None and rows > most:
+        raise SettingError("request_rows", f"at most {most} for a protocol of one row at a time", str(rows))
+    return rows

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from understudy.errors import SettingError
+from understudy.original.http.aws import Signer
+from understudy.original.http.client import Signed
 from understudy.original.http.headers import Header, headers_of, secret_of
 
 # The most characters of what an endpoint said that an error quotes.
@@ -14,9 +16,14 @@ QUOTED = 300
 
 
 class Token:
-    """A bearer token from an environment variable, and headers of one's own; without a variable, no token is sent."""
+    """A bearer token from an environment variable, and headers of one's own; without a variable, no token is sent.
 
-    def __init__(self, variable: str | None = None, header: str | Iterable[str] | None = None):
+    A `signer` writes headers for each request by itself.
+    """
+
+    def __init__(
+        self, variable: str | None = None, header: str | Iterable[str] | None = None, signer: Signer | None = None
+    ):
         self._sent = headers_of(header)
         if variable is not None:
             secret = secret_of("token_env", str(variable))
@@ -24,15 +31,23 @@ class Token:
             self._sent.append(Header("Authorization", f"Bearer {secret}", str(variable), (secret,)))
         self.variables = [sent.variable for sent in self._sent if sent.variable is not None]
         self._secrets = [secret for sent in self._sent for secret in sent.secrets]
+        self.signed: Signed | None = None
+        if signer is not None:
+            self._refuse_two()
+            self.variables.append("AWS_ACCESS_KEY_ID")
+            self._secrets += signer.secrets
+            self.signed = signer.headers
 
     def _refuse_two(self) -> None:
         if any(sent.name.lower() == "authorization" for sent in self._sent):
-            raise SettingError("token_env", "one Authorization", "a header of that name beside it", "leave out one")
+            hint = "leave out one: a token, a header, or the signature of requests to Amazon"
+            raise SettingError("token_env", "one Authorization", "a header of that name beside it", hint)
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """What goes with every request."""
-        return {sent.name: sent.value for sent in self._sent}
+    def headers(self, usual: Mapping[str, str]) -> dict[str, str]:
+        """What goes with every request: the usual headers, and those that were named, which come first."""
+        named = {sent.name: sent.value for sent in self._sent}
+        said = {name.lower() for name in named}
+        return {**{name: value for name, value in usual.items() if name.lower() not in said}, **named}
 
     @property
     def advice(self) -> str:
