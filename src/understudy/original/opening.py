@@ -70,11 +70,19 @@ def _suffix(*endings: str) -> Callable[[str], bool]:
 
 
 KINDS = (
-    _Kind("http(s)://...", lambda spec: spec.lower().startswith(("http://", "https://")), "http:open_http"),
+    _Kind(
+        "http(s)://... or grpc(s)://...",
+        lambda spec: spec.lower().startswith(("http://", "https://", "grpc://", "grpcs://")),
+        "http:open_http",
+    ),
     _Kind("cmd:...", lambda spec: spec.startswith("cmd:"), "command:open_command"),
     _Kind("model.onnx", _suffix(".onnx"), "onnx:open_onnx"),
     _Kind("model.skops", _suffix(".skops"), "files:open_skops"),
     _Kind("model.pkl|.joblib", _suffix(".pkl", ".pickle", ".joblib"), "files:open_pickle"),
+    _Kind("model.txt|.lgb (LightGBM)", _suffix(".txt", ".lgb"), "model_files:open_lightgbm"),
+    _Kind("model.json|.ubj (XGBoost)", _suffix(".json", ".ubj"), "model_files:open_xgboost"),
+    _Kind("model.cbm (CatBoost)", _suffix(".cbm"), "model_files:open_catboost"),
+    _Kind("model.pmml", _suffix(".pmml"), "model_files:open_pmml"),
     _Kind("answers.csv", _suffix(".csv"), "table:open_table"),
     _Kind("package.module:name", lambda spec: ":" in spec, "python:open_python"),
 )
@@ -84,7 +92,8 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Options]
     """The original that a command line names; see `Options` for what may have to be said about it.
 
     A fitted classifier or function as `package.module:name`; a file `model.onnx`, `model.skops`, or, with `trust`,
-    `model.pkl` or `.joblib`; an endpoint `http(s)://...`, with its `protocol`; `cmd:...`, a program that reads CSV rows
+    `model.pkl` or `.joblib`; a model of LightGBM (`.txt`), XGBoost (`.json`, `.ubj`) or CatBoost (`.cbm`), or PMML; an
+    endpoint `http(s)://...`, with its `protocol`; `cmd:...`, a program that reads CSV rows
     and prints a label per line; `answers.csv`, a table of stored answers.
 
     >>> open_original("understudy.toys:spirals").name
