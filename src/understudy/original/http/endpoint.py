@@ -12,6 +12,7 @@ from understudy._version import __version__
 from understudy.errors import OriginalError, OutageError
 from understudy.original.http.client import Client, Reply
 from understudy.original.http.failures import UNANSWERED, Failure, of_error, of_status
+from understudy.original.http.grpc_client import GrpcClient
 from understudy.original.http.limits import Breaker, Pace, Patience
 from understudy.original.http.polling import Poller
 from understudy.original.http.tls import Certificates
@@ -39,7 +40,7 @@ class Endpoint:
     patience: Patience
     certificates: Certificates
     poll: float
-    _client: Client | None = field(default=None, init=False)
+    _client: Client | GrpcClient | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def predict(self, rows: Table) -> list[Output]:
@@ -80,7 +81,7 @@ class Endpoint:
         self.breaker.succeeded()
         return outputs
 
-    def _post(self, client: Client, body: bytes) -> Reply:
+    def _post(self, client: Client | GrpcClient, body: bytes) -> Reply:
         try:
             reply = client.send(self.wire.method, self.url, body)
             return self._poller().answer(client, reply)
@@ -120,7 +121,7 @@ class Endpoint:
         self.breaker.open(found)
         return OutageError(self.breaker.name, "an answer", found, failure.hint)
 
-    def _opened(self) -> Client:
+    def _opened(self) -> Client | GrpcClient:
         """The client, started with the first request."""
         with self._lock:
             if self._client is None:
@@ -128,7 +129,10 @@ class Endpoint:
                 usual = {**agent, "Content-Type": self.wire.content_type, "Accept": self.wire.accept}
                 headers, signed = self.token.headers(usual), self.token.signed
                 try:
-                    self._client = Client(headers, self.timeout, self.certificates.context(), signed)
+                    if self.url.startswith("grpc"):
+                        self._client = GrpcClient(self.url, headers, self.timeout, self.certificates)
+                    else:
+                        self._client = Client(headers, self.timeout, self.certificates.context(), signed)
                 except Exception as error:  # of a proxy or certificates that the environment names
                     found = self.token.quoted(f"{type(error).__name__}: {error}")
                     hint = "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"

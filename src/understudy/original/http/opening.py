@@ -14,13 +14,16 @@ from understudy.original.decode import Reading, decoded
 from understudy.original.http.address import checked_url, shown
 from understudy.original.http.aws import signer_of
 from understudy.original.http.endpoint import Endpoint
+from understudy.original.http.grpc_client import refuse_missing
 from understudy.original.http.limits import Breaker, Pace, Patience
 from understudy.original.http.tls import Certificates
 from understudy.original.http.token import Token
 from understudy.original.protocols import Wire, wire
+from understudy.original.protocols.grpc_v2 import GrpcV2
 from understudy.types import Classes
 
 PATIENCE = Patience()
+SCHEMES = ("http", "https", "grpc", "grpcs")
 # The most rows of a request, unless somebody says otherwise.
 ROWS = 100
 
@@ -52,9 +55,12 @@ def open_http(
     >>> open_http("http://localhost:8080/v2/models/iris?trace=1", protocol="v2").name
     'http://localhost:8080/v2/models/iris'
     """
-    url, listed = checked_url(spec), None if classes is None else list(classes)
+    url, listed = checked_url(spec, SCHEMES), None if classes is None else list(classes)
     labels = reading.get("decode") in (None, "label")  # else what is decoded are scores, not the classes themselves
-    spoken = wire(protocol, template=template, input=input, output=output, classes=listed if labels else None)
+    if url.scheme.startswith("grpc"):
+        spoken = _over_grpc(url.path, protocol, template, input, output)
+    else:
+        spoken = wire(protocol, template=template, input=input, output=output, classes=listed if labels else None)
     spoken.scored = not labels
     if spoken.by_class and labels:
         raise SettingError("decode", "argmax, threshold or scores, for a template that says where scores are", "none")
@@ -81,6 +87,14 @@ def open_http(
     original.failures = endpoint.breaker.failures
     original.stop = lambda: endpoint.breaker.open("an interruption")
     return decoded(original, listed, **reading)
+
+
+def _over_grpc(path: str, protocol: str | None, template: object, input: str | None, output: str | None) -> Wire:
+    """The only protocol that is spoken over gRPC."""
+    refuse_missing()
+    if protocol not in (None, "v2") or template is not None:
+        raise SettingError("protocol", "v2, the only one over gRPC", "another")
+    return GrpcV2(path, output, input)
 
 
 def _rows_of(spoken: Wire, given: int | None) -> int:

@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 from understudy.original.http.address import target
 from understudy.original.http.client import Client, Reply
 from understudy.original.http.failures import BUSY, UNANSWERED, Failure, of_error
+from understudy.original.http.grpc_client import GrpcClient
 from understudy.original.http.limits import retry_after
 from understudy.original.http.token import Token
 from understudy.original.protocols.polling import Polling
@@ -34,7 +35,7 @@ class Poller:
     token: Token
     wait: Callable[[float], None]
 
-    def answer(self, client: Client, reply: Reply) -> Reply:
+    def answer(self, client: Client | GrpcClient, reply: Reply) -> Reply:
         """The reply that holds the answer: this one, unless it says to come back for it."""
         if reply.status != 202 and not self._waits(reply):
             return reply
@@ -52,12 +53,12 @@ class Poller:
     def _waits(self, reply: Reply) -> bool:
         return 200 <= reply.status < 300 and self.rules.waiting(reply.body)
 
-    def _result(self, client: Client, reply: Reply) -> Reply:
+    def _result(self, client: Client | GrpcClient, reply: Reply) -> Reply:
         """The answer itself, where the operation says that it is elsewhere."""
         elsewhere = self.rules.answer(reply.body) if 200 <= reply.status < 300 else None
         return reply if elsewhere is None else self._looked(client, self._beside(elsewhere))
 
-    def _looked(self, client: Client, where: str) -> Reply:
+    def _looked(self, client: Client | GrpcClient, where: str) -> Reply:
         """What is there now; a connection that fails is as if it were busy, since the answer may still come."""
         try:
             return client.send("GET", where, b"")
