@@ -8,6 +8,7 @@ import io
 import json
 import random
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -55,7 +56,7 @@ class FaultyServer:
 
     `plan` says what to do with the first requests, in their order: a fault, or None to answer them. A fault is one of
     those below, or a status, perhaps with its Retry-After. Which protocol is spoken follows from the request, so that
-    `url` serves for all of them, with /v2/models/NAME at its end for v2.
+    `url` serves for all of them, with /v2/models/NAME at its end for v2. `tls`: speak TLS.
 
     >>> with FaultyServer(lambda rows: rows[:, 0] > 0) as server:
     ...     server.url.startswith("http://127.0.0.1:")
@@ -69,6 +70,7 @@ class FaultyServer:
         share: float = 0.1,
         seed: int = 0,
         plan: Iterable[str | None] = (),
+        tls: ssl.SSLContext | None = None,
     ):
         self.decide, self.faults, self.share, self.plan = decide, tuple(faults), share, list(plan)
         self.log: list[Seen] = []
@@ -78,7 +80,10 @@ class FaultyServer:
         self.lock, self._random = threading.Lock(), random.Random(seed)
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.faulty = self
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            # Shaken by the thread of each connection: one that fails there must not stop who accepts the others.
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
 
     def __enter__(self) -> FaultyServer:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -127,7 +132,7 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Keep what went wrong here; clients that give up are what this server is for."""
         error = sys.exception()
-        if not isinstance(error, ConnectionError):
+        if not isinstance(error, (ConnectionError, ssl.SSLError)):
             self.faulty.broken.append(error)
 
 
@@ -284,6 +289,9 @@ def _understood(content_type: str, body: bytes) -> _Talk:
         names, rows = document["data"].get("names"), document["data"]["ndarray"]
         table = _array(rows) if names is None else pd.DataFrame(rows, columns=names)
         return _Talk(document, table, [], lambda labels, _: json.dumps({"data": {"ndarray": labels}}).encode())
+    if "rows" not in document:  # one row by itself
+        one = pd.DataFrame([document])
+        return _Talk(document, one, [], lambda labels, _: json.dumps({"result": {"label": labels[0]}}).encode())
     rows = document["rows"]
     table = pd.DataFrame(rows) if isinstance(rows[0], dict) else _array(rows)
     return _Talk(document, table, document["ids"], _elements)

@@ -9,12 +9,15 @@ import shlex
 import sys
 from pathlib import Path
 
+import catboost
 import httpx2
+import lightgbm
 import numpy as np
 import onnx
 import pandas as pd
 import pytest
 import skops.io
+import xgboost
 from sklearn.linear_model import LogisticRegression
 
 import understudy as us
@@ -22,6 +25,7 @@ from commands import run_code, run_command
 from faulty import FaultyServer
 from serving import Process
 
+QUIETLY = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
 DOCS = Path(__file__).parents[2] / "docs"
 SCORE = """
 import csv, sys
@@ -44,6 +48,7 @@ def ran(command, folder):
     assert program == "understudy"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BOX_TOKEN", "secret")
+        patch.setenv("VENDOR_KEY", "secret")
         patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         out = run_command(*arguments, cwd=folder)
     assert out.returncode == 0, f"{command}\n{out.stderr}"
@@ -78,6 +83,13 @@ def above():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def boosted(X, y, folder):
+    """Models of other libraries, saved by them."""
+    lightgbm.LGBMClassifier(n_estimators=60, verbose=-1, n_jobs=1).fit(X, y).booster_.save_model(folder / "model.txt")
+    xgboost.XGBClassifier(n_estimators=60, n_jobs=1).fit(X, y).save_model(folder / "model.ubj")
+    catboost.CatBoostClassifier(iterations=60, **QUIETLY).fit(X, y).save_model(str(folder / "model.cbm"))
+
+
 @pytest.fixture
 def folder(tmp_path, rng):
     X = rng.normal(size=(400, 2))
@@ -86,6 +98,7 @@ def folder(tmp_path, rng):
     (tmp_path / "model.pkl").write_bytes(pickle.dumps(model))
     skops.io.dump(model, tmp_path / "model.skops")
     onnx.save(above(), tmp_path / "model.onnx")
+    boosted(X, diagonal(X), tmp_path)
     (tmp_path / "score.py").write_text(SCORE)
     (tmp_path / "template.json").write_text(blocks("originals.md", "json")[0])
     pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"]).assign(
@@ -101,7 +114,7 @@ def test_originals(folder):
         for command in commands("originals.md"):
             ran(command.replace("http://127.0.0.1:8080", server.url).replace("SHA256", digest), folder)
     copies = sorted(path.name for path in folder.glob("copy-*"))
-    assert len(copies) == 10
+    assert len(copies) == 15
     assert us.load(folder / "copy-scores").settings["scores"] is True
     assert us.load(folder / "copy-rows").certificate.on_data.n == 150
     for name in copies:

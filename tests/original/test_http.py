@@ -137,10 +137,19 @@ def test_a_url_opens_as_an_original():
     [
         ({"protocol": None}, "protocol: expected one of 'v2', 'instances'"),
         ({"protocol": "grpc"}, "protocol: expected one of 'v2', 'instances'"),
-        ({"protocol": "template"}, "template: expected request, rows, answer"),
+        ({"protocol": "template"}, "template: expected request, and perhaps rows, body, answer"),
         ({"protocol": "v2"}, "original: expected a model's URL"),
         ({"template": TEMPLATE}, "template: expected protocol='template'"),
-        ({"output": "label"}, "output: expected protocol='v2'"),
+        ({"output": "label"}, "output: expected protocol='v2' or"),
+        (
+            {"input": "x"},
+            "input: expected protocol='v2' or 'litserve' or 'bentoml' beside it, found protocol='instances'",
+        ),
+        ({"poll": 0}, "poll: expected a number above 0, found 0"),
+        (
+            {"protocol": "object", "request_rows": 2},
+            "request_rows: expected at most 1 for a protocol of one row at a t",
+        ),
         ({"rate": 0}, "rate: expected a number above 0, found 0"),
         ({"rate": float("inf")}, "rate: expected a number above 0, found inf"),
         ({"timeout": 0.0}, "timeout: expected a number above 0"),

@@ -273,6 +273,23 @@ def test_a_model_of_one_row_at_a_time(tmp_path):
     assert open_original(save(tmp_path, linear(shape=(1, 2)))).answer(ROWS).tolist() == [0, 1, 0, 1]
 
 
+@pytest.mark.parametrize("batch", [1, 2, 3, 4, 7])
+def test_a_model_of_a_fixed_number_of_rows(tmp_path, batch, rng):
+    rows = rng.normal(size=(50, 2)).astype(np.float32).astype(float)
+    free = open_original(save(tmp_path, linear()), ["a", "b"], decode="argmax")
+    fixed = open_original(save(tmp_path, linear(shape=(batch, 2))), ["a", "b"], decode="argmax")
+    for n in (1, batch, batch + 1, 50):
+        assert fixed.answer(rows[:n]).tolist() == free.answer(rows[:n]).tolist()
+
+
+def test_a_fixed_number_of_rows_and_another_of_answers(tmp_path):
+    node = h.make_node("ReduceMax", ["X"], ["Y"], axes=[0])
+    made = model([node], [value("X", T.INT64, [4, 1])], [value("Y", T.INT64, [1, 1])], [])
+    made.opset_import[0].version = 13
+    with pytest.raises(OriginalError, match="outputs for 1 rows where 4 were given"):
+        open_original(save(tmp_path, made)).answer(np.ones((3, 1)))
+
+
 def test_weights_among_the_inputs_as_in_old_files(tmp_path):
     made = linear(ir=3, opset=8)
     made.graph.input.append(value("W", T.FLOAT, [2, 2]))
@@ -407,8 +424,8 @@ def with_inputs(*inputs):
             with_inputs(value("X", T.FLOAT, ["N", 2]), value("Z", T.FLOAT, ["N", 2])),
             "found the inputs X (float32 [?, 2])",
         ),
-        (with_inputs(value("X", T.FLOAT, [7, 2])), "inputs of any number of rows"),
-        (with_inputs(value("X", T.INT64, [1]), value("Z", T.INT64, ["N"])), "inputs of any number of rows"),
+        (with_inputs(value("X", T.INT64, [1]), value("Z", T.INT64, ["N"])), "inputs of as many rows each"),
+        (with_inputs(value("X", T.INT64, [7]), value("Z", T.INT64, [5])), "inputs of as many rows each"),
         (model([h.make_node("Constant", [], ["Y"], value_int=1)], [], [value("Y", T.INT64, [])]), "the inputs none"),
     ],
 )

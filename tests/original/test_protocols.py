@@ -94,7 +94,7 @@ def test_v2_does_not_send_what_it_cannot_say(column):
         asked("v2", pd.DataFrame({"a": column}))
 
 
-@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name not in ("csv", "template")])
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name not in ("csv", "sagemaker", "template")])
 @pytest.mark.parametrize("value", [math.inf, -math.inf, pd.Timestamp(0), 1j])
 def test_what_json_cannot_say_is_not_sent(protocol, value):
     frame = pd.DataFrame({"a": pd.Series(["x", value], dtype=object), "b": [1, 2]})
@@ -306,9 +306,25 @@ def test_a_template_may_be_a_file(tmp_path):
         (None, "it: Input should be a valid dictionary"),
         ({**TEMPLATE, "colour": 1}, "colour: Extra inputs are not permitted"),
         ({"rows": "lists", "answer": ""}, "request: Field required"),
-        ({**TEMPLATE, "rows": "columns"}, "rows: Input should be 'lists' or 'objects'"),
+        ({**TEMPLATE, "rows": "both"}, "rows: Input should be 'lists', 'objects' or 'columns'"),
         ({**TEMPLATE, "answer": 3}, "answer: Input should be a valid string"),
-        ({**TEMPLATE, "request": {"data": "$row"}}, 'the string "$rows" in its request, found {"data": "$row"}'),
+        (
+            {**TEMPLATE, "request": {"data": "$line"}},
+            'the string "$rows" in its request, or "$row" for one row at a ti',
+        ),
+        (
+            {**TEMPLATE, "request": ["$row", "$rows"]},
+            'the string "$rows" in its request, or "$row" for one row at a ti',
+        ),
+        ({**TEMPLATE, "body": "lines"}, 'the string "$row" in its request, since body is "lines"'),
+        ({**TEMPLATE, "body": "form"}, 'rows as "objects" or "columns", since they are sent as fields'),
+        ({"request": "$row", "rows": "lists", "body": "query"}, 'rows as "objects" or "columns", since they are sent'),
+        ({"request": "$row", "rows": "columns"}, 'rows as "lists" or "objects", since they go one by one'),
+        ({"request": "$row", "id": "id"}, 'the string "$ids" in its request, since id is given'),
+        ({**TEMPLATE, "label": "a", "scores": {"labels": "a", "scores": "b"}}, "label or scores, not both"),
+        ({**TEMPLATE, "scores": {"labels": "a"}}, "scores.Paired.scores: Field required"),
+        ({**TEMPLATE, "poll": {"running": ["running"]}}, "poll.status beside its running"),
+        ({**TEMPLATE, "poll": {"seconds": 3}}, "poll.seconds: Extra inputs are not permitted"),
         ({**TEMPLATE, "request": {"data": "$rows"}, "id": "id"}, 'the string "$ids" in its request, since id is given'),
         ({**TEMPLATE, "request": {"$rows": math.nan}}, "a request that is JSON"),
         ({**TEMPLATE, "request": {1, 2}}, "a request that is JSON"),
@@ -321,13 +337,13 @@ def test_templates_that_cannot_be_used(template, message):
 
 
 def test_protocols_are_never_guessed():
-    listed = "'v2', 'instances', 'mlflow', 'seldon', 'csv', 'template'"
+    listed = ", ".join(map(repr, PROTOCOLS))
     for protocol in (None, "V2", "grpc", 2):
         with pytest.raises(SettingError, match=f"protocol: expected one of {listed}, found {protocol!r}"):
             wire(protocol)
     with pytest.raises(SettingError, match="template: expected protocol='template' beside it, found protocol='v2'"):
         wire("v2", template=TEMPLATE)
-    with pytest.raises(SettingError, match="output: expected protocol='v2' beside it, found protocol='csv'"):
+    with pytest.raises(SettingError, match=r"output: expected protocol='v2' or .* beside it, found protocol='csv'"):
         wire("csv", output="label")
 
 

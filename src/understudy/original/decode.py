@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TypedDict
 
@@ -61,11 +62,11 @@ def decoder(decode: str | None, classes: Classes = None, threshold: float | None
         hint = "name them with classes=[...] or --classes"
         raise SettingError("classes", "the labels in the order of the scores", "none", hint)
     if kind in ("argmax", "scores"):
-        return lambda outputs: _argmax(_scores(outputs), labels)
+        return lambda outputs: _argmax(_scores(outputs, labels), labels)
     if labels is not None and len(labels) != 2:
         raise SettingError("classes", "two labels to tell apart by a threshold", f"{len(labels)}")
     cut = checks.number("threshold", THRESHOLD if threshold is None else threshold, "a number", -np.inf, np.inf)
-    return lambda outputs: _threshold(_scores(outputs), labels, cut)
+    return lambda outputs: _threshold(_second(outputs, labels), labels, cut)
 
 
 def decoded(
@@ -84,14 +85,14 @@ def decoded(
     other.both = original.both if decode in (None, "label") and listed is None else None
     if decode == "scores":
         assert listed is not None
-        order = np.argsort(label_array(listed))  # as the classes are, sorted
-        other.both, other.scored = lambda rows: _with_scores(read, predict(rows), order), True
+        named = label_array(listed)
+        other.both, other.scored = lambda rows: _with_scores(read, predict(rows), named), True
     return other
 
 
-def _with_scores(read: Decode, outputs: object, order: np.ndarray) -> tuple[object, object]:
+def _with_scores(read: Decode, outputs: object, labels: np.ndarray) -> tuple[object, object]:
     """Labels, and the scores in the order of the sorted classes."""
-    return read(outputs), _scores(outputs)[:, order]
+    return read(outputs), _scores(outputs, labels)[:, np.argsort(labels)]
 
 
 def word_reader(classes: Classes) -> Callable[[str], Label]:
@@ -133,7 +134,9 @@ def _whole(text: str) -> int:
     return int(text) if text.strip().lstrip("+-").isdecimal() else int(number)  # floats are not exact beyond 2**53
 
 
-def _scores(outputs: object) -> np.ndarray:
+def _scores(outputs: object, labels: np.ndarray | None = None) -> np.ndarray:
+    if isinstance(outputs, list) and outputs and all(isinstance(output, dict) for output in outputs):
+        return _by_class(outputs, labels)
     try:
         scores = np.asarray(outputs, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -142,6 +145,27 @@ def _scores(outputs: object) -> np.ndarray:
         row = int(np.argwhere(np.isnan(scores))[0][0])
         raise OriginalError("the original's answers", "scores", f"NaN in row {row}")
     return scores
+
+
+def _second(outputs: object, labels: np.ndarray | None) -> np.ndarray:
+    """The scores to compare with a threshold; of scores by class, those of the second."""
+    found = _scores(outputs, labels)
+    return found[:, 1] if isinstance(outputs, list) and outputs and isinstance(outputs[0], dict) else found
+
+
+def _by_class(outputs: list[dict[str, float]], labels: np.ndarray | None) -> np.ndarray:
+    """Scores that come by the name of their class, in the order of the classes; those that were left out are lowest."""
+    where, hint = "the original's answers", "name its classes, all of them, with classes=[...] or --classes"
+    if labels is None:
+        raise OriginalError(where, "scores of classes that were named", f"the classes {list(outputs[0])[:8]}", hint)
+    places = {label if isinstance(label, str) else json.dumps(label): at for at, label in enumerate(labels.tolist())}
+    table = np.full((len(outputs), len(places)), -np.inf)
+    for row, scores in enumerate(outputs):
+        for name, score in scores.items():
+            if name not in places:
+                raise OriginalError(where, f"scores of the classes {list(places)[:8]}", f"{name!r} in row {row}", hint)
+            table[row, places[name]] = score
+    return table
 
 
 def _argmax(scores: np.ndarray, labels: np.ndarray | None) -> np.ndarray:

@@ -42,8 +42,10 @@ def open_onnx(
     inputs = inputs_of(graph, file.name)
     feed, d, names = feed_of(inputs, file.name, next((p.value for p in model.metadata_props if p.key == GAP), None))
     chosen = _choose([Value.of(value) for value in graph.output], output, kind)
-    process = ModelProcess(file.name, file.content, chosen.name, inputs[0].singly, seconds)
-    original = Original(lambda rows: process.ask(feed(rows)), d=d, names=names, name=file.name, fingerprint=file.sha256)
+    process = ModelProcess(file.name, file.content, {"output": chosen.name, "batch": inputs[0].batch}, seconds)
+    original = Original(
+        lambda rows: process.ask(feed(rows))[0], d=d, names=names, name=file.name, fingerprint=file.sha256
+    )
     original.failures = process.failures
     return decoded(original, classes, **reading)
 

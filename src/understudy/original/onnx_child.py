@@ -1,4 +1,4 @@
-"""The process that runs an ONNX model, and how it is spoken to: messages of JSON and raw arrays over its pipes.
+"""The process that runs a model file, and how it is spoken to: messages of JSON and raw arrays over its pipes.
 
 It is started by this file's path and imports nothing of understudy, so it starts quickly and finds what it needs
 wherever understudy itself was imported from.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import runpy
 import select
 import struct
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 # More than labels or scores of any sensible request; a model that blows up must not fill the memory of who asks it.
 MOST_BYTES = 2**30
 _SIZE = struct.Struct("<Q")
+
+Ask = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
 
 
 def send(stream: BinaryIO, head: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
@@ -84,24 +87,38 @@ def _session(model: bytes) -> InferenceSession:
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _outputs(session: InferenceSession, output: str, feeds: dict[str, np.ndarray], singly: bool) -> np.ndarray:
-    if not singly:
+def _loaded(model: bytes, setting: dict[str, Any]) -> tuple[dict[str, Any], Ask]:
+    """What a model says about itself, and what answers: that of another library, by the file that knows it, or ONNX."""
+    if "loader" in setting:
+        found: tuple[dict[str, Any], Ask] = runpy.run_path(setting["loader"])["load"](model, setting)
+        return found
+    session = _session(model)
+    return {}, lambda feeds: [_outputs(session, setting["output"], feeds, setting["batch"])]
+
+
+def _outputs(session: InferenceSession, output: str, feeds: dict[str, np.ndarray], batch: int | None) -> np.ndarray:
+    """The output for all rows; a model for a fixed number of them gets that many, the last of them several times."""
+    if batch is None:
         return session.run([output], feeds)[0]
-    rows = range(len(next(iter(feeds.values()))))
-    one_by_one = ({name: values[row : row + 1] for name, values in feeds.items()} for row in rows)
-    return np.concatenate([np.atleast_1d(session.run([output], feed)[0]) for feed in one_by_one])
+    n, found = len(next(iter(feeds.values()))), []
+    for start in range(0, n, batch):
+        places = np.minimum(np.arange(start, start + batch), n - 1)
+        part = np.atleast_1d(session.run([output], {name: values[places] for name, values in feeds.items()})[0])
+        if len(part) != batch:
+            raise ValueError(f"outputs for {len(part)} rows where {batch} were given")
+        found.append(part)
+    return np.concatenate(found)[:n]
 
 
-def _answer(
-    session: InferenceSession, setting: dict[str, Any], feeds: dict[str, np.ndarray], answers: BinaryIO
-) -> None:
+def _answer(ask: Ask, feeds: dict[str, np.ndarray], answers: BinaryIO) -> None:
     try:
-        outputs = _outputs(session, setting["output"], feeds, setting["singly"])
-        if outputs.nbytes > MOST_BYTES:
-            raise ValueError(f"outputs of {outputs.nbytes} bytes")
+        outputs = ask(feeds)
+        size = sum(array.nbytes for array in outputs)
+        if size > MOST_BYTES:
+            raise ValueError(f"outputs of {size} bytes")
     except Exception as error:  # whatever it is, it is told, and the next rows may fare better
         return send(answers, {"error": f"{type(error).__name__}: {error}"})
-    return send(answers, {}, [outputs])
+    return send(answers, {}, outputs)
 
 
 def main() -> None:
@@ -112,13 +129,13 @@ def main() -> None:
     os.dup2(2, 1)
     setting, (model,) = receive(requests)
     try:
-        session = _session(model.tobytes())
+        about, ask = _loaded(model.tobytes(), setting)
     except Exception as error:
         return send(answers, {"error": f"{type(error).__name__}: {error}"})
-    send(answers, {})
+    send(answers, about)
     while True:
         head, inputs = receive(requests)
-        _answer(session, setting, dict(zip(head["inputs"], inputs, strict=True)), answers)
+        _answer(ask, dict(zip(head["inputs"], inputs, strict=True)), answers)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,9 @@ def inputs_of(graph: onnx.GraphProto, name: str) -> list[Value]:
     """The inputs that rows go into. Before IR 4, weights are listed among the inputs."""
     weights = {tensor.name for tensor in graph.initializer}
     inputs = [Value.of(value) for value in graph.input if value.name not in weights]
-    fixed = [value for value in inputs if value.shape and value.shape[0] not in (None, 1)]
-    if fixed or len({value.singly for value in inputs}) > 1:
+    if len({value.batch for value in inputs}) > 1:
         hint = "export it with the number of rows left open"
-        raise SettingError(name, "inputs of any number of rows", f"the inputs {listed(inputs)}", hint)
+        raise SettingError(name, "inputs of as many rows each", f"the inputs {listed(inputs)}", hint)
     return inputs
 
 
@@ -42,7 +41,7 @@ def feed_of(inputs: list[Value], name: str, gap: str | None) -> tuple[Feed, int 
 def _matrix(rows: Table, dtype: np.dtype, name: str) -> np.ndarray:
     if isinstance(rows, np.ndarray):
         return _cast(rows, dtype, name)
-    return np.column_stack([_number_column(column, dtype, f"{name}: column {at}") for at, column in rows.items()])
+    return np.column_stack([number_column(column, dtype, f"{name}: column {at}") for at, column in rows.items()])
 
 
 def _columns(rows: Table, inputs: Sequence[Value], name: str, gap: str | None) -> dict[str, np.ndarray]:
@@ -56,14 +55,14 @@ def _columns(rows: Table, inputs: Sequence[Value], name: str, gap: str | None) -
     for value in inputs:
         column, where = rows[value.name], f"{name}: column {value.name}"
         if value.numeric:
-            array = _number_column(column, np.dtype(value.type), where)
+            array = number_column(column, np.dtype(value.type), where)
         else:
             array = _strings(column if gap is None else column.astype(object).where(column.notna(), gap), where)
         feeds[value.name] = array.reshape((-1, 1)[: len(value.shape)])
     return feeds
 
 
-def _number_column(column: Series, dtype: np.dtype, where: str) -> np.ndarray:
+def number_column(column: Series, dtype: np.dtype, where: str) -> np.ndarray:
     """A column of a data frame in the type a model takes, NaN where a value is missing."""
     if column.dtype == object or column.dtype == "category":
         column = column.astype(object).infer_objects()

@@ -1,4 +1,4 @@
-"""The process that runs an ONNX model, seen from here: started when needed, given up when late."""
+"""The process that runs a model file, seen from here: started when needed, given up when late."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import numpy as np
 from understudy.errors import OriginalError, OutageError
 from understudy.original import onnx_child
 from understudy.original.processes import brief, ending
+from understudy.types import Json
 
 # Importing onnxruntime and loading a model takes its time once, whatever a request may take.
 STARTING_SECONDS = 60.0
@@ -28,17 +29,24 @@ Message = tuple[dict[str, Any], list[np.ndarray]]
 class ModelProcess:
     """A process that runs a model: started when first asked, afresh after it ended, and gone with this object.
 
-    `failures` counts the requests that came to nothing.
+    `setting` is what the process is told of it, `library` what runs it there, in words. `failures` counts the requests
+    that came to nothing.
     """
 
-    def __init__(self, name: str, model: bytes, output: str, singly: bool, seconds: float):
+    def __init__(self, name: str, model: bytes, setting: Json, seconds: float, library: str = "onnxruntime"):
         self._name, self._model, self._seconds = name, np.frombuffer(model, np.uint8), seconds
-        self._setting = {"output": output, "singly": singly}
+        self._setting, self._library, self._about = setting, library, dict[str, Any]()
         self._process: subprocess.Popen[bytes] | None = None
         self._one_at_a_time = threading.Lock()
         self.failures: Counter[str] = Counter()
 
-    def ask(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    def start(self) -> Json:
+        """Load the model, unless it is there; what it says about itself."""
+        with self._one_at_a_time:
+            self._running()
+            return self._about
+
+    def ask(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
         """The model's outputs for these inputs."""
         with self._one_at_a_time:
             process = self._running()
@@ -48,7 +56,7 @@ class ModelProcess:
             self.failures["error"] += 1
             hint = "check that the space has the columns and values it takes"
             raise OriginalError(self._name, "outputs for every row", brief(head["error"]), hint)
-        return arrays[0]
+        return arrays
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
@@ -59,8 +67,9 @@ class ModelProcess:
         head, _ = self._exchange(process, (self._setting, [self._model]), seconds, OutageError)
         if "error" in head:
             self._stop()
-            hint = "export it for an older opset, or update onnxruntime"
-            raise OutageError(self._name, "a model that onnxruntime can load", brief(head["error"]), hint)
+            hint = f"save it for an older version of {self._library}, or update that"
+            raise OutageError(self._name, f"a model that {self._library} can load", brief(head["error"]), hint)
+        self._about = head
         return process
 
     def _started(self) -> subprocess.Popen[bytes]:

@@ -67,9 +67,9 @@ class Value(NamedTuple):
         return self.readable and len(self.shape) > 0 and self.shape[1:] in ((), (1,))
 
     @property
-    def singly(self) -> bool:
-        """Whether it takes one row at a time, as in a model that was exported from one example."""
-        return self.shape[:1] == (1,)
+    def batch(self) -> int | None:
+        """How many rows it takes at a time, as in a model that was exported from an example; None for any number."""
+        return self.shape[0] if self.shape else None
 
 
 def listed(values: Iterable[Value]) -> str:

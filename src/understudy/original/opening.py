@@ -20,11 +20,19 @@ class Access(TypedDict, total=False):
     """How an original is reached, and what it takes to trust it."""
 
     protocol: str | None
-    """How an HTTP endpoint is asked: v2, instances, mlflow, seldon, csv or template."""
+    """How an HTTP endpoint is asked: v2, instances, mlflow, template and others, see `docs/originals.md`."""
     template: object
     """For the protocol template: the JSON of a request and where its answer holds the outputs."""
     token_env: str | None
     """The environment variable that holds the bearer token."""
+    header: str | Iterable[str] | None
+    """Headers that go with every request, as "NAME: VALUE"; a secret as "NAME: env:VARIABLE"."""
+    client_cert: str | None
+    """The client's certificate, a PEM file."""
+    client_key: str | None
+    """The key of the client's certificate, a PEM file, where it is not in the same."""
+    ca: str | None
+    """The authorities that may vouch for the endpoint, a PEM file; no others are trusted then."""
     types: Iterable[str] | None
     """Types that a skops file may contain, beyond those of our own list."""
     trust: str | None
@@ -34,8 +42,10 @@ class Access(TypedDict, total=False):
 class Options(Access, Reading, total=False):
     """What an original may need to be told. Which of these a kind takes is in the signature of its opener."""
 
+    input: str | None
+    """The name of the input of a V2, BentoML or LitServe endpoint."""
     output: str | None
-    """Which output of an ONNX model or a V2 endpoint to read."""
+    """Which output of an ONNX model or a V2 endpoint to read; for protocols of plain JSON, the path to the outputs."""
     request_rows: int | None
     """The most rows of one request."""
     concurrency: int | None
@@ -46,6 +56,8 @@ class Options(Access, Reading, total=False):
     """Seconds until a request is given up."""
     attempts: int | None
     """How often a request is tried before it counts as failed."""
+    poll: float | None
+    """Seconds until an answer that was promised with status 202 is given up."""
     label: str | None
     """The column of a table of stored answers that holds them."""
 
@@ -55,13 +67,18 @@ MEANS: dict[str, object] = {
     "protocol": None,
     "template": None,
     "token_env": None,
+    "header": None,
     "decode": "label",
     "threshold": THRESHOLD,
+    "input": None,
     "output": None,
     "label": LABEL,
 }
 # Those that say merely how it is reached: they may change from one call to the next.
-MERELY = ("types", "trust", "request_rows", "concurrency", "rate", "timeout", "attempts")
+MERELY = (
+    "client_cert", "client_key", "ca", "types", "trust",
+    "request_rows", "concurrency", "rate", "timeout", "attempts", "poll",
+)  # fmt: skip
 
 
 class Kind(NamedTuple):
@@ -77,11 +94,19 @@ def _suffix(*endings: str) -> Callable[[str], bool]:
 
 
 KINDS = (
-    Kind("http(s)://...", lambda spec: spec.lower().startswith(("http://", "https://")), "http:open_http"),
+    Kind(
+        "http(s)://... or grpc(s)://...",
+        lambda spec: spec.lower().startswith(("http://", "https://", "grpc://", "grpcs://")),
+        "http:open_http",
+    ),
     Kind("cmd:...", lambda spec: spec.startswith("cmd:"), "command:open_command"),
     Kind("model.onnx", _suffix(".onnx"), "onnx:open_onnx"),
     Kind("model.skops", _suffix(".skops"), "files:open_skops"),
     Kind("model.pkl|.joblib", _suffix(".pkl", ".pickle", ".joblib"), "files:open_pickle"),
+    Kind("model.txt|.lgb (LightGBM)", _suffix(".txt", ".lgb"), "model_files:open_lightgbm"),
+    Kind("model.json|.ubj (XGBoost)", _suffix(".json", ".ubj"), "model_files:open_xgboost"),
+    Kind("model.cbm (CatBoost)", _suffix(".cbm"), "model_files:open_catboost"),
+    Kind("model.pmml", _suffix(".pmml"), "model_files:open_pmml"),
     Kind("answers.csv", _suffix(".csv"), "table:open_table"),
     Kind("package.module:name", lambda spec: ":" in spec, "python:open_python"),
 )
@@ -91,7 +116,8 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Options]
     """The original that a command line names; see `Options` for what may have to be said about it.
 
     A fitted classifier or function as `package.module:name`; a file `model.onnx`, `model.skops`, or, with `trust`,
-    `model.pkl` or `.joblib`; an endpoint `http(s)://...`, with its `protocol`; `cmd:...`, a program that reads CSV rows
+    `model.pkl` or `.joblib`; a model of LightGBM (`.txt`), XGBoost (`.json`, `.ubj`) or CatBoost (`.cbm`), or PMML; an
+    endpoint `http(s)://...`, with its `protocol`; `cmd:...`, a program that reads CSV rows
     and prints a label per line; `answers.csv`, a table of stored answers.
 
     >>> open_original("understudy.toys:spirals").name
@@ -128,6 +154,8 @@ def _meaning(given: Json, classes: list[Label] | None) -> Json:
         from understudy.original.protocols import Templated
 
         found["template"] = digest(Templated(found["template"]).template.model_dump())
+    if "header" in found:  # which may name a model, and may hold a secret
+        found["header"] = digest(sorted([given["header"]] if isinstance(given["header"], str) else given["header"]))
     if found.get("decode") and classes is not None:  # the order of the outputs; else that of labels means nothing
         found["outputs"] = label_array(classes).tolist()
     return found

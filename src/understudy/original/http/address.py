@@ -10,19 +10,20 @@ import httpx2
 from understudy.errors import SettingError
 
 
-def checked_url(spec: str) -> SplitResult:
+def checked_url(spec: str, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
     """The parts of a URL, if it can be asked and holds no password."""
     if re.match(r"[^/?#]*//[^/?#]*@", spec):  # first: the errors of a parser may quote the password
         hint = "put a token into an environment variable, and name that with token_env or --token-env"
         raise SettingError("original", "a URL without a user or a password", "one with", hint)
     try:
         url = urlsplit(spec)
-        known = bool(url.scheme in ("http", "https") and url.hostname and url.port != 0)
+        known = bool(url.scheme in schemes and url.hostname and url.port != 0)
         httpx2.URL(spec)
     except (ValueError, httpx2.InvalidURL) as error:
         raise SettingError("original", "a URL", str(error)) from None
     if not known:
-        raise SettingError("original", "http://HOST... or https://HOST...", repr(shown(url)))
+        expected = " or ".join(f"{scheme}://HOST..." for scheme in schemes)
+        raise SettingError("original", expected, repr(shown(url)))
     return url
 
 

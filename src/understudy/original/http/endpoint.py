@@ -12,7 +12,10 @@ from understudy._version import __version__
 from understudy.errors import OriginalError, OutageError
 from understudy.original.http.client import Client, Reply
 from understudy.original.http.failures import UNANSWERED, Failure, of_error, of_status
+from understudy.original.http.grpc_client import GrpcClient
 from understudy.original.http.limits import Breaker, Pace, Patience
+from understudy.original.http.polling import Poller
+from understudy.original.http.tls import Certificates
 from understudy.original.http.token import Token
 from understudy.original.protocols import MalformedAnswer, Output, Wire
 from understudy.original.toll import Toll, current
@@ -36,7 +39,9 @@ class Endpoint:
     timeout: float
     attempts: int
     patience: Patience
-    _client: Client | None = field(default=None, init=False)
+    certificates: Certificates
+    poll: float
+    _client: Client | GrpcClient | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def predict(self, rows: Table) -> list[Output]:
@@ -79,11 +84,14 @@ class Endpoint:
         self.breaker.succeeded()
         return outputs
 
-    def _post(self, client: Client, body: bytes) -> Reply:
+    def _post(self, client: Client | GrpcClient, body: bytes) -> Reply:
         try:
-            return client.post(self.url, body)
+            reply = client.send(self.wire.method, self.url, body)
+            return self._poller().answer(client, reply)
         except UNANSWERED as error:
             failure = of_error(error, self.timeout, self.token)
+        except MalformedAnswer as error:  # of an answer that is waited for, which asking anew would pay for twice
+            failure = self._malformed(error, again=False)
         # Outside of the handler: what was caught may quote the endpoint, and would be chained to this.
         raise failure
 
@@ -94,9 +102,19 @@ class Endpoint:
         try:
             return self.wire.decode(reply.body, n, ticket)
         except MalformedAnswer as error:
-            found = self.token.quoted(f"{error.cause}: {error.found}")
-            failure = Failure(error.cause, found, again=error.again)
+            failure = self._malformed(error, error.again)
         raise failure
+
+    def _malformed(self, error: MalformedAnswer, again: bool) -> Failure:
+        return Failure(error.cause, self.token.quoted(f"{error.cause}: {error.found}"), again=again)
+
+    def _poller(self) -> Poller:
+        return Poller(self.wire.polling, self.url, self.poll, self.timeout, self.token, self._wait)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait before a poll, which takes its turn like every request."""
+        self.breaker.wait(seconds)
+        self.breaker.wait(self.pace.slot())
 
     def _error(self, failure: Failure, made: int) -> OriginalError:
         """What the caller is told; nobody else goes on asking if it is an outage."""
@@ -106,13 +124,18 @@ class Endpoint:
         self.breaker.open(found)
         return OutageError(self.breaker.name, "an answer", found, failure.hint)
 
-    def _opened(self) -> Client:
+    def _opened(self) -> Client | GrpcClient:
         """The client, started with the first request."""
         with self._lock:
             if self._client is None:
-                agent = {"User-Agent": f"understudy/{__version__}", "Content-Type": self.wire.content_type}
+                agent = {"User-Agent": f"understudy/{__version__}"}
+                usual = {**agent, "Content-Type": self.wire.content_type, "Accept": self.wire.accept}
+                headers, signed = self.token.headers(usual), self.token.signed
                 try:
-                    self._client = Client({**agent, **self.token.headers}, self.timeout)
+                    if self.url.startswith("grpc"):
+                        self._client = GrpcClient(self.url, headers, self.timeout, self.certificates)
+                    else:
+                        self._client = Client(headers, self.timeout, self.certificates.context(), signed)
                 except Exception as error:  # of a proxy or certificates that the environment names
                     found = self.token.quoted(f"{type(error).__name__}: {error}")
                     hint = "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"

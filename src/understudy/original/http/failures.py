@@ -16,8 +16,9 @@ from understudy.original.http.token import Token
 BUSY = (408, 425, 429)
 # Statuses that one row of many may be to blame for.
 REFUSED_ROWS = (400, 413, 422)
-# What a client may raise: no answer, or none that can be read.
-UNANSWERED = (TimeoutError, TooLargeError, httpx2.TransportError, httpx2.DecodingError)
+# What a client may raise: no answer, or none that can be read. A server that wants a certificate says so only after the
+# handshake, and httpx2 passes that on as it is.
+UNANSWERED = (TimeoutError, TooLargeError, httpx2.TransportError, httpx2.DecodingError, ssl.SSLError)
 
 
 class Failure(Exception):
@@ -55,7 +56,8 @@ def of_error(error: Exception, timeout: float, token: Token) -> Failure:
     if isinstance(error, httpx2.DecodingError):
         return Failure("not decodable", token.quoted(str(error)))
     root = _root(error)
-    again = not isinstance(root, ssl.SSLCertVerificationError)  # a certificate does not get better by asking again
+    # A certificate does not get better by asking again, neither theirs nor ours.
+    again = not isinstance(root, ssl.SSLError) or "CERTIFICATE" not in (root.reason or "")
     reached = not isinstance(error, httpx2.ConnectError)
     words = token.quoted(f"{type(root).__name__}: {root}")
     return Failure("connection", words, outage=True, again=again, reached=reached)

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterable
 from typing import Unpack
 
 from understudy import checks
+from understudy.errors import SettingError
 from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded
 from understudy.original.http.address import checked_url, shown
+from understudy.original.http.aws import signer_of
 from understudy.original.http.endpoint import Endpoint
+from understudy.original.http.grpc_client import refuse_missing
 from understudy.original.http.limits import Breaker, Pace, Patience
+from understudy.original.http.tls import Certificates
 from understudy.original.http.token import Token
 from understudy.original.identity import query_of
-from understudy.original.protocols import wire
+from understudy.original.protocols import Wire, wire
+from understudy.original.protocols.grpc_v2 import GrpcV2
 from understudy.types import Classes
 
 PATIENCE = Patience()
+SCHEMES = ("http", "https", "grpc", "grpcs")
+# The most rows of a request, unless somebody says otherwise.
+ROWS = 100
 
 
 def open_http(
@@ -26,13 +35,19 @@ def open_http(
     *,
     protocol: str | None = None,
     template: object = None,
+    input: str | None = None,
     output: str | None = None,
     token_env: str | None = None,
-    request_rows: int = 100,
+    header: str | Iterable[str] | None = None,
+    client_cert: str | None = None,
+    client_key: str | None = None,
+    ca: str | None = None,
+    request_rows: int | None = None,
     concurrency: int = 4,
     rate: float | None = None,
     timeout: float = 30.0,
     attempts: int = 6,
+    poll: float = 300.0,
     patience: Patience | None = None,
     **reading: Unpack[Reading],
 ) -> Original:
@@ -41,17 +56,24 @@ def open_http(
     >>> open_http("http://localhost:8080/v2/models/iris?trace=1", protocol="v2").name
     'http://localhost:8080/v2/models/iris'
     """
-    url, listed = checked_url(spec), None if classes is None else list(classes)
+    url, listed = checked_url(spec, SCHEMES), None if classes is None else list(classes)
     labels = reading.get("decode") in (None, "label")  # else what is decoded are scores, not the classes themselves
-    spoken = wire(protocol, template=template, output=output, classes=listed if labels else None)
-    rows = checks.count("request_rows", request_rows, 1)
+    if url.scheme.startswith("grpc"):
+        spoken = _over_grpc(url.path, protocol, template, input, output)
+    else:
+        spoken = wire(protocol, template=template, input=input, output=output, classes=listed if labels else None)
+    spoken.scored = not labels
+    if spoken.by_class and labels:
+        raise SettingError("decode", "argmax, threshold or scores, for a template that says where scores are", "none")
+    rows = _rows_of(spoken, request_rows)
     places = checks.count("concurrency", concurrency, 1)
     tries = checks.count("attempts", attempts, 1)
     waits = PATIENCE if patience is None else patience
     endpoint = Endpoint(
         url=url._replace(path=spoken.endpoint(url.path), fragment="").geturl(),
         wire=spoken,
-        token=Token(token_env),
+        token=Token(token_env, header, signer_of(spec) if protocol == "sagemaker" else None),
+        certificates=Certificates(client_cert, client_key, ca).checked(url.scheme),
         # Neither halving a request until the one row that it fails for stands alone, nor all threads failing for as
         # long as one of them may, is an outage yet.
         breaker=Breaker(shown(url), max(waits.failures, tries * max(places, rows.bit_length() + 1))),
@@ -59,6 +81,7 @@ def open_http(
         places=threading.BoundedSemaphore(places),
         timeout=checks.number("timeout", timeout, "a number above 0", math.nextafter(0, 1), math.inf),
         attempts=tries,
+        poll=checks.number("poll", poll, "a number above 0", math.nextafter(0, 1), math.inf),
         patience=waits,
     )
     original = Original(endpoint.predict, name=shown(url), request_rows=rows, concurrency=places)
@@ -67,3 +90,20 @@ def open_http(
     original.opened = {"query": query_of(url.query)} if url.query else {}
     original.stop = lambda: endpoint.breaker.open("an interruption")
     return decoded(original, listed, **reading)
+
+
+def _over_grpc(path: str, protocol: str | None, template: object, input: str | None, output: str | None) -> Wire:
+    """The only protocol that is spoken over gRPC."""
+    refuse_missing()
+    if protocol not in (None, "v2") or template is not None:
+        raise SettingError("protocol", "v2, the only one over gRPC", "another")
+    return GrpcV2(path, output, input)
+
+
+def _rows_of(spoken: Wire, given: int | None) -> int:
+    """The most rows of one request, as far as the protocol can hold them."""
+    most = spoken.most_rows
+    rows = checks.count("request_rows", (most or ROWS) if given is None else given, 1)
+    if most is not None and rows > most:
+        raise SettingError("request_rows", f"at most {most} for a protocol of one row at a time", str(rows))
+    return rows

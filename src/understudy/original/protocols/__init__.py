@@ -10,8 +10,9 @@ from understudy import checks
 from understudy.errors import SettingError
 from understudy.original.protocols.answers import MalformedAnswer, Output
 from understudy.original.protocols.base import Wire
-from understudy.original.protocols.csv import Csv
-from understudy.original.protocols.plain import Instances, MLflow, Seldon
+from understudy.original.protocols.csv import Csv, SageMaker
+from understudy.original.protocols.plain import AzureML, Instances, MLflow, Seldon
+from understudy.original.protocols.presets import NAMED, PRESETS, preset
 from understudy.original.protocols.template import Templated
 from understudy.original.protocols.v2 import V2
 from understudy.types import Classes
@@ -19,32 +20,54 @@ from understudy.types import Classes
 __all__ = [
     "PROTOCOLS",
     "V2",
+    "AzureML",
     "Csv",
     "Instances",
     "MLflow",
     "MalformedAnswer",
     "Output",
+    "SageMaker",
     "Seldon",
     "Templated",
     "Wire",
     "wire",
 ]
 
-PROTOCOLS = ("v2", "instances", "mlflow", "seldon", "csv", "template")
+_PLAIN: dict[str, type[Wire]] = {
+    "instances": Instances,
+    "vertex": Instances,
+    "mlflow": MLflow,
+    "azureml": AzureML,
+    "seldon": Seldon,
+}
+_CSV: dict[str, type[Csv]] = {"csv": Csv, "sagemaker": SageMaker}
+PROTOCOLS = ("v2", *_PLAIN, *_CSV, *PRESETS, "template")
+# Which protocols an option is for.
+_OWNERS = {"template": ("template",), "output": ("v2", *PRESETS), "input": ("v2", *NAMED)}
 
 
-def wire(protocol: str | None, *, template: object = None, output: str | None = None, classes: Classes = None) -> Wire:
+def wire(
+    protocol: str | None,
+    *,
+    template: object = None,
+    input: str | None = None,
+    output: str | None = None,
+    classes: Classes = None,
+) -> Wire:
     """The protocol of this name, checked; `classes` gives the labels of a CSV answer their type.
 
     >>> wire("instances").decode(b'{"predictions": ["a", "b"]}', 2, "")
     ['a', 'b']
     """
     kind = checks.choice("protocol", protocol, PROTOCOLS)
-    for option, value, owner in (("template", template, "template"), ("output", output, "v2")):
-        if value is not None and kind != owner:
-            raise SettingError(option, f"protocol={owner!r} beside it", f"protocol={kind!r}")
+    for option, value in (("template", template), ("input", input), ("output", output)):
+        owners = _OWNERS[option]
+        if value is not None and kind not in owners:
+            raise SettingError(option, f"protocol={' or '.join(map(repr, owners))} beside it", f"protocol={kind!r}")
+    if kind in PRESETS:
+        return preset(kind, input, output)
     if kind == "template":
         return Templated(template)
-    if kind == "csv":
-        return Csv(classes)
-    return V2(output) if kind == "v2" else {"instances": Instances, "mlflow": MLflow, "seldon": Seldon}[kind]()
+    if kind in _CSV:
+        return _CSV[kind](classes)
+    return V2(output, input) if kind == "v2" else _PLAIN[kind]()

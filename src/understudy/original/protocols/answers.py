@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from understudy.types import Label
 
-Output: TypeAlias = Label | list[Label]
-"""What an endpoint says of a row: a label or a score, or a list of scores."""
+Output: TypeAlias = Label | list[Label] | dict[str, float]
+"""What an endpoint says of a row: a label or a score, a list of scores, or a score for each class by its name."""
 
 
 class MalformedAnswer(Exception):
@@ -69,17 +69,63 @@ def counted(values: object, n: int) -> list[object]:
     return values
 
 
-def checked(values: object, n: int) -> list[Output]:
-    """n outputs, each a label or score, or all of them lists of as many."""
-    found = counted(values, n)
-    widths = {len(value) if isinstance(value, list) else None for value in found}
-    if len(widths) > 1:
+def checked(values: object, n: int, scored: bool = False) -> list[Output]:
+    """n outputs: labels or scores, or lists of as many scores each, or, if `scored`, scores by class in every row."""
+    found = [by_class(value) if scored else value for value in counted(values, n)]
+    kinds = {type(value) if isinstance(value, (list, dict)) else None for value in found}
+    if scored and len(kinds) > 1 and dict in kinds:
+        raise MalformedAnswer("not an answer", "scores by class in some rows alone", again=False)
+    if len({len(value) if isinstance(value, list) else None for value in found}) > 1:
         raise MalformedAnswer("wrong count", "rows of different lengths")
-    return [_output(value, row) for row, value in enumerate(found)]
+    return [_output(value, row, scored) for row, value in enumerate(found)]
 
 
-def _output(value: object, row: int) -> Output:
+def by_class(value: object) -> object:
+    """Scores by class as one object, where they come in one of the usual ways; else the value as it is.
+
+    >>> by_class([{"label": "cat", "score": 0.7}, {"label": "dog", "score": 0.3}])
+    {'cat': 0.7, 'dog': 0.3}
+    >>> by_class({"classes": ["cat", "dog"], "scores": [0.7, 0.3]})
+    {'cat': 0.7, 'dog': 0.3}
+    """
+    if isinstance(value, list) and value and all(_keys(part) == {"label", "score"} for part in value):
+        return together([part["label"] for part in value], [part["score"] for part in value])
+    for names in ("classes", "labels"):
+        if isinstance(value, dict) and {names, "scores"} <= _keys(value):
+            return together(value[names], value["scores"])
+    return value
+
+
+def together(labels: object, scores: object) -> dict[str, object]:
+    """Scores by the names of their classes."""
+    if not isinstance(labels, list) or not isinstance(scores, list) or len(labels) != len(scores):
+        found = f"not as many scores as classes: {quoted(labels)} and {quoted(scores)}"
+        raise MalformedAnswer("not an answer", found, again=False)
+    named = {_name(label): score for label, score in zip(labels, scores, strict=True)}
+    if len(named) != len(labels):
+        raise MalformedAnswer("not an answer", f"a class twice in {quoted(labels)}", again=False)
+    return named
+
+
+def _keys(value: object) -> set[str]:
+    return set(value) if isinstance(value, dict) else set()
+
+
+def _name(label: object) -> str:
+    return label if isinstance(label, str) else quoted(label)
+
+
+def _output(value: object, row: int, scored: bool) -> Output:
+    if scored and isinstance(value, dict) and value:
+        return {name: _score(score, row) for name, score in value.items()}
     return [_label(single, row) for single in value] if isinstance(value, list) else _label(value, row)
+
+
+def _score(value: object, row: int) -> float:
+    score = _label(value, row)
+    if isinstance(score, (str, bool)):
+        raise MalformedAnswer("not a score", f"in row {row}, {quoted(value)}", again=False)
+    return float(score)
 
 
 def _label(value: object, row: int) -> Label:
@@ -92,7 +138,8 @@ def _label(value: object, row: int) -> Label:
         fine = isinstance(value, float) or (isinstance(value, int) and -(2**63) <= value < 2**63)
     if fine and isinstance(value, (str, int, float)):
         return value
-    hint = " (the protocol template can say where in it the label is)" if isinstance(value, dict) else ""
+    hint = " (the protocol template can say where in it the label is; scores by class need decode)"
+    hint = hint if isinstance(value, (dict, list)) else ""
     raise MalformedAnswer("not a label", f"in row {row}{hint}, {quoted(value)}", again=False)
 
 

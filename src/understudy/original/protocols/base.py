@@ -5,13 +5,25 @@ from __future__ import annotations
 import json
 
 from understudy.original.protocols.answers import Output, checked, loaded
+from understudy.original.protocols.polling import Polling
 from understudy.types import Table
 
 
 class Wire:
-    """One protocol. `ticket` is new for every request: what tells its answer from another's."""
+    """One protocol. `ticket` is new for every request: what tells its answer from another's.
+
+    `method` is POST, or GET for a protocol whose `encode` gives a query. `most_rows` is how many rows a request can
+    hold, where the protocol says so. `scored` is set for outputs that may be scores by class, as objects; `by_class`
+    says that they are nothing else.
+    """
 
     content_type = "application/json"
+    accept = "*/*"
+    method = "POST"
+    most_rows: int | None = None
+    polling = Polling()
+    scored = False
+    by_class = False
 
     def endpoint(self, path: str) -> str:
         """The path to post to, from the one that was given."""
@@ -19,11 +31,15 @@ class Wire:
 
     def encode(self, rows: Table, ticket: str) -> bytes:
         """The body of a request for these rows."""
-        return json.dumps(self.question(rows, ticket), allow_nan=False, separators=(",", ":")).encode()
+        return written(self.question(rows, ticket))
 
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
-        """The n outputs in an answer, one label or one list of scores for each row."""
-        return checked(self.outputs(loaded(body), n, ticket), n)
+        """The n outputs in an answer: for each row a label, a list of scores, or an object with a score by class."""
+        return checked(self.outputs(self.parsed(body), n, ticket), n, self.scored)
+
+    def parsed(self, body: bytes) -> object:
+        """What an answer holds, as JSON."""
+        return loaded(body)
 
     def question(self, rows: Table, ticket: str) -> object:
         """The JSON of a request."""
@@ -32,3 +48,8 @@ class Wire:
     def outputs(self, answer: object, n: int, ticket: str) -> object:
         """What the JSON of an answer holds for the rows, in their order."""
         raise NotImplementedError
+
+
+def written(question: object) -> bytes:
+    """JSON without spaces, and without the numbers that it has no word for."""
+    return json.dumps(question, allow_nan=False, separators=(",", ":")).encode()

@@ -23,6 +23,7 @@ class Csv(Wire):
     """
 
     content_type = "text/csv"
+    header = True  # for data frames
 
     def __init__(self, classes: Classes = None):
         self.read = word_reader(classes)
@@ -31,17 +32,20 @@ class Csv(Wire):
         """The rows as CSV."""
         import pandas as pd
 
-        named = not isinstance(rows, np.ndarray)
+        named = self.header and not isinstance(rows, np.ndarray)
         return str(pd.DataFrame(rows).to_csv(index=False, header=named, lineterminator="\n")).encode()
 
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
         """One label for each line, or one list of scores where a line has several fields."""
+        read = [[self._field(row, field.strip()) for field in line] for row, line in enumerate(self.lines(body, n))]
+        return checked([line[0] if len(line) == 1 else line for line in read], n)
+
+    def lines(self, body: bytes, n: int) -> list[list[str]]:
+        """The fields of each line."""
         try:
-            lines = [line for line in csv.reader(io.StringIO(body.decode("utf-8-sig"), newline="")) if line]
+            return [line for line in csv.reader(io.StringIO(body.decode("utf-8-sig"), newline="")) if line]
         except (csv.Error, UnicodeDecodeError) as error:
             raise MalformedAnswer("not CSV", str(error)) from None
-        read = [[self._field(row, field.strip()) for field in line] for row, line in enumerate(lines)]
-        return checked([line[0] if len(line) == 1 else line for line in read], n)
 
     def _field(self, row: int, text: str) -> Label | None:
         if text.lower() in ("", "nan"):
@@ -51,3 +55,19 @@ class Csv(Wire):
         except ValueError:
             found = f"in row {row}, where the declared classes are of another type, {quoted(text)}"
             raise MalformedAnswer("not a label", found, again=False) from None
+
+
+class SageMaker(Csv):
+    """CSV as Amazon SageMaker's own algorithms take it: never with a header. Several answers may stand in one line.
+
+    >>> SageMaker().decode(b"0.25,0.75", 2, "")
+    ['0.25', '0.75']
+    """
+
+    accept = "text/csv"
+    header = False
+
+    def lines(self, body: bytes, n: int) -> list[list[str]]:
+        """A line for each row, even where all answers came in one, as those of XGBoost's first containers do."""
+        found = super().lines(body, n)
+        return [[field] for field in found[0]] if len(found) == 1 < n == len(found[0]) else found

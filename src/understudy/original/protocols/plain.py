@@ -1,4 +1,4 @@
-"""Protocols that send rows as plain JSON: TensorFlow Serving and Vertex AI, MLflow, and Seldon Core's first."""
+"""Protocols of plain JSON: TensorFlow Serving and Vertex AI, MLflow, Azure ML, and Seldon Core's first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from understudy.original.protocols.answers import at, unflattened
 from understudy.original.protocols.base import Wire
-from understudy.original.protocols.rows import lists, objects
+from understudy.original.protocols.rows import lists, names, objects
 from understudy.types import Json, Table
 
 
@@ -41,11 +41,30 @@ class MLflow(Wire):
         """A data frame split into columns and data, or plain inputs."""
         if isinstance(rows, np.ndarray):
             return {"inputs": lists(rows)}
-        return {"dataframe_split": {"columns": [str(name) for name in rows.columns], "data": lists(rows)}}
+        return {"dataframe_split": {"columns": names(rows), "data": lists(rows)}}
 
     def outputs(self, answer: object, n: int, ticket: str) -> object:
         """The predictions."""
         return at(answer, "predictions")
+
+
+class AzureML(Wire):
+    """Azure ML's online endpoints of MLflow models, which answer with the predictions alone.
+
+    >>> AzureML().question(np.array([[0.5, 1.0]]), "")
+    {'input_data': [[0.5, 1.0]]}
+    """
+
+    def question(self, rows: Table, ticket: str) -> Json:
+        """A data frame split into columns, index and data, or plain inputs."""
+        if isinstance(rows, np.ndarray):
+            return {"input_data": lists(rows)}
+        split = {"columns": names(rows), "index": list(range(len(rows))), "data": lists(rows)}
+        return {"input_data": split}
+
+    def outputs(self, answer: object, n: int, ticket: str) -> object:
+        """The predictions."""
+        return answer
 
 
 class Seldon(Wire):
@@ -53,8 +72,8 @@ class Seldon(Wire):
 
     def question(self, rows: Table, ticket: str) -> Json:
         """Rows as an ndarray, beside the names of their columns where they have some."""
-        names = {} if isinstance(rows, np.ndarray) else {"names": [str(name) for name in rows.columns]}
-        return {"data": {**names, "ndarray": lists(rows)}}
+        named = {} if isinstance(rows, np.ndarray) else {"names": names(rows)}
+        return {"data": {**named, "ndarray": lists(rows)}}
 
     def outputs(self, answer: object, n: int, ticket: str) -> object:
         """The ndarray or the tensor."""

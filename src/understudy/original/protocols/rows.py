@@ -10,16 +10,25 @@ from understudy.errors import OriginalError
 from understudy.types import Label, Series, Table
 
 
+def columns(rows: Table) -> dict[str, list[Label | None]]:
+    """Rows by column: a list of values for each."""
+    return {name: cells(f"column {name}", values) for name, values in _columns(rows)}
+
+
 def lists(rows: Table) -> list[list[Label | None]]:
     """Rows as lists of their values."""
-    columns = [cells(f"column {name}", values) for name, values in _columns(rows)]
-    return [list(row) for row in zip(*columns, strict=True)]
+    return [list(row) for row in zip(*columns(rows).values(), strict=True)]
 
 
 def objects(rows: Table) -> list[dict[str, Label | None]]:
     """Rows as objects, with a key for each column."""
-    names = [name for name, _ in _columns(rows)]
-    return [dict(zip(names, row, strict=True)) for row in lists(rows)]
+    by_name = columns(rows)
+    return [dict(zip(by_name, row, strict=True)) for row in zip(*by_name.values(), strict=True)]
+
+
+def names(rows: Table) -> list[str]:
+    """The names of the columns."""
+    return [name for name, _ in _columns(rows)]
 
 
 def cells(where: str, values: np.ndarray | Series) -> list[Label | None]:

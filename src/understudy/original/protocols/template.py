@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import numpy as np
 
 from understudy.errors import SettingError
-from understudy.original.protocols.answers import MalformedAnswer, at, counted, quoted
-from understudy.original.protocols.base import Wire
-from understudy.original.protocols.rows import lists, objects
+from understudy.original.protocols.answers import MalformedAnswer, at, counted, loaded, quoted, together
+from understudy.original.protocols.base import Wire, written
+from understudy.original.protocols.forms import form
+from understudy.original.protocols.rows import columns, lists, names, objects
+from understudy.original.protocols.shape import Listed, holds, template_of
 from understudy.types import Table
 
-
-class Template(BaseModel):
-    """A protocol of one's own, in JSON: the request, and where its answer holds what.
-
-    In `request`, the string "$rows" stands for the rows, as lists or objects, and "$ids" for a list of their ids.
-    `answer` is the path to the list of outputs; `label` and `id` are paths inside each of its elements. A path joins
-    keys and positions by dots; the empty path is the thing itself. With ids, the outputs may come in any order.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    request: Any
-    rows: Literal["lists", "objects"]
-    answer: str
-    label: str | None = None
-    id: str | None = None
+CONTENT_TYPES = {
+    "json": "application/json",
+    "lines": "application/jsonlines",
+    "form": "application/x-www-form-urlencoded",
+    "query": "application/json",
+}
 
 
 class Templated(Wire):
@@ -47,26 +38,87 @@ class Templated(Wire):
 
     def __init__(self, template: object):
         where = f"template {template}" if isinstance(template, (str, Path)) else "template"
-        self.template = _checked(_read(template, where), where)
+        self.template = template_of(_read(template, where), where)
+        self.content_type = CONTENT_TYPES[self.template.body]
+        self.method = "GET" if self.template.body == "query" else "POST"
+        self.single = holds(self.template.request, "$row")
+        self.most_rows = 1 if self.single and self.template.body != "lines" else None
+        self.by_class = self.template.scores is not None
+        if self.template.poll is not None:
+            self.polling = self.template.poll.polling
+
+    def encode(self, rows: Table, ticket: str) -> bytes:
+        """The template's request as JSON, as JSON Lines, or as fields of a form or a URL."""
+        if self.template.body == "lines":
+            return b"".join(written(line) + b"\n" for line in self._lines(rows, ticket))
+        question = self.question(rows, ticket)
+        return written(question) if self.template.body == "json" else form(question)
 
     def question(self, rows: Table, ticket: str) -> object:
         """The template's request, filled in."""
-        table = lists(rows) if self.template.rows == "lists" else objects(rows)
-        return _filled(self.template.request, {"$rows": table, "$ids": _ids(ticket, len(rows))})
+        if self.single:
+            return next(self._lines(rows, ticket))
+        table: object = columns(rows) if self.template.rows == "columns" else self._listed(rows)
+        words = {"$rows": table, "$ids": _ids(ticket, len(rows)), "$index": list(range(len(rows)))}
+        return _filled(self.template.request, {**words, "$columns": names(rows)})
+
+    def _lines(self, rows: Table, ticket: str) -> Iterator[object]:
+        """The template's request for each row."""
+        for row, identity in zip(self._listed(rows), _ids(ticket, len(rows)), strict=True):
+            yield _filled(self.template.request, {"$row": row, "$id": identity, "$columns": names(rows)})
+
+    def _listed(self, rows: Table) -> Sequence[object]:
+        flat, form_of = self.template.body in ("form", "query"), self.template.rows
+        named = form_of == "objects" or (form_of is None and (flat or not isinstance(rows, np.ndarray)))
+        return objects(rows) if named else lists(rows)
+
+    def parsed(self, body: bytes) -> object:
+        """The answer's JSON; of JSON Lines, the list of what is in the lines."""
+        if self.template.replied != "lines":
+            return loaded(body)
+        return [loaded(line) for line in body.splitlines() if line.strip()]
 
     def outputs(self, answer: object, n: int, ticket: str) -> list[object]:
-        """The elements' labels, in the order of the ids where there are some."""
-        found = counted(at(answer, self.template.answer), n)
-        labels = [at(element, self.template.label or "") for element in found]
+        """The elements' labels or scores, in the order of the ids where there are some."""
+        found = self._elements(answer, n)
+        outputs = [self._output(element) for element in found]
         if self.template.id is None:
-            return labels
+            return outputs
         ids = [at(element, self.template.id) for element in found]
         places = {identity: place for place, identity in enumerate(map(quoted, ids))}
         expected = [quoted(identity) for identity in _ids(ticket, n)]
         if set(places) != set(expected):  # as many as rows, so this also finds an id that comes twice
             strange = next((identity for identity in places if identity not in set(expected)), "one id twice")
             raise MalformedAnswer("wrong id", f"not the ids of the request, but {strange}")
-        return [labels[places[identity]] for identity in expected]
+        return [outputs[places[identity]] for identity in expected]
+
+    def _elements(self, answer: object, n: int) -> list[object]:
+        """What the answer says of each row."""
+        if self.template.replied == "lines":
+            return [at(line, self.template.answer) for line in counted(answer, n)]
+        found = at(answer, self.template.answer)
+        if self.template.replied == "columns":
+            return _transposed(found, n)
+        return [found] if self.most_rows == 1 else counted(found, n)
+
+    def _output(self, element: object) -> object:
+        scores = self.template.scores
+        if scores is None:
+            return at(element, self.template.label or "")
+        if isinstance(scores, Listed):
+            found = at(element, scores.list)
+            entries = found if isinstance(found, list) else []
+            labels, values = ([at(entry, path) for entry in entries] for path in (scores.label, scores.score))
+            return together(labels, values)
+        return together(at(element, scores.labels), at(element, scores.scores))
+
+
+def _transposed(found: object, n: int) -> list[object]:
+    """Columns of an answer as an object for each row."""
+    if not isinstance(found, dict) or not found:
+        raise MalformedAnswer("not an answer", f"not an object of columns but {quoted(found)}", again=False)
+    listed = {name: counted(values, n) for name, values in found.items()}
+    return [{name: values[row] for name, values in listed.items()} for row in range(n)]
 
 
 def _read(given: object, where: str) -> object:
@@ -77,29 +129,6 @@ def _read(given: object, where: str) -> object:
         return json.loads(Path(given).read_text())
     except (OSError, ValueError, RecursionError) as error:
         raise SettingError(where, "a file of JSON", f"{type(error).__name__}: {error}") from error
-
-
-def _checked(given: object, where: str) -> Template:
-    try:
-        found = Template.model_validate(given)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'it'}: {p['msg']}" for p in error.errors())
-        raise SettingError(where, "request, rows, answer, and perhaps label and id", problems) from error
-    try:
-        text = json.dumps(found.request, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SettingError(where, "a request that is JSON", str(error)) from error
-    if not _holds(found.request, "$rows"):
-        raise SettingError(where, 'the string "$rows" in its request', text)
-    if found.id is not None and not _holds(found.request, "$ids"):
-        raise SettingError(where, 'the string "$ids" in its request, since id is given', "none")
-    return found
-
-
-def _holds(value: object, word: str) -> bool:
-    if isinstance(value, (list, dict)):
-        return any(_holds(part, word) for part in (value.values() if isinstance(value, dict) else value))
-    return bool(value == word)
 
 
 def _filled(value: object, words: Mapping[str, object]) -> object:

@@ -26,8 +26,11 @@ class V2(Wire):
     '/v2/models/iris/infer'
     """
 
-    def __init__(self, output: str | None = None):
-        self.output = output
+    def __init__(self, output: str | None = None, given: str | None = None):
+        name, _, kind = ("input-0" if given is None else given).rpartition(":")
+        self.output, self.input, self.datatype = output, name, kind
+        if kind not in ("FP32", "FP64"):
+            self.input, self.datatype = given or "input-0", REAL.v2
 
     def endpoint(self, path: str) -> str:
         """The path of the model with /infer at its end."""
@@ -42,7 +45,7 @@ class V2(Wire):
         if isinstance(rows, np.ndarray):
             data = [value for row in lists(rows) for value in row]
             mark = {"parameters": {"content_type": "np"}}
-            tensor = {"name": "input-0", "shape": list(rows.shape), "datatype": REAL.v2, **mark, "data": data}
+            tensor = {"name": self.input, "shape": list(rows.shape), "datatype": self.datatype, **mark, "data": data}
             return {"id": ticket, "inputs": [tensor], **wanted}
         tensors = [_tensor(str(name), rows.iloc[:, j]) for j, name in enumerate(rows.columns)]
         return {"id": ticket, "parameters": {"content_type": "pd"}, "inputs": tensors, **wanted}
