@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -13,6 +14,8 @@ from understudy.errors import DirectoryError, UnderstudyError
 
 # The prefix of temporary files and folders, until they are complete.
 UNFINISHED = ".unfinished-"
+# SQLite's code for a full disk; its module need not be imported for it.
+_SQLITE_FULL = 13
 
 
 def as_path(path: object) -> Path:
@@ -81,6 +84,16 @@ def unfinished_folder(beside: Path) -> Iterator[Path]:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error of the system or of SQLite says that there is no room left, or none allowed.
+
+    >>> is_full(OSError(errno.ENOSPC, "No space left on device"))
+    True
+    """
+    full = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+    return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL or getattr(error, "errno", None) in full
 
 
 def missing_folders(path: Path) -> list[Path]:

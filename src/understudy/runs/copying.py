@@ -173,6 +173,7 @@ def job_steps(job: Job, out: str | Path | None = None) -> Steps:
         return result
     with open_run(out, job.about, job.space) as ledger:
         result, _ = yield from run_steps(job, ledger)
+        ledger.settle()
         result.save(out)
     return result
 
