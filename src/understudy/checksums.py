@@ -32,10 +32,12 @@ AGAIN = (
 
 @dataclass(frozen=True)
 class Anchor:
-    """How far a ledger's chain had come, and its digest there."""
+    """How far a ledger's chain had come, and its digest there; of a finished run also that of what the rows hold."""
 
     batch: int
     sha256: str
+    requests: int = 0
+    content: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def signature_of(run: Json) -> str:
 def anchor_of(run: Json) -> Anchor | None:
     """Where the ledger of a run was when the run was finished."""
     found = run.get("ledger")
-    return None if found is None else Anchor(found["batch"], found["sha256"])
+    return None if found is None else Anchor(**found)
 
 
 def _check_parts(path: Path, content: Json) -> None:

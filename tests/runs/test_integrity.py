@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,38 @@ def test_a_ledger_of_another_moment_does_not_pass_for_this_one(run, tmp_path):
     shutil.copy(tmp_path / "other" / ledger.NAME, run / ledger.NAME)
     with pytest.raises(DamagedError, match=r"batch \d+: expected sha256 \w+, as run\.json says"):
         ledger.summary(run / ledger.NAME)
+
+
+def test_other_rows_with_the_same_crc_are_found_by_run_json(tmp_path):
+    """The chain has large values by their CRC, which can be forged."""
+    box = us.Original(lambda rows: rows[:, 0] > 0, [False, True])
+    us.copy_classifier(box, SPACE, budget=1000, preset="fast", certificate_n=100, out=tmp_path / "run")
+    path = tmp_path / "run" / ledger.NAME
+    connection = sqlite3.connect(path)
+    number, rows = connection.execute("SELECT id, rows FROM requests WHERE length(rows) > 4096").fetchone()
+    connection.close()
+    forged = b"anything" + rows[8:-4]
+    forged += forge(zlib.crc32(rows), zlib.crc32(forged))
+    assert zlib.crc32(forged) == zlib.crc32(rows)
+    sql(tmp_path / "run", ("UPDATE requests SET rows = ? WHERE id = ?", (forged, number)))
+    with pytest.raises(DamagedError, match=r"ledger\.sqlite: rows and answers: expected sha256"):
+        ledger.summary(path)
+
+
+def forge(wanted, start):
+    """Four bytes that bring a CRC from one value to another: it is linear, so that its bits are equations."""
+
+    def after(four):
+        return zlib.crc32(four.to_bytes(4, "little"), start)
+
+    rows = [(after(1 << bit) ^ after(0), 1 << bit) for bit in range(32)]
+    left, answer = wanted ^ after(0), 0
+    for bit in range(32):
+        pivot = next(row for row in rows if row[0] >> bit & 1)
+        rows = [(a ^ pivot[0], b ^ pivot[1]) if a >> bit & 1 else (a, b) for a, b in rows if (a, b) != pivot]
+        if left >> bit & 1:
+            left, answer = left ^ pivot[0], answer ^ pivot[1]
+    return answer.to_bytes(4, "little")
 
 
 # --- damaged ledgers --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, ParamSpec, TypeVar, cast
 
+from understudy.checksums import Key
 from understudy.files import as_path
 from understudy.original import Original, as_original
 from understudy.queries import check_fit
@@ -163,8 +164,11 @@ def job_of(
     return Job(source, space, plan, about if own is None else {**about, "rows": own.digest}, truth, own=own)
 
 
-def job_steps(job: Job, out: str | Path | None = None) -> Steps:
-    """Run a job: in memory, or in a directory, where it resumes if it was interrupted and is loaded if finished."""
+def job_steps(job: Job, out: str | Path | None = None, key: Key | None = None) -> Steps:
+    """Run a job: in memory, or in a directory, where it resumes if it was interrupted and is loaded if finished.
+
+    With a key, the directory is signed.
+    """
     if out is None:
         return (yield from run_steps(job))[0]
     if finished(claim(as_path(out), job.about)):
@@ -174,7 +178,7 @@ def job_steps(job: Job, out: str | Path | None = None) -> Steps:
     with open_run(out, job.about, job.space) as ledger:
         result, _ = yield from run_steps(job, ledger)
         ledger.settle()
-        result.save(out)
+        result.save(out, key)
     return result
 
 

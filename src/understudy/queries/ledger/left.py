@@ -100,6 +100,9 @@ def _error(path: Path, error: Exception) -> DirectoryError:
     if is_full(error):
         hint = "make room, and run the same command again: what was answered is kept"
         return UnwrittenError(str(path), "room for what is answered", str(error), hint)
+    if code is not None and code & 0xFF == sqlite3.SQLITE_IOERR:
+        hint = "make room or see to the disk, and run the same command again: what was answered is kept"
+        return UnwrittenError(str(path), "a disk that can be read and written", str(error), hint)
     if isinstance(error, OSError) or (code is not None and code & 0xFF in _WHOLE):
         hint = "see who else uses it, and who may read and write it"
         return DirectoryError(str(path), "a ledger that can be opened", str(error), hint)

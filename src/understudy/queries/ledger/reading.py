@@ -63,9 +63,9 @@ def settings_of(path: Path) -> Json | None:
 
 
 def anchored(path: Path) -> Anchor | None:
-    """How far the chain of a ledger is, unchecked; None for those of version 0.1, which have none."""
+    """How far the chain of a ledger is, for run.json, unchecked; None for those of version 0.1, which have none."""
     with errors_of(path), readable(path) as connection:
-        return None if format_of(connection, path) == UNCHAINED else chain.last(connection)
+        return None if format_of(connection, path) == UNCHAINED else chain.finished(connection)
 
 
 def space_of(path: Path) -> Space:
