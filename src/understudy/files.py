@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from understudy.errors import DirectoryError, UnderstudyError
+from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError
 
 # The prefix of temporary files and folders, until they are complete.
 UNFINISHED = ".unfinished-"
@@ -33,13 +33,18 @@ def errors_of(path: Path, expected: str = "a directory that can be written") -> 
     except UnderstudyError:  # some are ValueErrors, and all say what is wrong already
         raise
     except (OSError, ValueError) as error:
-        hint = "choose another directory, or make room in this one"
+        if is_full(error):
+            hint = "make room, and run the same command again: what was answered is kept"
+            raise UnwrittenError(str(path), "room to write", str(error), hint) from error
+        hint = "choose another directory, or see who may write to this one"
         raise DirectoryError(str(path), expected, str(error), hint) from error
 
 
 @contextmanager
 def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """A temporary file that replaces `path` atomically at the end: nobody ever sees half of it.
+
+    If `path` is a symbolic link, it is the link that is replaced: nothing is written where it leads.
 
     It is removed if something goes wrong. With `durable`, file and directory are synced to disk.
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from understudy.cli.terminal import printable
+
 
 @click.command("ledger")
 @click.argument("directory", type=click.Path(path_type=Path))
@@ -50,7 +52,7 @@ def command(directory: Path, price: float | None, export: Path | None, salvage: 
     }
     width = max(map(len, lines))
     for name, value in lines.items():
-        click.echo(f"{name:<{width}}  {value:>10}")
+        click.echo(f"{printable(name):<{width}}  {value:>10}")
     if export is not None:
         click.echo(f"\nEvery query is in {export}.")
 
@@ -71,6 +73,7 @@ def _export(directory: Path, path: Path) -> None:
     from understudy.errors import SettingError
     from understudy.files import written
     from understudy.queries.ledger import NAME, entries, space_of
+    from understudy.spreadsheets import without_formulas
 
     if path.suffix not in (".csv", ".parquet"):
         raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))
@@ -78,7 +81,7 @@ def _export(directory: Path, path: Path) -> None:
     try:
         with written(path) as part:
             if path.suffix == ".csv":
-                frame.to_csv(part, index=False)
+                without_formulas(frame).to_csv(part, index=False)
             else:
                 frame.to_parquet(part)
     except ImportError as error:
