@@ -49,6 +49,10 @@ class DirectoryError(UnderstudyError):
     """A run's directory that is missing, damaged, or holds something else."""
 
 
+class DamagedError(DirectoryError):
+    """A file of a run that is not what was written."""
+
+
 class UnwrittenError(DirectoryError):
     """A result could not be written; the answers are kept, and the same command resumes."""
 

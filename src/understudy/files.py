@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -9,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from understudy.errors import DirectoryError, UnderstudyError
+from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError
 
 # The prefix of temporary files and folders, until they are complete.
 UNFINISHED = ".unfinished-"
+# SQLite's code for a full disk; its module need not be imported for it.
+_SQLITE_FULL = 13
 
 
 def as_path(path: object) -> Path:
@@ -30,13 +33,18 @@ def errors_of(path: Path, expected: str = "a directory that can be written") -> 
     except UnderstudyError:  # some are ValueErrors, and all say what is wrong already
         raise
     except (OSError, ValueError) as error:
-        hint = "choose another directory, or make room in this one"
+        if is_full(error):
+            hint = "make room, and run the same command again: what was answered is kept"
+            raise UnwrittenError(str(path), "room to write", str(error), hint) from error
+        hint = "choose another directory, or see who may write to this one"
         raise DirectoryError(str(path), expected, str(error), hint) from error
 
 
 @contextmanager
 def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """A temporary file that replaces `path` atomically at the end: nobody ever sees half of it.
+
+    If `path` is a symbolic link, it is the link that is replaced: nothing is written where it leads.
 
     It is removed if something goes wrong. With `durable`, file and directory are synced to disk.
 
@@ -81,6 +89,16 @@ def unfinished_folder(beside: Path) -> Iterator[Path]:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error of the system or of SQLite says that there is no room left, or none allowed.
+
+    >>> is_full(OSError(errno.ENOSPC, "No space left on device"))
+    True
+    """
+    full = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+    return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL or getattr(error, "errno", None) in full
 
 
 def missing_folders(path: Path) -> list[Path]:

@@ -667,3 +667,41 @@ def test_a_damaged_model_is_a_model_or_an_error(at, cut, put):
 def test_what_tests_assume_about_the_files():
     for made in (linear(), mixed(), counting(), many_outputs()):
         onnx.checker.check_model(made)
+
+
+def test_a_model_that_takes_too_much_memory_is_an_error_and_the_next_request_is_answered(tmp_path):
+    """Its labels are those of `linear`; a row above 5 makes it fill 16 GiB first, which is more than it may."""
+    sizes = np.array([2**32], np.int64)
+    nodes = [
+        h.make_node("ReduceMax", ["X"], ["most"], keepdims=0),
+        h.make_node("Greater", ["most", "five"], ["large"]),
+        h.make_node("Cast", ["large"], ["number"], to=T.INT64),
+        h.make_node("Mul", ["number", "size"], ["length"]),
+        h.make_node("ConstantOfShape", ["length"], ["filled"], value=h.make_tensor("v", T.FLOAT, [1], [1.0])),
+        h.make_node("ReduceSum", ["filled"], ["sum"], keepdims=0),
+        h.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        h.make_node("ReduceMax", ["X"], ["highest"], axes=[1], keepdims=0),
+        h.make_node("Add", ["highest", "nothing"], ["score"]),
+        h.make_node("Cast", ["score"], ["label"], to=T.INT64),
+    ]
+    weights = [("five", np.array(5, np.float32)), ("size", sizes), ("zero", np.array(0, np.float32))]
+    made = model(nodes, [value("X", T.FLOAT, ["N", 2])], [value("label", T.INT64, ["N"])], weights)
+    original = open_original(save(tmp_path, made))
+    small, large = np.array([[1.0, 2.0]]), np.array([[1.0, 9.0]])
+    assert original.answer(small).tolist() == [2]
+    with pytest.raises(OriginalError, match="alloc"):
+        original.answer(large)
+    assert original.answer(small).tolist() == [2]
+
+
+def test_the_process_of_a_model_is_bounded(tmp_path):
+    original = open_original(save(tmp_path, linear()))
+    before = child_processes()
+    original.answer(ROWS)
+    (child,) = child_processes() - before
+    limits = Path(f"/proc/{child}/limits").read_text()
+    found = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()}
+    size = (tmp_path / "model.onnx").stat().st_size
+    assert found["Max address space"] == str(4 * 2**30 + 4 * size)
+    assert found["Max file size"] == str(2**20)
+    assert found["Max core file size"] == "0"

@@ -1,3 +1,4 @@
+import tracemalloc
 from datetime import date
 
 import numpy as np
@@ -155,3 +156,26 @@ def test_the_budget_is_hard_and_counted_by_row():
     with pytest.raises(BudgetError, match=f"at most {CHUNK + 100} queries, found {CHUNK + 50} made and 51 more"):
         next(queries.fresh("training", 51, rng))
     assert (queries.made["training"], sum(asked)) == (CHUNK + 50, CHUNK + 50)  # refused before anything was sent
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda labels: np.array(labels, object)])
+def test_a_label_of_many_characters_is_refused(kind):
+    box = Original(lambda rows: kind(["good"] * (len(rows) - 1) + ["x" * 1001]))
+    with pytest.raises(OriginalError, match="a text of 1001 characters in row 2, where labels have at most 1000"):
+        box.answer(np.zeros((3, 1)))
+    assert Original(lambda rows: kind(["x" * 1000] * 3)).answer(np.zeros((3, 1))).dtype.itemsize == 4000
+
+
+def test_a_label_of_5_mb_takes_no_more_memory_than_it_has():
+    """An array of NumPy has room for the longest label in every row: it took 5 GB."""
+    long = "x" * 5_000_000
+    box = Original(lambda rows: ["good"] * (len(rows) - 1) + [long])
+    tracemalloc.start()
+    try:
+        with pytest.raises(OriginalError, match="5000000 characters"):
+            box.answer(np.zeros((250, 1)))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(SettingError, match="1001 characters"):
+        Original(len, classes=["good", "x" * 1001])

@@ -29,8 +29,11 @@ def run(tmp_path):
     return tmp_path / "run"
 
 
-def test_a_run_is_loaded(run):
-    result = us.load(run)
+def test_a_run_is_loaded_and_said_to_be_unchecked(run):
+    with pytest.warns(us.errors.UnderstudyWarning, match=r"run was written by version 0\.1, without checksums"):
+        result = us.load(run)
+    assert not result.checked
+    assert not ledger.summary(run / ledger.NAME).checked
     assert result.certificate.lower == EXPECTED["lower"]
     assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
     assert ledger.summary(run / ledger.NAME).asked == sum(result.queries.values())
@@ -41,7 +44,8 @@ def test_a_run_is_recognised_by_the_call_that_made_it(run):
     original = us.Original(lambda rows: asked.append(rows) or houses(rows), ["no", "yes"], name="houses")
     space = us.Space.load(run / "space.json")
     settings = {"budget": 120, "batch": 40, "certificate_n": 100, "layers": (6,), "preset": "fast", "seed": 2}
-    result = us.copy_classifier(original, space, **settings, out=run)
+    with pytest.warns(us.errors.UnderstudyWarning, match="without checksums"):
+        result = us.copy_classifier(original, space, **settings, out=run)
     assert not asked
     assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
 
@@ -63,6 +67,22 @@ def test_a_ledger_goes_on(run):
         book.ask(original, space, space.sample(10, np.random.default_rng(9)), "training")
         assert (book.meter.sent, book.meter.again) == (245, 10)
     assert ledger.summary(run / ledger.NAME).maybe_paid == 10
+
+
+def test_a_run_that_goes_on_has_checksums_from_then_on(run):
+    path = run / ledger.NAME
+    before, answered, settings = (
+        ledger.entries(path, ledger.space_of(path)),
+        ledger.answers(path),
+        ledger.settings_of(path),
+    )
+    (run / "run.json").unlink()
+    with ledger.Ledger(path, settings, ledger.space_of(path)) as book:
+        for purpose, (rows, labels) in answered.items():  # of an original that cannot be asked
+            found = book.ask(us.Original(None, ["no", "yes"]), ledger.space_of(path), rows, purpose)
+            np.testing.assert_array_equal(found, labels)
+    assert ledger.summary(path).checked
+    pd.testing.assert_frame_equal(ledger.entries(path, ledger.space_of(path)), before)
 
 
 @pytest.mark.parametrize("name", ["copy", "tree"])

@@ -159,6 +159,8 @@ def test_an_interrupted_run_of_version_0_1_that_does_not_say_how_it_was_read_is_
             about = json.loads(file.execute("SELECT value FROM meta WHERE key = 'settings'").fetchone()[0])
             assert about.pop("opened")
             file.execute("UPDATE meta SET value = ? WHERE key = 'settings'", (json.dumps(about),))
+            file.execute("UPDATE meta SET value = '1' WHERE key = 'format'")  # the format that had no checksums
+            file.execute("DROP TABLE chain")
         file.close()
         with pytest.raises(DirectoryError, match="protocol None"):
             us.copy_classifier(box, us.Space.normal(2), **settings)

@@ -89,7 +89,7 @@ def test_a_damaged_directory_is_an_understudy_error(result, tmp_path, name, dama
 def test_a_newer_format_says_so(result, tmp_path):
     path = result.save(tmp_path / "copy") / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    with pytest.raises(DirectoryError, match="format: expected 1, found 99; use the understudy that wrote it"):
+    with pytest.raises(DirectoryError, match="format: expected 2 or 1, found 99; use the understudy that wrote it"):
         us.load(tmp_path / "copy")
 
 

@@ -57,23 +57,25 @@ def understudy() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; errors become a line on stderr and an exit code."""
+    from understudy.cli.terminal import Terminated, printable
     from understudy.errors import UnderstudyError
 
     try:
         code = understudy.main(args=arguments, prog_name="understudy", standalone_mode=False)
     except UnderstudyError as error:
-        click.echo(f"understudy: {error}", err=True)
+        click.echo(f"understudy: {printable(error)}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo(
-            "understudy: interrupted; what was answered is kept, and the same command goes on from there", err=True
-        )
-        sys.exit(130)
+    except (KeyboardInterrupt, click.Abort) as error:
+        ended = isinstance(error.__cause__ or error, Terminated)  # click raises an error of its own from it
+        word, code = ("terminated", 143) if ended else ("interrupted", 130)
+        click.echo(f"understudy: {word}; what was answered is kept, and the same command goes on from there", err=True)
+        sys.exit(code)
     except Exception:  # a fault of ours: 1 would say that a target was missed
-        traceback.print_exc()
+        for line in traceback.format_exc().splitlines():
+            click.echo(printable(line), err=True)
         click.echo("understudy: this is a bug; please report it with the lines above", err=True)
         sys.exit(70)
     sys.exit(code if isinstance(code, int) else 0)

@@ -13,7 +13,11 @@ import click
 @click.option("--out", type=click.Path(path_type=Path), help="The file to write.  [default: card.md in DIRECTORY]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(directory: Path, out: Path | None, as_json: bool) -> None:
-    """Write a model card about the copy in DIRECTORY: what was copied, inputs, queries, certificate, limits, hashes."""
+    """Write a model card about the copy in DIRECTORY: what was copied, inputs, queries, certificate, limits, hashes.
+
+    All files are checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature. With --out the
+    card goes elsewhere, and DIRECTORY may be read-only.
+    """
     from understudy.files import write_text
     from understudy.report.card import card
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from understudy.cli.original import opened, original_options
+from understudy.cli.terminal import printable
 
 if TYPE_CHECKING:
     from understudy.original import Original
@@ -48,7 +49,8 @@ def command(
 
     Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
     labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
-    its bound is about the population that they are a random sample of. Nothing is written.
+    its bound is about the population that they are a random sample of. Nothing is written. The copy's files are checked
+    against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
 
     Exit codes: 0 done; 2 bad input; 3 the original failed.
     """
@@ -67,7 +69,7 @@ def command(
     rows = None if data is None else read_csv(data)
     different = 0 if rows is None else len(Given.of(source, result.space, rows).different)
     most = allowed(source, {"certificate": n, "data": different}, retries)
-    words = f"{source.name} will be asked {most.planned} queries"
+    words = f"{printable(source.name)} will be asked {most.planned} queries"
     click.echo(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
@@ -75,10 +77,12 @@ def command(
     if as_json:
         queries = {"certificate": n, "data": different}
         seconds = round(perf_counter() - clock, 3)
+        checked = {"checked": result.checked, "signature": result.signature}
         document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
-        click.echo(json.dumps({**document, "certificate": proof.as_json()}))
+        click.echo(json.dumps({**document, **checked, "certificate": proof.as_json()}))
         return
     certificate(proof, data)
+    click.echo(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
 
 
 def _fresh(table: Original, result: Result) -> Original:

@@ -14,6 +14,7 @@ import click
 from understudy.cli.groups import Grouped
 from understudy.cli.original import opened, original_options
 from understudy.cli.settings import settings_options
+from understudy.cli.terminal import printable
 from understudy.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ Examples:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
 @click.option("--rows", metavar="ROWS.csv", help="Unlabelled rows of yours: part of the queries are about them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+@click.option("--sign", is_flag=True, help="Sign the directory with the key in UNDERSTUDY_SIGNING_KEY.")
 @settings_options
 @original_options
 def command(
@@ -44,6 +46,7 @@ def command(
     space_text: str | None,
     out: Path,
     rows: str | None,
+    sign: bool,
     about: dict[str, Any],
     as_json: bool,
     **options: Any,
@@ -55,20 +58,21 @@ def command(
     prints a label per line, or answers.csv, a table of stored answers.
 
     Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed, and what
-    was answered is kept; 130 interrupted, likewise.
+    was answered is kept, or the disk is full, likewise; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
+    from understudy.checksums import Key
     from understudy.cli.progress import follow
     from understudy.original.table import read_csv
     from understudy.runs.copying import job_of, job_steps
     from understudy.runs.plan import Plan
     from understudy.runs.settings import Settings
 
-    plan = Plan.of(Settings(**options))  # before anything is opened
+    plan, key = Plan.of(Settings(**options)), Key.needed() if sign else None  # before anything is opened
     source = opened(original, about)
     job = job_of(source, _space(space_text, source), plan, rows=None if rows is None else read_csv(rows))
     _announce(source.name, job)
     with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        result = follow(plan.asked.method, job_steps(job, out), plan.iterations)
+        result = follow(plan.asked.method, job_steps(job, out, key), plan.iterations)
     _tell(result, out, source.name, job.allowance.total, as_json)
     end(job.plan.asked.target, result)
 
@@ -80,7 +84,7 @@ def _announce(name: str, job: Job) -> None:
     plan, asked, most = job.plan, job.plan.asked, job.allowance
     own = "" if job.own is None else f", {job.own.queries} for one on your rows"
     click.echo(
-        f"{name} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
+        f"{printable(name)} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
         f"certificate{own}, {plan.repeats} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
     )
@@ -134,7 +138,7 @@ def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -
     for one in result.tried[:1]:
         click.echo(f"\nThe copy is a {one['family']}, taught by {one['teacher']}, of {one['bytes']} bytes.")
     for advice in result.advice:
-        click.echo(f"Advice: {advice.text}.")
+        click.echo(f"Advice: {printable(advice.text)}.")
     click.echo(f"\nRows asked: {found.asked} of at most {announced}; {found.answered} answered", nl=False)
     click.echo(f", {found.maybe_paid} without an answer and maybe paid." if found.maybe_paid else ".")
     click.echo(f"The copy is in {out}; its report is {report}.")
@@ -143,7 +147,7 @@ def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -
 def end(target: float | None, result: Result) -> None:
     """Exit with 1 if a target was asked for and not reached."""
     if target is not None and result.stopped != "target":
-        why = "" if result.diagnosis is None else f": {result.diagnosis.text}"
+        why = "" if result.diagnosis is None else f": {printable(result.diagnosis.text)}"
         click.echo(f"understudy: the target {target} was not reached{why}", err=True)
         sys.exit(1)
 

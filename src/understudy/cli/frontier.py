@@ -26,11 +26,12 @@ def command(directory: Path, families: tuple[str, ...], as_json: bool) -> None:
     from understudy.files import write_text
     from understudy.report.figures import frontier as drawn
     from understudy.runs.frontier import frontier
+    from understudy.spreadsheets import without_formulas
 
     with Console(stderr=True).status("Making copies of every family"):
         table = frontier(directory, families or None)
     files = directory / "frontier.csv", directory / "frontier.svg"
-    write_text(files[0], table.to_csv(index=False))
+    write_text(files[0], without_formulas(table).to_csv(index=False))
     write_text(files[1], drawn(table))
     if as_json:
         click.echo(json.dumps({"points": table.to_dict("records"), "files": [str(file) for file in files]}))

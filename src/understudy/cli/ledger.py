@@ -9,14 +9,25 @@ from typing import Any
 
 import click
 
+from understudy.cli.terminal import printable
+
 
 @click.command("ledger")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--price", type=float, help="What one query costs, to add up what was spent.")
 @click.option("--export", type=click.Path(path_type=Path), help="Write every query to a .csv or .parquet file.")
+@click.option(
+    "--salvage",
+    type=click.Path(path_type=Path),
+    metavar="NEW",
+    help="Of a damaged ledger: write the answers that are whole to a new directory, to go on from there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
-def command(directory: Path, price: float | None, export: Path | None, as_json: bool) -> None:
+def command(directory: Path, price: float | None, export: Path | None, salvage: Path | None, as_json: bool) -> None:
     """Show what the run in DIRECTORY, finished or not, has asked: queries, answers, cost, failures and repeats."""
+    if salvage is not None:
+        _salvage(directory, salvage, as_json)
+        return
     from understudy.queries.ledger import NAME, summary
 
     found = summary(directory / NAME)
@@ -38,12 +49,24 @@ def command(directory: Path, price: float | None, export: Path | None, as_json: 
         **({} if cost is None else {"cost so far, at most": cost["cost"]}),
         **{f"answered {label!r}": n for label, n in found.labels.items()},
         **{f"failed: {cause}": n for cause, n in found.failures.items()},
+        **({} if found.checked else {"checksums": "none"}),
     }
     width = max(map(len, lines))
     for name, value in lines.items():
-        click.echo(f"{name:<{width}}  {value:>10}")
+        click.echo(f"{printable(name):<{width}}  {value:>10}")
     if export is not None:
         click.echo(f"\nEvery query is in {export}.")
+
+
+def _salvage(directory: Path, out: Path, as_json: bool) -> None:
+    """Write what is left of a damaged ledger to a new directory."""
+    from understudy.queries.ledger import salvage
+
+    n = salvage(directory, out)
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "answered": n}))
+    else:
+        click.echo(f"answers to {n} rows are in {out}; the run's command with --out {out} asks only what was lost")
 
 
 def _export(directory: Path, path: Path) -> None:
@@ -51,6 +74,7 @@ def _export(directory: Path, path: Path) -> None:
     from understudy.errors import SettingError
     from understudy.files import written
     from understudy.queries.ledger import NAME, entries, space_of
+    from understudy.spreadsheets import without_formulas
 
     if path.suffix not in (".csv", ".parquet"):
         raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))
@@ -58,7 +82,7 @@ def _export(directory: Path, path: Path) -> None:
     try:
         with written(path) as part:
             if path.suffix == ".csv":
-                frame.to_csv(part, index=False)
+                without_formulas(frame).to_csv(part, index=False)
             else:
                 frame.to_parquet(part)
     except ImportError as error:

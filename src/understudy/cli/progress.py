@@ -11,6 +11,7 @@ from time import perf_counter
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from understudy.cli.terminal import Terminated
 from understudy.runs.copying import finish
 from understudy.runs.result import Record, Result
 
@@ -37,32 +38,36 @@ def follow(title: str, run: Generator[Record, None, Result], iterations: int) ->
 
 @contextmanager
 def _heard() -> Iterator[Callable[[], None]]:
-    """Within, Ctrl-C interrupts as ever; where that was lost, the function given interrupts once more.
+    """Within, Ctrl-C interrupts as ever, and SIGTERM likewise; where that was lost, the function given does once more.
 
     Python drops what is raised inside a destructor or a callback of its garbage collector, and a library that
     answers for an original may have either; JAX has.
     """
-    pressed = False
+    pressed: type[KeyboardInterrupt] | None = None
 
     def hear(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
-        pressed = True
-        signal.default_int_handler(number, frame)
+        pressed = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        raise pressed
 
     def check() -> None:
-        if pressed:
-            raise KeyboardInterrupt
+        if pressed is not None:
+            raise pressed
 
-    if threading.current_thread() is not threading.main_thread() or (
-        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
-        yield check  # somebody else's to handle
-        return
-    signal.signal(signal.SIGINT, hear)
+    usual: dict[int, Callable[[int, FrameType | None], object] | signal.Handlers] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    ours = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []  # somebody else's to handle
+    for number in ours:
+        signal.signal(number, hear)
     try:
         yield check
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in ours:
+            signal.signal(number, usual[number])
 
 
 def watch(outcomes: Iterable[Outcome], total: int, weight: float) -> Iterator[Outcome]:

@@ -12,6 +12,7 @@ import click
 
 from understudy.cli.copy import end, resumable
 from understudy.cli.original import opened, original_options
+from understudy.cli.terminal import printable
 from understudy.types import Json
 
 if TYPE_CHECKING:
@@ -50,17 +51,16 @@ def command(
     goes on where it was interrupted. ORIGINAL is named as for `understudy copy`.
 
     Exit codes: 0 done, or unchanged; 1 the target was not reached; 2 bad input, nothing was written; 3 the original
-    failed, and what was answered is kept; 130 interrupted, likewise.
+    failed, and what was answered is kept; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
     from understudy.cli.progress import follow
     from understudy.refresh.plan import Refresh
 
     source = opened(original, about)
     refresh = Refresh.of(directory, source, given, out, budget, check, deterministic)
-    plan = refresh.plan
-    most = refresh.allowance
+    plan, most, name = refresh.plan, refresh.allowance, printable(source.name)
     click.echo(
-        f"{source.name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "
+        f"{name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "
         f"{refresh.budget} queries to check and train with, {plan.asked.certificate_n} for the certificate, "
         f"{refresh.repeats} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
@@ -105,7 +105,7 @@ def _say(found: Json) -> None:
         for one in answers["became"][:10]:
             click.echo(f"  {one['n']:>6}  {one['old']!r} became {one['new']!r}")
     for one in found.get("regions", ()):
-        click.echo(f"  {one['flipped']:>6}  of {one['rows']} where {one['where']}")
+        click.echo(f"  {one['flipped']:>6}  of {one['rows']} where {printable(one['where'])}")
     if "mistakes" in found:
         wrong = found["mistakes"]
         click.echo(f"of {wrong['rows']} held-out rows, the copy got {wrong['before']} wrong; now {wrong['after']}")

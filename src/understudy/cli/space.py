@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from understudy.cli.terminal import printable
 from understudy.space.learned import FLOOR
 
 if TYPE_CHECKING:
@@ -73,10 +74,12 @@ def _show(space: Space) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
     for heading in ("column", "kind", "missing", "values"):
         table.add_column(heading, justify="right" if heading == "missing" else "left")
     for column in space.columns:
-        table.add_row(column.name, column.kind, f"{column.missing:.1%}" if column.missing else "", column.summary)
+        missing = f"{column.missing:.1%}" if column.missing else ""
+        table.add_row(Text(printable(column.name)), column.kind, missing, Text(printable(column.summary)))
     Console().print(table)

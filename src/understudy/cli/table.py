@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from understudy.certificate.values import Bound, Certificate, Differences
+from understudy.cli.terminal import printable
 from understudy.runs.result import Result
 
 # Columns of an example that a line shows.
@@ -122,12 +122,3 @@ def _differences(found: Differences) -> Iterator[str]:
         shown = ", ".join(f"{printable(name)}={value!r}" for name, value in islice(example.row.items(), COLUMNS))
         more = ", ..." if len(example.row) > COLUMNS else ""
         yield f"  original {example.original!r}, copy {example.copy!r}: {shown}{more}"
-
-
-def printable(text: Any) -> str:
-    """Text of others on a terminal: what would move the cursor or change colours is spelled out.
-
-    >>> printable("a\x1b[31m")
-    'a\\\\x1b[31m'
-    """
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias, TypeVar, cast
 import numpy as np
 
 from understudy.errors import OriginalError, SettingError
-from understudy.original.labels import Labels, label_array
+from understudy.original.labels import Labels, label_array, refuse_long
 from understudy.original.scores import probabilities
 from understudy.original.toll import FREE, Toll, charged_to
 from understudy.types import Classes, Frame, Json, Table
@@ -148,8 +148,10 @@ class Original:
 
     def _checked(self, answers: object, n: int) -> np.ndarray:
         """Answers as labels, if they are n of them."""
-        where, shape = f"{self.name}'s answers", self._shape(answers, n)
+        where = f"{self.name}'s answers"
         try:
+            refuse_long(answers)
+            shape = self._shape(answers, n)
             array = label_array(answers if len(shape) == 1 else np.asarray(answers)[:, 0])
         except (TypeError, ValueError) as error:
             raise OriginalError(where, "labels", str(error), "see what the original returns for these rows") from error

@@ -12,6 +12,8 @@ from understudy.types import Label
 
 # What a label may be. Anything else could not be written to a file and read back the same.
 LABEL_TYPES = (bool, int, float, str)
+# The most characters of a label. NumPy keeps as many for every row as the longest has, four bytes each.
+MOST_CHARACTERS = 1000
 
 
 class Labels:
@@ -62,8 +64,25 @@ class Labels:
         return "[" + ", ".join(shown) + (", ...]" if len(self) > 8 else "]")
 
 
+def refuse_long(labels: object) -> None:
+    """ValueError if a label is too long, before an array is made of them.
+
+    >>> refuse_long(["good", "bad " * 1000])
+    Traceback (most recent call last):
+        ...
+    ValueError: a text of 4000 characters in row 1, where labels have at most 1000
+    """
+    if isinstance(labels, np.ndarray) and (labels.dtype.kind != "U" or labels.dtype.itemsize <= 4 * MOST_CHARACTERS):
+        labels = labels if labels.dtype.kind == "O" else ()
+    for row, label in enumerate(labels if isinstance(labels, (list, tuple, np.ndarray)) else ()):
+        if isinstance(label, str) and len(label) > MOST_CHARACTERS:
+            found = f"a text of {len(label)} characters in row {row}"
+            raise ValueError(f"{found}, where labels have at most {MOST_CHARACTERS}")
+
+
 def label_array(labels: object) -> np.ndarray:
     """Labels as an array of booleans, whole numbers, numbers or strings; ValueError says what else they are."""
+    refuse_long(labels)
     if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
         raise ValueError(f"a masked value in row {int(np.argmax(np.ma.getmaskarray(labels)))}")
     array = np.asarray(labels)

@@ -31,8 +31,9 @@ def open_onnx(
     """The classifier in an ONNX file, of one matrix of numbers or of one input for each column of a data frame.
 
     Refused are files that refer to others, operators outside the standard, and functions of the model's own. What is
-    left is still a stranger's program for onnxruntime, so it runs in a process of its own: one that crashes, or takes
-    longer than `timeout` seconds for a request, is an error, and the next request gets a fresh process.
+    left is still a stranger's program for onnxruntime, so it runs in a process of its own: one that crashes, takes more
+    memory than 4 GiB and four times the model's bytes, or longer than `timeout` seconds for a request, is an error, and
+    the next request gets a fresh process.
     """
     seconds = patience(timeout)
     kind = decoding(reading.get("decode"))

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 # More than labels or scores of any sensible request; a model that blows up must not fill the memory of who asks it.
 MOST_BYTES = 2**30
 _SIZE = struct.Struct("<Q")
+# The address space of the process: this much, and for a model this many times its bytes on top.
+MOST_MEMORY, TIMES_MODEL = 4 * 2**30, 4
+# What it may write to a file: its last words.
+MOST_SAID = 2**20
 
 Ask = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
 
@@ -74,6 +78,18 @@ def _end_with_parent() -> None:
     parent.register(0, 0)  # asks for nothing but the hang-up, which is always reported
     parent.poll()
     os._exit(0)
+
+
+def limit(model_bytes: int) -> None:
+    """Bound what this process may take: memory, and what it may write. Time is bounded by whoever asks it."""
+    import resource
+
+    memory = MOST_MEMORY + TIMES_MODEL * model_bytes
+    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, MOST_SAID), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(kind)[1]
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with contextlib.suppress(OSError, ValueError):  # macOS refuses some
+            resource.setrlimit(kind, (allowed, allowed))
 
 
 def _session(model: bytes) -> InferenceSession:
@@ -128,6 +144,7 @@ def main() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     setting, (model,) = receive(requests)
+    limit(model.nbytes)
     try:
         about, ask = _loaded(model.tobytes(), setting)
     except Exception as error:

@@ -128,6 +128,7 @@ class Refresh:
             queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.flipped}
             found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = replace(result, queries=queries, refreshed=found)
+            ledger.settle()
             result.save(self.out)
         return result
 

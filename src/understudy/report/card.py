@@ -33,7 +33,7 @@ def card(directory: str | Path, types: Sequence[str] = ()) -> str:
         "Known limits": (f"- {line}" for line in limits(result)),
         "Settings": _table(("setting", "value"), ((key, value) for key, value in sorted(result.settings.items()))),
         "Versions": _table(("package", "version"), result.versions.items()),
-        "Files": _table(("file", "sha256"), _hashes(path)),
+        "Files": _files(path, result),
     }
     first, *others = sections.items()
     text = [f"# {first[0]}", "", *first[1]]
@@ -178,6 +178,16 @@ def _families(result: Result) -> Iterator[str]:
     yield from _table(heads, rows)
     yield ""
     yield "The first is the copy. Fidelity is that on the certificate's rows."
+
+
+def _files(path: Path, result: Result) -> Iterator[str]:
+    yield from _table(("file", "sha256"), _hashes(path))
+    yield ""
+    if result.checked:
+        yield "All of them agree with the checksums in run.json."
+    else:
+        yield "None was checked: they were written by version 0.1, without checksums."
+    yield f"Signature: {result.signature}."
 
 
 def _hashes(path: Path) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from understudy.spreadsheets import FORMULA
+
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[object]], show: Callable[[object], str] = str) -> str:
     """A table with a header; `show` makes the text of a cell.
@@ -24,8 +26,21 @@ def escaped(text: object) -> str:
 
     >>> print(escaped("a|b <i>"))
     a\|b \<i\>
+    >>> print(escaped("=1+1"), escaped("-1"))
+    \=1+1 -1
     """
-    return re.sub(r"([\\`*_{}\[\]<>#|~!$&])", r"\\\1", " ".join(str(text).split()))
+    line = " ".join(str(text).split())
+    plain = re.sub(r"([\\`*_{}\[\]<>#|~!$&])", r"\\\1", line)
+    # A cell that is pasted into a spreadsheet must not be a formula there; numbers are none.
+    return f"\\{plain}" if line.startswith(FORMULA) and not _is_number(line) else plain
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _line(cells: Iterable[str]) -> str:

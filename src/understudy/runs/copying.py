@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, ParamSpec, TypeVar, cast
 
+from understudy.checksums import Key
 from understudy.errors import UnderstudyWarning
 from understudy.files import as_path
 from understudy.original import Original, as_original
@@ -169,8 +170,11 @@ def job_of(
     return Job(source, space, plan, about if own is None else {**about, "rows": own.digest}, truth, own=own)
 
 
-def job_steps(job: Job, out: str | Path | None = None) -> Steps:
-    """Run a job: in memory, or in a directory, where it resumes if it was interrupted and is loaded if finished."""
+def job_steps(job: Job, out: str | Path | None = None, key: Key | None = None) -> Steps:
+    """Run a job: in memory, or in a directory, where it resumes if it was interrupted and is loaded if finished.
+
+    With a key, the directory is signed.
+    """
     if out is None:
         return (yield from run_steps(job))[0]
     if finished(claim(as_path(out), job.about)):
@@ -180,7 +184,8 @@ def job_steps(job: Job, out: str | Path | None = None) -> Steps:
     with open_run(out, job.about, job.space) as ledger:
         say_lost(ledger, job.allowance)
         result, _ = yield from run_steps(job, ledger)
-        result.save(out)
+        ledger.settle()
+        result.save(out, key)
     return result
 
 

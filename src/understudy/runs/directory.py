@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from understudy.checksums import RUN, read_run
 from understudy.errors import DirectoryError, UnderstudyWarning
 from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.original.opening import MEANS
-from understudy.queries.ledger import NAME, Ledger, settings_of
+from understudy.queries.ledger import BESIDE, NAME, Ledger, settings_of
 from understudy.space import Space
 from understudy.types import Json
 
@@ -23,12 +24,12 @@ SOURCE = "opened.source"
 # What earlier versions did not write down; a run without it is the same as one with any.
 TOLD_LATER = (SOURCE, "opened.fitted")
 # What a finished run consists of, in the order it is written; a report may lie beside it.
-FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", "run.json")
+FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", RUN)
 
 
 def finished(path: Path) -> bool:
     """Whether a run was finished here: run.json is written last."""
-    return (path / "run.json").is_file()
+    return (path / RUN).is_file()
 
 
 def claim(path: str | Path, settings: dict[str, Any]) -> Path:
@@ -71,40 +72,30 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterat
         finally:
             ledger.close()
             if ledger.empty and not finished(path):
-                for name in (NAME, f"{NAME}-wal", f"{NAME}-shm"):
-                    (path / name).unlink(missing_ok=True)
+                for suffix in ("", *BESIDE):
+                    (path / f"{NAME}{suffix}").unlink(missing_ok=True)
                 remove_empty(missing)
     finally:
         os.close(lock)
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Have `write(folder)` write files to a temporary folder, then move them into place; run.json comes last."""
+    """Have `write(folder)` write files to a temporary folder, then move them into place.
+
+    run.json goes first and comes last: at any moment in between, the run is unfinished.
+    """
     with errors_of(path):
         new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
         try:
             with unfinished_folder(path) as work:
                 write(work)
+                (path / RUN).unlink(missing_ok=True)
                 for name in FILES:
                     os.replace(work / name, path / name)
         finally:
             if new:
                 remove_empty([path])
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of a run."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        hint = "name the directory that --out or save wrote"
-        raise DirectoryError(str(path), "a file of a finished run", "nothing", hint) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise DirectoryError(str(path), "a JSON document", str(error)) from error
-    if not isinstance(content, dict):
-        raise DirectoryError(str(path), "a JSON object", type(content).__name__)
-    return content
 
 
 def lock_for_writing(descriptor: int, path: Path) -> None:
@@ -120,18 +111,18 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
     if not path.is_dir():
         raise DirectoryError(str(path), "a directory", "a file", "choose another name")
     if finished(path):
-        there = read_json(path / "run.json").get("settings")
+        there = read_run(path).get("settings")
     elif (path / NAME).is_file():
         there = settings_of(path / NAME)
         if there is None:
             return
-    elif all(entry.name.startswith(UNFINISHED) for entry in path.iterdir()):
-        return
+    elif all(entry.name.startswith(UNFINISHED) or entry.name in FILES for entry in path.iterdir()):
+        return  # one that was saved from memory, and killed meanwhile
     else:
         expected = "a new or empty directory, or one with the same run"
         raise DirectoryError(str(path), expected, "other files", "choose another directory")
     if not isinstance(there, dict):
-        raise DirectoryError(str(path / "run.json"), "the settings of a run", repr(there)[:80])
+        raise DirectoryError(str(path / RUN), "the settings of a run", repr(there)[:80])
     refuse_differences(path, there, settings)
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from understudy.algorithm.network import MLP, PAPER_LAYERS, Network
+from understudy.checksums import read_json
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.queries.ledger import CHECK, NAME, answers, last_round
-from understudy.runs.directory import finished, read_json
+from understudy.runs.directory import finished
 from understudy.runs.result import Result, load
 
 Answered = tuple[np.ndarray, np.ndarray]

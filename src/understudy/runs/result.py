@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -13,22 +14,27 @@ from typing import Any
 
 import numpy as np
 
+from understudy import checksums
 from understudy._version import __version__
 from understudy.certificate.advice import Advice
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import Diagnosis
 from understudy.certificate.values import Certificate
+from understudy.checksums import RUN, Anchor, Key
 from understudy.engine.library import VERSION
-from understudy.errors import DirectoryError, TargetError
+from understudy.errors import DirectoryError, TargetError, UnderstudyWarning
 from understudy.files import as_path
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
-from understudy.runs.directory import claim, read_json, write_whole
+from understudy.queries.ledger import NAME, anchored
+from understudy.runs.directory import FILES, claim, write_whole
 from understudy.runs.settings import AUTO, BLEND
 from understudy.space import Space
 from understudy.space.encoding import View
+from understudy.types import Json
 
+# Of copy.json.
 FORMAT = 1
 # The parts of a result that run.json holds as they are.
 PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versions")
@@ -136,6 +142,10 @@ class Result:
     the certificate's rows, bytes."""
     refreshed: dict[str, Any] | None = None
     """Of a refreshed copy: the run it started from, the check of its original, and the flips."""
+    checked: bool = True
+    """Whether the files it was loaded from have checksums; those of version 0.1 do not."""
+    signature: str = "none"
+    """Of a result that was loaded: what is known of its signature."""
     versions: dict[str, str] = field(default_factory=lambda: {"understudy": __version__, **_versions()})
 
     @property
@@ -173,16 +183,18 @@ class Result:
             "stopped": self.stopped,
         }
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, key: Key | None = None) -> Path:
         """Write the run's directory; run.json comes last, so that a directory with one is complete.
 
-        A directory that holds the same run is written over; one that holds anything else is refused.
+        A directory that holds the same run is written over; one that holds anything else is refused. With a key, all
+        of it is signed.
         """
         path = claim(path, self.settings)
-        write_whole(path, self._write)
+        there = anchored(path / NAME) if (path / NAME).is_file() else None
+        write_whole(path, lambda folder: self._write(folder, there, key))
         return path
 
-    def _write(self, path: Path) -> None:
+    def _write(self, path: Path, ledger: Anchor | None, key: Key | None) -> None:
         shape, numbers = self.copy.model.state()
         arrays = _save_arrays(numbers)
         (path / "copy.safetensors").write_bytes(arrays)
@@ -203,7 +215,9 @@ class Result:
         records = {name: None if part is None else asdict(part) for name, part in parts.items()}
         advice = [asdict(one) for one in self.advice]
         more = {**records, "certificate": proof, "refreshed": self.refreshed, "advice": advice}
-        _write_json(path / "run.json", {"format": FORMAT, **plain, **more})
+        files = {name: checksums.described(name, (path / name).read_bytes()) for name in FILES if name != RUN}
+        chained = {"files": files, "ledger": None if ledger is None else asdict(ledger)}
+        _write_json(path / RUN, checksums.sealed({"format": checksums.FORMAT, **plain, **more, **chained}, key))
 
 
 def load(path: str | Path, types: Sequence[str] = ()) -> Result:
@@ -218,22 +232,27 @@ def load(path: str | Path, types: Sequence[str] = ()) -> Result:
     True
     """
     path = as_path(path)
-    run, about = read_json(path / "run.json"), read_json(path / "copy.json")
-    for name, content in (("run.json", run), ("copy.json", about)):
-        if content.get("format") != FORMAT:
-            hint = "use the understudy that wrote it, or a newer one"
-            raise DirectoryError(f"{path / name}: format", f"{FORMAT}", content.get("format"), hint)
-    space = Space.load(path / "space.json")
+    run = checksums.read_run(path)
+    files = {name: checksums.read_file(path / name, run) for name in FILES if name != RUN}
+    about = checksums.json_of(path / "copy.json", files["copy.json"])
+    if about.get("format") != FORMAT:
+        hint = "use the understudy that wrote it, or a newer one"
+        raise DirectoryError(f"{path / 'copy.json'}: format", f"{FORMAT}", about.get("format"), hint)
     try:
-        return _build(path, run, about, space, types)
+        space = Space.from_json(files["space.json"].decode())
+        result = _build(path, run, about, files, space, types)
     except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         hint = "copy again, or restore it from a backup"
         found = f"{type(error).__name__}: {error}"
         raise DirectoryError(str(path), "a directory written by save", found, hint) from error
+    if not checksums.is_checked(run):
+        message = f"{path} was written by version 0.1, without checksums: damage to it would not be noticed"
+        warnings.warn(message, UnderstudyWarning, stacklevel=2)
+    return result
 
 
-def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space, types: Sequence[str]) -> Result:
-    data = (path / "copy.safetensors").read_bytes()
+def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: Space, types: Sequence[str]) -> Result:
+    data = files["copy.safetensors"]
     found = hashlib.sha256(data).hexdigest()
     if found != about["sha256"]:
         hint = "the file was changed or damaged; copy again"
@@ -242,7 +261,7 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space,
     classes = np.array(about["classes"]["values"], dtype=np.dtype(about["classes"]["type"]))
     if classes.dtype.kind not in "biufU" or classes.ndim != 1:
         raise ValueError(f"classes of type {classes.dtype}")
-    history = [Record(**json.loads(line)) for line in (path / "history.jsonl").read_text("utf-8").splitlines()]
+    history = [Record(**json.loads(line)) for line in files["history.jsonl"].decode().splitlines()]
     if not history:
         raise ValueError("history.jsonl has no iteration")
     exclude = run["settings"].get("exclude", [])
@@ -257,6 +276,8 @@ def _build(path: Path, run: dict[str, Any], about: dict[str, Any], space: Space,
         diagnosis=None if run.get("diagnosis") is None else Diagnosis(**run["diagnosis"]),
         refreshed=run.get("refreshed"),
         advice=[Advice(**one) for one in run.get("advice", [])],
+        checked=checksums.is_checked(run),
+        signature=checksums.signature_of(run),
         **{key: run[key] for key in PLAIN},
     )
 

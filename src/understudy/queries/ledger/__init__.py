@@ -9,19 +9,33 @@ takes them from here.
 from __future__ import annotations
 
 from understudy.queries.ledger.book import Ledger
-from understudy.queries.ledger.file import CHECK, FORMAT, NAME, REPEAT
-from understudy.queries.ledger.reading import Summary, answers, entries, last_round, settings_of, space_of, summary
+from understudy.queries.ledger.file import CHECK, FORMAT, REPEAT
+from understudy.queries.ledger.opening import BESIDE, NAME
+from understudy.queries.ledger.reading import (
+    Summary,
+    anchored,
+    answers,
+    entries,
+    last_round,
+    settings_of,
+    space_of,
+    summary,
+)
+from understudy.queries.ledger.salvage import salvage
 
 __all__ = [
+    "BESIDE",
     "CHECK",
     "FORMAT",
     "NAME",
     "REPEAT",
     "Ledger",
     "Summary",
+    "anchored",
     "answers",
     "entries",
     "last_round",
+    "salvage",
     "settings_of",
     "space_of",
     "summary",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,22 +16,21 @@ import numpy as np
 from understudy.errors import OriginalError
 from understudy.original import Original, Said
 from understudy.queries.halving import Part
+from understudy.queries.ledger.chain import head_of
 from understudy.queries.ledger.file import (
     FORMAT,
     REPEAT,
     SAVED,
-    add_missing,
     answered_requests,
-    connect,
-    create,
-    errors_of,
-    is_begun,
     labels_of,
     matrix,
+    prepared,
     scores_of,
-    sent_again,
+    sent_by_purpose,
     unanswered,
 )
+from understudy.queries.ledger.left import errors_of
+from understudy.queries.ledger.opening import beside, connect, refuse_links
 from understudy.queries.ledger.vocabulary import Vocabulary
 from understudy.queries.ledger.writer import Statement, Writer
 from understudy.queries.meter import Meter
@@ -44,14 +44,12 @@ class Ledger:
     """A run's ledger, open for writing. `settings` are those of the run it belongs to."""
 
     def __init__(self, path: Path, settings: Json, space: Space):
-        self.path = path
-        with errors_of(path):
-            self._reader = connect(path)
-            if not is_begun(self._reader):
-                create(self._reader, {"format": FORMAT, "settings": settings, "space": space.to_json()})
-            add_missing(self._reader)
-            self._writer = Writer(path)
-            self._abandoned = False
+        self.path, self._abandoned = path, False
+        with errors_of(path), ExitStack() as undone:
+            refuse_links(path)
+            self._reader = undone.enter_context(closing(connect(path)))
+            about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
+            self._writer = undone.enter_context(closing(Writer(path, prepared(self._reader, path, about))))
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._known = lru_cache(maxsize=64)(self._read)
             self._vocabulary = Vocabulary(labels_of(self._reader))
@@ -60,24 +58,27 @@ class Ledger:
                 self._indexes[purpose == REPEAT].add(keys_of(rows), number)
             self._tried: dict[bool, set[int]] = {False: set(), True: set()}  # keys of rows sent and not answered
             self.meter = self._metered()
+            undone.pop_all()
 
     def _metered(self) -> Meter:
         """A meter of what was sent so far, and of what was under way when an earlier process ended without a word."""
         answered = self._reader.execute("SELECT coalesce(sum(n), 0) FROM requests JOIN answers ON request = id")
-        known, sent, lost = answered.fetchone()[0], sum(sent_again(self._reader).values()), 0
+        known, lost = answered.fetchone()[0], 0
         for purpose, rows, failed in unanswered(self._reader):
             keys = keys_of(rows)
             later, _ = self._indexes[purpose == REPEAT].find(keys)
             self._tried[purpose == REPEAT].update(np.delete(keys, later).tolist())
-            sent, lost = sent + len(rows), lost + (0 if failed else len(rows))
+            lost += 0 if failed else len(rows)
         different = known + sum(map(len, self._tried.values()))
-        return Meter(known + sent, different, known, lost)
+        return Meter(sum(sent_by_purpose(self._reader).values()), different, known, lost)
 
     def close(self) -> None:
         """Write what is still waiting, and close the file."""
         with errors_of(self.path):
             self._writer.close()
             self._reader.close()
+            if not beside(self.path, "-wal").exists():  # else somebody reads, or it could not be emptied
+                head_of(self.path).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +118,7 @@ class Ledger:
                 ask(original, presented, len(fresh), entries, self.meter, gently)
             finally:
                 self.tally(original.failures - before)
-                self._settle()
+                self.settle()
             found.fill(fresh, entries.found, np.arange(len(fresh)))
         if len(fresh) < len(rows):
             self.tally(Counter({SAVED: len(rows) - len(fresh)}))
@@ -126,9 +127,7 @@ class Ledger:
     def tally(self, counts: Counter[str]) -> None:
         """Add to what is counted beside the queries."""
         for name, n in counts.items():
-            self._writer.put(
-                "INSERT INTO tallies VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET n = n + excluded.n", (name, n)
-            )
+            self._writer.put("tallies", None, name, n)
 
     def _look_up(self, rows: np.ndarray, keys: np.ndarray, found: _Found, index: Index) -> None:
         """Fill in what was answered before; the rows are compared, as keys may coincide."""
@@ -142,7 +141,7 @@ class Ledger:
 
     def _read(self, number: int) -> tuple[dict[bytes, int], _Found]:
         """The rows of a request, as bytes, with their places in it, and its answers."""
-        self._settle()
+        self.settle()
         sql = "SELECT n, rows, codes FROM requests JOIN answers ON request = id WHERE id = ?"
         n, rows, codes = self._reader.execute(sql, (number,)).fetchone()
         scores = scores_of(self._reader, number, n)
@@ -158,9 +157,10 @@ class Ledger:
 
     def keep_round(self, t: int, theta: np.ndarray, about: Json) -> None:
         """Write down a round of training."""
-        self._writer.put("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", (t, theta.tobytes(), json.dumps(about)))
+        self._writer.put("rounds", t, theta.tobytes(), json.dumps(about))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Wait until everything has reached the disk."""
         with errors_of(self.path):
             self._writer.settle()
 
@@ -208,9 +208,8 @@ class _Entries:
         """Write down that these rows will be asked."""
         number = self.ledger._next
         self.ledger._next += 1
-        entry = (number, self.purpose, part.stop - part.start, self.rows[part].data, time.time())
-        sql = "INSERT INTO requests (id, purpose, n, rows, announced) VALUES (?, ?, ?, ?, ?)"
-        return number, part, self.ledger._writer.put(sql, entry)
+        entry = (number, self.purpose, part.stop - part.start, time.time(), self.rows[part].data)
+        return number, part, self.ledger._writer.put("requests", *entry)
 
     def ready(self, ticket: _Ticket) -> None:
         """Wait until the announcement has reached the disk."""
@@ -219,11 +218,11 @@ class _Entries:
 
     def withdraw(self, ticket: _Ticket) -> None:
         """Take back a request that was not sent."""
-        self.ledger._writer.put("DELETE FROM requests WHERE id = ?", (ticket[0],))
+        self.again(ticket, ticket[1].start - ticket[1].stop)
 
     def again(self, ticket: _Ticket, n: int) -> None:
         """Write down that rows are sent once more, and wait until that has reached the disk; or that none arrived."""
-        written = self.ledger._writer.put("INSERT INTO attempts VALUES (?, ?, ?)", (ticket[0], time.time(), n))
+        written = self.ledger._writer.put("attempts", None, ticket[0], time.time(), n)
         if n > 0:
             with errors_of(self.ledger.path):
                 self.ledger._writer.wait(written)
@@ -233,16 +232,15 @@ class _Entries:
         number, part, _ = ticket
         codes, new = self.ledger._vocabulary.codes(said.labels)
         for code, value in new:
-            self.ledger._writer.put("INSERT INTO labels VALUES (?, ?)", (code, json.dumps(value)))
+            self.ledger._writer.put("labels", code, json.dumps(value))
         if said.scores is not None:  # first: an answer that is there has its scores
-            self.ledger._writer.put("INSERT INTO scores VALUES (?, ?)", (number, said.scores.tobytes()))
+            self.ledger._writer.put("scores", number, said.scores.tobytes())
         # A table of its own: SQLite writes a whole row anew to change it, and requests are large.
-        self.ledger._writer.put("INSERT INTO answers VALUES (?, ?, ?)", (number, time.time(), codes.tobytes()))
+        self.ledger._writer.put("answers", number, time.time(), codes.tobytes())
         self.found.fill(np.arange(part.start, part.stop), _Found(codes, said.scores), np.arange(len(codes)))
         self.ledger._indexes[self.purpose == REPEAT].add(self.keys[part], number)
 
     def failed(self, ticket: _Ticket, error: OriginalError) -> None:
         """Write down that there was no answer, and why."""
-        entry = (ticket[0], time.time(), str(error.found)[:500])
-        self.ledger._writer.put("INSERT INTO failures VALUES (?, ?, ?)", entry)
+        self.ledger._writer.put("failures", None, ticket[0], time.time(), str(error.found)[:500])
         self.ledger._tried[self.purpose == REPEAT].update(self.keys[ticket[1]].tolist())

@@ -10,17 +10,23 @@ from pathlib import Path
 
 import numpy as np
 
+from understudy.checksums import Anchor, anchor_of, read_run
 from understudy.errors import DirectoryError
+from understudy.queries.ledger import chain
+from understudy.queries.ledger.left import errors_of
+from understudy.queries.ledger.opening import readable
 from understudy.types import Json, Label
 
-FORMAT = 1
-NAME = "ledger.sqlite"
+FORMAT = 2
+# Ledgers of format 1, of version 0.1, have no chain.
+UNCHAINED = 1
 # Rows that were asked again on purpose, to see whether the original answers alike.
 REPEAT = "repeat"
 # The purpose of rows that are asked again to see whether an original changed.
 CHECK = "check"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
 SAVED = "saved"
+# Rows are only ever added, each with its key first: the chain covers them.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE labels (code INTEGER PRIMARY KEY, value TEXT NOT NULL);
@@ -29,41 +35,35 @@ CREATE TABLE requests (
 );
 CREATE TABLE answers (request INTEGER PRIMARY KEY, at REAL NOT NULL, codes BLOB NOT NULL);
 CREATE TABLE scores (request INTEGER PRIMARY KEY, p BLOB NOT NULL);
-CREATE TABLE attempts (request INTEGER NOT NULL, at REAL NOT NULL, n INTEGER NOT NULL);
-CREATE TABLE failures (request INTEGER NOT NULL, at REAL NOT NULL, found TEXT NOT NULL);
-CREATE TABLE tallies (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE attempts (id INTEGER PRIMARY KEY, request INTEGER NOT NULL, at REAL NOT NULL, n INTEGER NOT NULL);
+CREATE TABLE failures (id INTEGER PRIMARY KEY, request INTEGER NOT NULL, at REAL NOT NULL, found TEXT NOT NULL);
+CREATE TABLE tallies (id INTEGER PRIMARY KEY, name TEXT NOT NULL, n INTEGER NOT NULL);
 CREATE TABLE rounds (
   t INTEGER PRIMARY KEY, theta BLOB NOT NULL, about TEXT NOT NULL
 );
+CREATE TABLE chain (batch INTEGER PRIMARY KEY, entries TEXT NOT NULL, digest TEXT NOT NULL);
 """
+# Attempts beyond the first of a request; below zero, those that never arrived.
+_SENT = """(SELECT requests.*, n + coalesce(more, 0) AS sent FROM requests LEFT JOIN
+  (SELECT request AS number, sum(n) AS more FROM attempts GROUP BY request) ON number = id)"""
+# What version 0.1 had otherwise: columns, in the order that they have now.
+_BEFORE = {"failures": "NULL, request, at, found", "tallies": "NULL, name, n"}
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a ledger that must be there."""
+    """A connection to a ledger that must be there, once all in it was checked; nothing is changed meanwhile."""
     if not path.is_file():
         raise DirectoryError(str(path), "a ledger", "nothing", "name the directory of a run that was given --out")
     with errors_of(path):
-        connection = connect(path)
-        try:
+        known = anchors(path)  # before anything is read: a run that is at work only ever comes further
+        with readable(path) as connection:
+            connection.execute("BEGIN")
+            check(connection, path, known)
             yield connection
-        finally:
-            connection.close()
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection whose transactions are on disk when they are committed."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA page_size = 16384")  # rows are large blobs: fewer pages, less to check and copy
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA wal_autocheckpoint = 4096")
-        connection.execute("PRAGMA cache_size = -4096")  # in KiB: little memory used again is faster than much new
-        connection.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+# --- what is in it ----------------------------------------------------------------------------------------------------
 
 
 def is_begun(connection: sqlite3.Connection) -> bool:
@@ -71,41 +71,99 @@ def is_begun(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def create(connection: sqlite3.Connection, about: Json) -> None:
+def prepared(connection: sqlite3.Connection, path: Path, about: Json) -> Anchor:
+    """Make a ledger ready for further rows, once it was checked; gives how far its chain is."""
+    found = check(connection, path, anchors(path))
+    if found is not None:
+        return found
+    if is_begun(connection):
+        _adopt(connection)
+    else:
+        begin(connection, about)
+    return chain.last(connection)
+
+
+def begin(connection: sqlite3.Connection, about: Json) -> None:
     """All tables and what the ledger belongs to, in one transaction: a ledger with tables is whole."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", [(key, json.dumps(value)) for key, value in about.items()])
+    rows: list[chain.Row] = [("meta", (key, json.dumps(value))) for key, value in about.items()]
+    chain.write(connection, rows, chain.BEGINNING)
     connection.execute("COMMIT")
+
+
+def _adopt(connection: sqlite3.Connection) -> None:
+    """Bring a ledger of version 0.1 into today's format: what is in it now is chained, whatever befell it before."""
+    connection.execute("BEGIN IMMEDIATE")
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    found = {table: _rows(connection, table) for table in chain.TABLES if table in there}
+    for table in there:
+        connection.execute(f'DROP TABLE "{table}"')
+    for statement in _SCHEMA.split(";"):
+        connection.execute(statement)
+    found["meta"] = [(key, str(FORMAT) if key == "format" else value) for key, value in found["meta"]]
+    chain.write(connection, [(table, row) for table, rows in found.items() for row in rows], chain.BEGINNING)
+    connection.execute("COMMIT")
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[chain.Value, ...]]:
+    return connection.execute(f"SELECT {_BEFORE.get(table, '*')} FROM {table}").fetchall()
+
+
+def anchors(path: Path) -> list[tuple[str, Anchor]]:
+    """How far a ledger's chain has come at least, by the files that say so."""
+    head = chain.read_head(path)
+    run = anchor_of(read_run(path.parent)) if (path.parent / "run.json").is_file() else None
+    return [(name, found) for name, found in ((f"{path.name}-head", head), ("run.json", run)) if found is not None]
+
+
+def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anchor]]) -> Anchor | None:
+    """Check a ledger; gives how far its chain is, None if it has none: not begun, or of version 0.1."""
+    if not is_begun(connection):
+        for name, anchor in known:
+            raise chain.damaged(path, f"{anchor.batch} batches of rows, as {name} says", "none")
+        return None
+    return None if format_of(connection, path) == UNCHAINED else chain.check(connection, path, known)
+
+
+def format_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The format of a ledger, if it is one that is known."""
+    found = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'format'")).get("format")
+    if found not in (str(FORMAT), str(UNCHAINED)):
+        hint = "use the understudy that wrote it, or a newer one; or it is damaged"
+        raise DirectoryError(str(path), f"a ledger of format {FORMAT} or {UNCHAINED}", found, hint)
+    return int(found)
 
 
 def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
     """What the ledger belongs to."""
+    format_of(connection, path)
     found = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
-    if found.get("format") != FORMAT or not isinstance(found.get("settings"), dict):
-        hint = "use the understudy that wrote it, or a newer one"
-        raise DirectoryError(str(path), f"a ledger of format {FORMAT}", found.get("format"), hint)
+    if not isinstance(found.get("settings"), dict):
+        raise DirectoryError(str(path), "the settings of a run", repr(found.get("settings"))[:80])
     return found
 
 
-def add_missing(connection: sqlite3.Connection) -> None:
-    """Give a ledger that an earlier version began the tables that it lacks."""
-    for statement in _SCHEMA.split(";"):
-        connection.execute(statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS "))
+def sent(connection: sqlite3.Connection) -> str:
+    """Requests, for SQL, with the rows that were sent in all attempts: none, if a request was taken back in time.
 
-
-def sent_again(connection: sqlite3.Connection) -> dict[str, int]:
-    """By purpose, the rows of attempts beyond the first of a request; ledgers of earlier versions have none."""
+    Ledgers of earlier versions have one attempt each.
+    """
     there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'attempts'").fetchone()[0]
-    sql = "SELECT purpose, sum(attempts.n) FROM attempts JOIN requests ON request = id GROUP BY purpose"
-    return dict(connection.execute(sql).fetchall()) if there else {}
+    return _SENT if there else "(SELECT *, n AS sent FROM requests)"
+
+
+def sent_by_purpose(connection: sqlite3.Connection) -> dict[str, int]:
+    """The rows that were sent, in all attempts."""
+    found = connection.execute(f"SELECT purpose, sum(sent) FROM {sent(connection)} GROUP BY purpose").fetchall()
+    return {purpose: n for purpose, n in found if n}
 
 
 def unanswered(connection: sqlite3.Connection) -> Iterator[tuple[str, np.ndarray, bool]]:
-    """Purpose and rows of every request without an answer, and whether it is known to have failed."""
-    sql = """SELECT purpose, n, rows, EXISTS (SELECT 1 FROM failures WHERE request = id) FROM requests
-      WHERE id NOT IN (SELECT request FROM answers) ORDER BY id"""
+    """Purpose and rows of every request that was sent and has no answer, and whether it is known to have failed."""
+    sql = f"""SELECT purpose, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent(connection)} AS asked
+      WHERE sent > 0 AND asked.id NOT IN (SELECT request FROM answers) ORDER BY asked.id"""
     for purpose, n, rows, failed in connection.execute(sql):
         yield purpose, matrix(rows, n), bool(failed)
 
@@ -132,13 +190,3 @@ def scores_of(connection: sqlite3.Connection, number: int, n: int) -> np.ndarray
 def matrix(blob: bytes, n: int) -> np.ndarray:
     """The n rows of a blob."""
     return np.frombuffer(blob, np.float64).reshape(n, -1)
-
-
-@contextmanager
-def errors_of(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into an error of ours."""
-    try:
-        yield
-    except (sqlite3.Error, json.JSONDecodeError, ValueError, TypeError, OSError) as error:
-        hint = "restore it from a backup, or start again in another directory"
-        raise DirectoryError(str(path), "a ledger that can be read and written", str(error), hint) from error

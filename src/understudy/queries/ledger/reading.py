@@ -8,25 +8,32 @@ from pathlib import Path
 
 import numpy as np
 
+from understudy.checksums import Anchor
 from understudy.errors import DirectoryError
 from understudy.original import label_array
+from understudy.queries.ledger import chain
 from understudy.queries.ledger.file import (
     REPEAT,
     SAVED,
+    UNCHAINED,
     answered_requests,
+    format_of,
     is_begun,
     labels_of,
     matrix,
     meta_of,
     reading,
-    sent_again,
+    sent,
+    sent_by_purpose,
     unanswered,
 )
+from understudy.queries.ledger.left import errors_of
+from understudy.queries.ledger.opening import readable
 from understudy.space import Space
 from understudy.types import Frame, Json, Label
 
 _COUNTED = """SELECT count(*), coalesce(sum(CASE WHEN request IS NULL THEN 0 ELSE n END), 0)
-  FROM requests LEFT JOIN answers ON request = id"""
+  FROM {} LEFT JOIN answers ON request = id WHERE sent > 0"""
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,20 @@ class Summary:
     labels: dict[Label, int]
     failures: dict[str, int]
     """Attempts that came to nothing, by cause."""
+    checked: bool = True
+    """Whether it has checksums; ledgers of version 0.1 have none."""
 
 
 def settings_of(path: Path) -> Json | None:
     """The settings of the run that a ledger belongs to; none if it was not even begun before the run was killed."""
     with reading(path) as connection:
         return meta_of(connection, path)["settings"] if is_begun(connection) else None
+
+
+def anchored(path: Path) -> Anchor | None:
+    """How far the chain of a ledger is, for run.json, unchecked; None for those of version 0.1, which have none."""
+    with errors_of(path), readable(path) as connection:
+        return None if format_of(connection, path) == UNCHAINED else chain.finished(connection)
 
 
 def space_of(path: Path) -> Space:
@@ -66,32 +81,26 @@ def space_of(path: Path) -> Space:
 def summary(path: Path) -> Summary:
     """What a ledger holds."""
     with reading(path) as connection:
-        meta_of(connection, path)
+        checked = format_of(connection, path) != UNCHAINED
         labels, counts = labels_of(connection), Counter[int]()
         for _, purpose, _, codes in answered_requests(connection):
             counts.update(codes.tolist() if purpose != REPEAT else ())
-        requests, answered = connection.execute(_COUNTED).fetchone()
-        by_purpose = Counter(
-            dict(connection.execute("SELECT purpose, sum(n) FROM requests GROUP BY purpose").fetchall())
+        requests, answered = connection.execute(_COUNTED.format(sent(connection))).fetchone()
+        by_purpose = sent_by_purpose(connection)
+        tallies = dict(connection.execute("SELECT name, sum(n) FROM tallies GROUP BY name").fetchall())
+        return Summary(
+            requests=requests,
+            asked=sum(by_purpose.values()),
+            answered=answered,
+            maybe_paid=sum(by_purpose.values()) - answered,
+            lost=sum(len(rows) for _, rows, failed in unanswered(connection) if not failed),
+            saved=tallies.pop(SAVED, 0),
+            repeated=by_purpose.get(REPEAT, 0),
+            by_purpose=by_purpose,
+            labels={labels[code]: n for code, n in sorted(counts.items())},
+            failures=tallies,
+            checked=checked,
         )
-        by_purpose.update(sent_again(connection))
-        lost = sum(len(rows) for _, rows, failed in unanswered(connection) if not failed)
-        repeated = connection.execute(
-            "SELECT coalesce(sum(n), 0) FROM requests WHERE purpose = ?", (REPEAT,)
-        ).fetchone()
-        tallies = dict(connection.execute("SELECT name, n FROM tallies").fetchall())
-    return Summary(
-        requests=requests,
-        asked=by_purpose.total(),
-        answered=answered,
-        maybe_paid=by_purpose.total() - answered,
-        lost=lost,
-        saved=tallies.pop(SAVED, 0),
-        repeated=repeated[0],
-        by_purpose=dict(by_purpose),
-        labels={labels[code]: n for code, n in sorted(counts.items())},
-        failures=tallies,
-    )
 
 
 def answers(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -101,18 +110,18 @@ def answers(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         labels, found = labels_of(connection), defaultdict[str, list[tuple[np.ndarray, np.ndarray]]](list)
         for _, purpose, rows, codes in answered_requests(connection):
             found[purpose].append((rows, codes))
-    table = _table(labels)
-    parts = {purpose: [np.concatenate(part) for part in zip(*chunks, strict=True)] for purpose, chunks in found.items()}
-    return {purpose: (rows, table[codes]) for purpose, (rows, codes) in parts.items()}
+        table = _table(labels)
+        parts = {purpose: map(np.concatenate, zip(*chunks, strict=True)) for purpose, chunks in found.items()}
+        return {purpose: (rows, table[codes]) for purpose, (rows, codes) in parts.items()}
 
 
 def last_round(path: Path) -> tuple[int, np.ndarray]:
     """The number of the last round of training that was written down, and the parameters after it."""
     with reading(path) as connection:
         found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
-    if found is None:
-        raise DirectoryError(str(path), "a ledger with a round of training", "none", "copy again")
-    return found[0], np.frombuffer(found[1], np.float32).copy()
+        if found is None:
+            raise DirectoryError(str(path), "a ledger with a round of training", "none", "copy again")
+        return found[0], np.frombuffer(found[1], np.float32).copy()
 
 
 def entries(path: Path, space: Space) -> Frame:
@@ -121,14 +130,15 @@ def entries(path: Path, space: Space) -> Frame:
 
     with reading(path) as connection:
         table, parts = _table(labels_of(connection)), []
-        sql = "SELECT id, purpose, n, rows, codes, at FROM requests LEFT JOIN answers ON request = id ORDER BY id"
+        sql = f"""SELECT id, purpose, n, rows, codes, at FROM {sent(connection)}
+          LEFT JOIN answers ON request = id WHERE sent > 0 ORDER BY id"""
         for number, purpose, n, rows, answers, answered in connection.execute(sql):
             frame = pd.DataFrame(space.present(matrix(rows, n)), columns=list(space.names))
             found = [None] * n if answers is None else table[np.frombuffer(answers, np.int32)]
             about = {"request": number, "purpose": purpose, "answered": answered, "label": found}
             # An input may be called as one of these; then ours gives way.
             parts.append(frame.assign(**{f"{'_' * (key in frame)}{key}": value for key, value in about.items()}))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(space.names))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(space.names))
 
 
 def _table(labels: list[Label]) -> np.ndarray:

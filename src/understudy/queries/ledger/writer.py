@@ -7,48 +7,50 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, Thread
-from typing import TypeAlias
 
-from understudy.queries.ledger.file import connect
+from understudy.checksums import Anchor
+from understudy.queries.ledger import chain
+from understudy.queries.ledger.chain import Value
+from understudy.queries.ledger.opening import connect
 
 # How long the writer lets statements gather before it commits them together, in seconds: until whoever asks is at the
 # next request, so that writing falls into the time of the original. Commits soon after each other are short, and a
 # short one makes the original late for little where both share a core.
 GATHER = 0.0001
 
-Value: TypeAlias = int | float | str | bytes | memoryview
-"""What SQLite keeps."""
-
 
 @dataclass(slots=True, eq=False)
 class Statement:
-    """What is to be written, and whether it has reached the disk."""
+    """A row to be written to a table, and whether it has reached the disk; without a table nothing is."""
 
-    sql: str
+    table: str
     values: tuple[Value, ...]
     written: bool = False
 
 
 class Writer:
-    """Group commit: a thread of its own writes, in one transaction, what gathered while the last one was written."""
+    """Group commit: a thread of its own writes, in one transaction, what gathered while the last one was written.
 
-    def __init__(self, path: Path):
+    `last` is how far the ledger's chain is.
+    """
+
+    def __init__(self, path: Path, last: Anchor):
         self._queue: SimpleQueue[Statement | None] = SimpleQueue()
-        self._connection = connect(path)
+        self._connection, self._last, self._head = connect(path), last, chain.Head(path, last)
         self._hurry, self._progress = Event(), Condition()
         self._failure: BaseException | None = None  # after one nothing more is written: it would leave gaps
         self._thread = Thread(target=self._run, name="understudy-ledger", daemon=True)
         self._thread.start()
 
-    def put(self, sql: str, values: tuple[Value, ...] = ()) -> Statement:
-        """Hand over a statement."""
-        statement = Statement(sql, values)
+    def put(self, table: str, *values: Value) -> Statement:
+        """Hand over a row of a table, its key first; SQLite chooses the key where it is None."""
+        statement = Statement(table, values)
         self._queue.put(statement)
         return statement
 
     def settle(self) -> None:
         """Wait until everything handed over has reached the disk."""
-        self.wait(self.put("SELECT 1"))
+        self.wait(self.put(""))
 
     def wait(self, statement: Statement) -> None:
         """Wait until a statement has reached the disk; the writer need not gather any longer."""
@@ -65,7 +67,10 @@ class Writer:
         self._hurry.set()
         self._queue.put(None)
         self._thread.join()
-        self._connection.close()
+        try:
+            self._connection.close()
+        finally:
+            self._head.close()
 
     def _run(self) -> None:
         going = True
@@ -83,10 +88,13 @@ class Writer:
     def _commit(self, statements: list[Statement]) -> None:
         failure: BaseException | None = None
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for statement in statements:
-                self._connection.execute(statement.sql, statement.values)
-            self._connection.execute("COMMIT")
+            rows = [(statement.table, statement.values) for statement in statements if statement.table]
+            if rows:
+                self._connection.execute("BEGIN IMMEDIATE")
+                now = chain.write(self._connection, rows, self._last)
+                self._connection.execute("COMMIT")
+                self._head.say(now)
+                self._last = now
         except BaseException as error:
             failure = error
         with self._progress:
