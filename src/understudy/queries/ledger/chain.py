@@ -124,7 +124,8 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
             found = f"{len(digests) - 1}: the last are lost, as with a write-ahead log that is damaged or gone"
             raise damaged(path, f"{anchor.batch} batches of rows, as {name} says", found)
         if digests[anchor.batch] != anchor.sha256:
-            raise damaged(f"{path}: batch {anchor.batch}", f"sha256 {anchor.sha256}, as {name} says", digests[-1])
+            expected_here = f"sha256 {anchor.sha256}, as {name} says"
+            raise damaged(f"{path}: batch {anchor.batch}", expected_here, digests[anchor.batch])
     for table in TABLES:
         for row in connection.execute(f"SELECT * FROM {table}"):
             if expected.pop((table, row[0]), None) != digest_of(row):
