@@ -98,9 +98,12 @@ def test_many_rows_are_answered_while_others_are(server, plane):
         ("GET", "/v2/models/m/infer", {}, 405, "method: expected POST, found GET"),
         ("POST", "/v2/health/live", {}, 405, "method: expected GET, HEAD"),
         ("POST", "/v2/models/m/infer", {"Content-Type": "text/csv"}, 415, "expected application/json, found text/csv"),
-        ("POST", "/v2/models/m/infer", {"Content-Type": ""}, 415, "Content-Type"),
-        ("POST", "/v2/models/m/infer", {"Content-Encoding": "gzip"}, 415, "Content-Encoding"),
-        ("POST", "/v2/models/m/infer", {"Inference-Header-Content-Length": "9"}, 400, "binary form"),
+        ("POST", "/v2/models/m/infer", {"Content-Type": "image/png"}, 415, "Content-Type"),
+        ("POST", "/v2/models/m/infer", {"Content-Encoding": "br"}, 415, "Content-Encoding: expected gzip, deflate"),
+        ("POST", "/v2/models/m/infer", {"Content-Encoding": "gzip"}, 400, "data compressed by gzip"),
+        ("POST", "/v2/models/m/infer", {"Inference-Header-Content-Length": "9"}, 400, "at most the body's 1 bytes"),
+        ("POST", "/v2/models/m/infer", {"Inference-Header-Content-Length": "-9"}, 400, "a number of bytes"),
+        ("POST", "/predict", {"Inference-Header-Content-Length": "1"}, 400, "belong to /infer"),
         ("POST", "/v2/models/m/infer", {}, 400, "body: expected JSON"),
     ],
 )
@@ -242,7 +245,7 @@ def test_one_client_too_many(plane):
 
 def test_what_fails_inside_is_logged_and_counted(plane, caplog):
     with running(plane) as server:
-        server.service.model.answer = None  # as if by a fault of ours
+        server.service.model.probabilities = None  # as if by a fault of ours
         answer = posted(server, question([0.0, 0.0]))
         assert (answer.status_code, answer.json()) == (500, {"error": "the server failed; its log says how"})
         assert metrics(server)["understudy_failures_total"] == 1

@@ -41,6 +41,13 @@ _LIMITS = (
         help="Seconds that a client has to send a request, to read its answer, and may be idle.",
     ),
     click.option(
+        "--drain",
+        type=float,
+        default=Limits.drain,
+        show_default=True,
+        help="Seconds to go on for when stopped, as not ready, until nobody is sent here any more.",
+    ),
+    click.option(
         "--grace", type=float, default=Limits.grace, show_default=True, help="Seconds to finish in when stopped."
     ),
 )
@@ -51,9 +58,15 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_limits(
-        max_bytes: int, max_rows: int, max_connections: int, client_timeout: float, grace: float, **others: object
+        max_bytes: int,
+        max_rows: int,
+        max_connections: int,
+        client_timeout: float,
+        drain: float,
+        grace: float,
+        **others: object,
     ) -> None:
-        limits = Limits(max_bytes, max_rows, max_connections, client_timeout, grace)
+        limits = Limits(max_bytes, max_rows, max_connections, client_timeout, grace, drain)
         command(limits=limits, **others)
 
     for option in reversed(_LIMITS):
@@ -122,15 +135,14 @@ def _served(service: Service, address: Address, limits: Limits, out: IO[str] | N
     """Serve until a signal, which is returned."""
     from threadpoolctl import threadpool_limits
 
-    from understudy.serve.metrics import total
     from understudy.serve.server import serve
 
     announce = partial(_announce, name=service.model.name, out=out)
     # One thread for products of matrices: those of a request are small, and threads that wait for each other spin.
     # What an original prints is no part of ours.
-    with threadpool_limits(1, user_api="blas"), redirect_stdout(sys.stderr):
+    with threadpool_limits(1), redirect_stdout(sys.stderr):
         stopped_by = asyncio.run(serve(service, address, limits, announce))
-    click.echo(f"understudy: stopped after {total(service.metrics.requests):.0f} requests", err=True)
+    click.echo(f"understudy: stopped after {service.counts.requests:.0f} requests", err=True)
     return stopped_by
 
 
