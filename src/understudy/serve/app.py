@@ -155,6 +155,7 @@ class Service:
         about = {"name": "understudy", "version": __version__, "extensions": EXTENSIONS}
         described = openapi.description(self.model, self.shadow is not None, self._token is not None)
         paths = {
+            "/": Route("live", "GET", _always({"status": "alive"}), probe=True, open=True),
             "/v2": Route("server", "GET", _always(about)),
             "/v2/health/live": Route("live", "GET", _always({"live": True}), probe=True, open=True),
             "/v2/health/ready": Route("ready", "GET", self._is_ready, probe=True, open=True),

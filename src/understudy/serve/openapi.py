@@ -60,6 +60,7 @@ def _server(model: Model, shadowed: bool) -> dict[str, Path]:
     rows = {"application/json": _ref("Rows"), "text/csv": TEXT}
     answers = {"application/json": _ref("Predictions"), "text/csv": TEXT}
     paths: dict[str, Path] = {
+        "/": ("get", "Whether the server is up, by V1.", _probe(_object(status=TEXT))),
         "/v2": ("get", "The server's name and version.", _answers(_ref("Server"))),
         "/v2/health/live": ("get", "Whether the server is up.", _probe(_object(live=FLAG))),
         "/v2/health/ready": ("get", "Whether the server answers.", _probe(_ref("Ready"))),

@@ -80,6 +80,8 @@ class PlainRows:
         return self._tensors(columns)
 
     def _of_json(self, rows: list[Any], where: str) -> list[Tensor]:
+        if not rows:
+            raise Refusal(where, "at least one row", "none")
         kinds = set(map(type, rows))
         if kinds == {dict}:
             return self._of_objects(rows, where)
@@ -90,9 +92,7 @@ class PlainRows:
                 raise Refusal(f"{where}[{wrong}]", f"{d} values", len(rows[wrong]))
             rows = [value for row in rows for value in row]
         elif d != 1 or kinds & {dict, list}:
-            raise Refusal(
-                where, "lists or objects, all of one kind", f"others, such as {shown(next(iter(rows), None))}"
-            )
+            raise Refusal(where, "lists or objects, all of one kind", f"others, such as {shown(rows[0])}")
         return [Tensor(where, (len(rows) // d, d), scalars(rows, where))]
 
     def _of_objects(self, rows: list[dict[str, Any]], where: str) -> list[Tensor]:
@@ -108,9 +108,10 @@ class PlainRows:
 
 
 def _cell(column: Column) -> Callable[[str], Cell]:
-    """What text in a CSV file means: a level that is a number is written like one."""
+    """What text in a CSV file means: a level that is a number is written like one, and with gaps like a float."""
     levels = column.levels if isinstance(column, Category) else ()
-    by_text: dict[str, Cell] = {"": None, **{str(level): level for level in levels}}
+    floats = {str(float(level)): level for level in levels if isinstance(level, int)}
+    by_text: dict[str, Cell] = {"": None, **floats, **{str(level): level for level in levels}}
     return lambda text: by_text.get(text, text)
 
 
