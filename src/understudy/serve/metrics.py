@@ -91,11 +91,9 @@ class _Process:
         self._counts = counts
 
     def collect(self) -> Iterable[Metric]:
-        others = [pid for pid in self._counts.processes if pid != os.getpid()]
-        resident = resident_bytes()
-        if resident is not None:
-            resident += sum(resident_bytes(pid) or 0.0 for pid in others)
-        seconds = process_time() + sum(map(_seconds, others))
+        resident, seconds = resident_bytes(), process_time()
+        if len(everybody := self._counts.processes) > 1:
+            resident, seconds = (sum(of(pid) or 0.0 for pid in everybody) for of in (resident_bytes, _seconds))
         yield GaugeMetricFamily("process_resident_memory_bytes", "Resident memory.", value=resident)
         yield CounterMetricFamily("process_cpu_seconds", "Processor time used.", value=seconds)
 

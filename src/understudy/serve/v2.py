@@ -38,13 +38,13 @@ class Asked:
 def read(body: bytes, json_size: int | None = None) -> Asked:
     """What a body asks; of `json_size`, so many bytes are JSON, and the others tensors."""
     if json_size is None:
-        return _asked(loaded(body), None)
+        return asked(loaded(body), None)
     if json_size > len(body):
         raise Refusal("Inference-Header-Content-Length", f"at most the body's {len(body)} bytes", json_size)
     tail = Tail(memoryview(body)[json_size:])
-    asked = _asked(loaded(body[:json_size]), tail)
+    found = asked(loaded(body[:json_size]), tail)
     tail.end()
-    return asked
+    return found
 
 
 def loaded(body: bytes) -> object:
@@ -55,7 +55,8 @@ def loaded(body: bytes) -> object:
         raise Refusal("body", "JSON", f"{type(error).__name__}: {str(error)[:100]}") from None
 
 
-def _asked(content: object, tail: Tail | None) -> Asked:
+def asked(content: object, tail: Tail | None) -> Asked:
+    """What JSON asks, with the bytes of its tensors if they are apart."""
     if not isinstance(content, dict):
         raise Refusal("body", "an object", shown(content))
     identity, inputs = content.get("id"), content.get("inputs")
