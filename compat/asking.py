@@ -205,7 +205,8 @@ def mlserver() -> Cases:
         from mlserver.codecs import PandasCodec, StringCodec
         from mlserver.types import InferenceResponse
 
-        frame = pd.DataFrame({name: array.ravel().tolist() for name, (_, array) in frame_arrays(about).items()})
+        columns = about["frame"]["columns"]
+        frame = pd.DataFrame({name: column["values"] for name, column in columns.items()})
         body = PandasCodec.encode_request(frame).model_dump_json()
         answer = httpx.post(f"{about['http_frame']}/v2/models/{about['frame']['name']}/infer", content=body)
         answer.raise_for_status()

@@ -26,11 +26,11 @@ from servers import HOST, INSTALLING, Failure, end, run, surroundings
 
 import understudy as us
 
-# What to install for each client, and why something is held back: MLServer 1.7.1 fails with newer releases of uvloop.
+# What to install for each client. MLServer 1.7.1 lets in uvloop 0.22 and pandas 3, with which it fails by itself.
 PACKAGES: dict[str, tuple[str, ...]] = {
     "tritonclient": ("tritonclient[all]",),
     "kserve": ("kserve",),
-    "mlserver": ("mlserver", "uvloop<0.22", "httpx"),
+    "mlserver": ("mlserver", "uvloop<0.22", "httpx", "pandas<3"),
     "open-inference": ("open-inference-openapi", "open-inference-grpc", "protobuf"),
     "curl": (),
 }
@@ -106,24 +106,24 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return pair
 
 
-def environment(client: str, folder: Path) -> Path:
+def environment(client: str, folder: Path, packages: Sequence[str]) -> Path:
     """The interpreter of the client's virtual environment, made and filled unless it is there."""
-    if not PACKAGES[client]:
+    if not packages:
         return Path(sys.executable)
     home = folder / client / "venv"
     python, done = home / "bin" / "python", home / "installed"
-    if not done.exists() or done.read_text() != "\n".join(PACKAGES[client]):
-        print(f"installing {', '.join(PACKAGES[client])} ...", file=sys.stderr)
+    if not done.exists() or done.read_text() != "\n".join(packages):
+        print(f"installing {', '.join(packages)} ...", file=sys.stderr)
         run([sys.executable, "-m", "venv", "--clear", str(home)])
-        run([str(python), "-m", "pip", "install", "--quiet", *PACKAGES[client]], seconds=INSTALLING)
-        done.write_text("\n".join(PACKAGES[client]))
+        run([str(python), "-m", "pip", "install", "--quiet", *packages], seconds=INSTALLING)
+        done.write_text("\n".join(packages))
     return python
 
 
 def check(client: str, folder: Path, about: Path) -> list[dict[str, str]]:
     """Every case of one client: rows of the table."""
     try:
-        python = environment(client, folder)
+        python = environment(client, folder, PACKAGES[client])
         asking = str(Path(__file__).with_name("asking.py"))
         command = [str(python), asking, client, str(about)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=surroundings(python))
