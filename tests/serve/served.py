@@ -68,12 +68,7 @@ class Running:
 
     def all_gone(self):
         """Wait until no client is connected."""
-
-        async def gone():
-            while self._server._open:
-                await asyncio.wait(set(self._server._open))
-
-        self._do(gone())
+        self._do(self._server.gone())
 
     def stop(self, seconds=5.0):
         if self._thread.is_alive():

@@ -18,7 +18,6 @@ from understudy.serve import service
 from understudy.serve.app import Service
 from understudy.serve.lifespan import lifespan
 from understudy.serve.limits import Limits
-from understudy.serve.metrics import total
 from understudy.serve.model import Model
 from understudy.serve.shadow import Shadow
 
@@ -86,7 +85,7 @@ def test_a_body_that_is_too_long_is_not_read_on(app):
 
 def test_a_client_that_goes_gets_no_answer(app):
     assert asked(app, "POST", INFER, b"{", None, headers=[*JSON, (b"content-length", b"99")]) == ([], [])
-    assert total(app.metrics.requests) == 0
+    assert app.counts.requests == 0
 
 
 def test_only_http_1_needs_the_length_of_a_body(app):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from understudy.models.blending import FAMILIES
 from understudy.models.effort import Effort
 from understudy.models.families import Limits as FamilyLimits
 from understudy.serve.limits import Limits
-from understudy.serve.server import Address, Server
+from understudy.serve.server import SPARE, Address, Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
 
@@ -87,7 +87,10 @@ def test_many_rows_are_answered_while_others_are(server, plane):
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status", "reason"),
     [
-        ("GET", "/", {}, 404, "/v2/health/live"),
+        ("GET", "/v3", {}, 404, "/v2/health/live"),
+        ("GET", "/v1/models/other", {}, 404, "model: expected 'm', found 'other'"),
+        ("POST", "/v1/models/other:predict", {}, 404, "model: expected 'm', found 'other'"),
+        ("POST", "/v1/models/m:explain", {}, 404, "nothing or :predict"),
         ("GET", "/shadow", {}, 404, "path"),
         ("GET", "/v2/models", {}, 404, "path"),
         ("GET", "/v2/models/other", {}, 404, "model: expected 'm', found 'other'"),
@@ -98,9 +101,12 @@ def test_many_rows_are_answered_while_others_are(server, plane):
         ("GET", "/v2/models/m/infer", {}, 405, "method: expected POST, found GET"),
         ("POST", "/v2/health/live", {}, 405, "method: expected GET, HEAD"),
         ("POST", "/v2/models/m/infer", {"Content-Type": "text/csv"}, 415, "expected application/json, found text/csv"),
-        ("POST", "/v2/models/m/infer", {"Content-Type": ""}, 415, "Content-Type"),
-        ("POST", "/v2/models/m/infer", {"Content-Encoding": "gzip"}, 415, "Content-Encoding"),
-        ("POST", "/v2/models/m/infer", {"Inference-Header-Content-Length": "9"}, 400, "binary form"),
+        ("POST", "/v2/models/m/infer", {"Content-Type": "image/png"}, 415, "Content-Type"),
+        ("POST", "/v2/models/m/infer", {"Content-Encoding": "br"}, 415, "Content-Encoding: expected gzip, deflate"),
+        ("POST", "/v2/models/m/infer", {"Content-Encoding": "gzip"}, 400, "data compressed by gzip"),
+        ("POST", "/v2/models/m/infer", {"Inference-Header-Content-Length": "9"}, 400, "at most the body's 1 bytes"),
+        ("POST", "/v2/models/m/infer", {"Inference-Header-Content-Length": "-9"}, 400, "a number of bytes"),
+        ("POST", "/predict", {"Inference-Header-Content-Length": "1"}, 400, "belong to /infer"),
         ("POST", "/v2/models/m/infer", {}, 400, "body: expected JSON"),
     ],
 )
@@ -120,6 +126,15 @@ def test_refusals(server, method, path, headers, status, reason):
         (b"nonsense\r\n\r\n", 400),
         (b"GET /v2 HTTP/1.1\r\n\r\n", 400),  # no Host
         (b"GET /v2 HTTP\r\nHost: x\r\n\r\n", 400),
+        (b"GET /v2 HTTP/1.1\nHost: x\n\r\n\r\n", 400),  # bare newlines
+        (b"GET /v2 HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+        (b"GET /v2 HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400),  # folded
+        (b"GET /v2 HTTP/1.1\r\nHost: x\r\nA : b\r\n\r\n", 400),
+        (b"GET /v2 HTTP/1.1\r\nHost: x\r\nA: b\0\r\n\r\n", 400),
+        (b"GET /v2\x80 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (head(b"{}", "Transfer-Encoding: chunked"), 400),  # two lengths
+        (head(b"2\r\n{}x\r\n0\r\n\r\n", "Transfer-Encoding: chunked").replace(b"Content-Length: 12\r\n", b""), 400),
+        (head(b"a" * 300, "Transfer-Encoding: chunked").replace(b"Content-Length: 300\r\n", b""), 400),
         (b"GET /v2 HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 200_000 + b"\r\n\r\n", 431),
         (b"GET /" + b"a" * 200_000, 431),
         (head(b"{}", "Content-Length: 7"), 400),
@@ -235,14 +250,38 @@ def test_one_client_too_many(plane):
         first.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")
         assert statuses(first.recv(65536)) == [200]
         with connected(server) as second:
+            second.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")
             assert statuses(received(second)) == [503]
+        with connected(server) as silent:
+            assert statuses(received(silent)) == [503]
         first.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")
         assert statuses(first.recv(65536)) == [200]
 
 
+@pytest.mark.parametrize("path", ["/v2/health/live", "/v2/health/ready", "/v2/models/m/ready", "/metrics"])
+def test_probes_are_answered_when_all_connections_are_taken(plane, path):
+    with running(plane, most_connections=1) as server, connected(server) as first:
+        first.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert statuses(first.recv(65536)) == [200]
+        with connected(server) as probe:
+            probe.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+            answer = received(probe)
+            assert statuses(answer) == [200]
+            assert b"connection: close" in answer
+
+
+def test_beyond_the_connections_for_probes_nobody_waits(plane):
+    with running(plane, most_connections=1) as server, ExitStack() as stack:
+        lines = [stack.enter_context(connected(server)) for _ in range(1 + SPARE)]
+        assert statuses(received(stack.enter_context(connected(server)))) == [503]
+        for line in lines[1:]:
+            line.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert statuses(received(line)) == [200]
+
+
 def test_what_fails_inside_is_logged_and_counted(plane, caplog):
     with running(plane) as server:
-        server.service.model.answer = None  # as if by a fault of ours
+        server.service.model.probabilities = None  # as if by a fault of ours
         answer = posted(server, question([0.0, 0.0]))
         assert (answer.status_code, answer.json()) == (500, {"error": "the server failed; its log says how"})
         assert metrics(server)["understudy_failures_total"] == 1

@@ -75,7 +75,7 @@ def test_names_and_types_are_what_they_were():
 )
 def test_the_client_chooses_the_format(accept, kind, read):
     metrics = Metrics(Certificate(0.98, 0.97, 0.95, 2000))
-    metrics.rows.inc(3)
+    metrics.counts.rows.inc(3)
     body, headers = metrics.exposition(accept, "deflate, gzip;q=0.5")
     assert headers["content-type"].startswith(kind)
     assert headers["content-encoding"] == "gzip"
@@ -85,5 +85,5 @@ def test_the_client_chooses_the_format(accept, kind, read):
 
 def test_services_in_one_process_count_apart():
     first, second = Metrics(), Metrics()
-    first.rows.inc(3)
-    assert (total(first.rows), total(second.rows)) == (3, 0)
+    first.counts.rows.inc(3)
+    assert (first.counts.rows.value, second.counts.rows.value) == (3, 0)

@@ -163,7 +163,7 @@ GOOD = tensor("inputs", [0.5, 1.0], "FP64", [1, 2])
         ({"inputs": [{**GOOD, "shape": [2**62, 2**62]}]}, "found 2"),
         ({"inputs": [{**GOOD, "data": [[0.5], [1.0]]}]}, "expected 1 lists of 2"),
         ({"inputs": [{**GOOD, "data": {"0": 1}}]}, "data: expected a list, found an object of 1"),
-        ({"inputs": [{k: v for k, v in GOOD.items() if k != "data"}]}, "not in binary form"),
+        ({"inputs": [{k: v for k, v in GOOD.items() if k != "data"}]}, "or as binary data"),
         ({"inputs": [{**GOOD, "data": [0.5, "1.0"]}]}, "expected values of FP64, or null, found '1.0' at 1"),
         ({"inputs": [{**GOOD, "data": [0.5, True]}]}, "found True at 1"),
         ({"inputs": [{**GOOD, "datatype": "INT64"}]}, "found 0.5 at 0"),

@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from functools import partial, wraps
 from pathlib import Path
 from signal import SIGINT, Signals
+from socket import socket
 from typing import IO, TYPE_CHECKING
 from urllib.parse import quote
 
@@ -24,8 +25,8 @@ from understudy.types import Json
 
 if TYPE_CHECKING:
     from understudy.serve.app import Service
-    from understudy.serve.build import Beside
-    from understudy.serve.server import Address
+    from understudy.serve.build import Beside, Loaded
+    from understudy.serve.server import Address, Fronts, Started
 
 _LIMITS = (
     click.option("--max-bytes", type=int, default=Limits.bytes, show_default=True, help="The longest request body."),
@@ -41,6 +42,13 @@ _LIMITS = (
         help="Seconds that a client has to send a request, to read its answer, and may be idle.",
     ),
     click.option(
+        "--drain",
+        type=float,
+        default=Limits.drain,
+        show_default=True,
+        help="Seconds to go on for when stopped, as not ready, until nobody is sent here any more.",
+    ),
+    click.option(
         "--grace", type=float, default=Limits.grace, show_default=True, help="Seconds to finish in when stopped."
     ),
 )
@@ -51,9 +59,15 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_limits(
-        max_bytes: int, max_rows: int, max_connections: int, client_timeout: float, grace: float, **others: object
+        max_bytes: int,
+        max_rows: int,
+        max_connections: int,
+        client_timeout: float,
+        drain: float,
+        grace: float,
+        **others: object,
     ) -> None:
-        limits = Limits(max_bytes, max_rows, max_connections, client_timeout, grace)
+        limits = Limits(max_bytes, max_rows, max_connections, client_timeout, grace, drain)
         command(limits=limits, **others)
 
     for option in reversed(_LIMITS):
@@ -67,6 +81,11 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--model-version", default="1", show_default=True, help="The model's version in its URL.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=int, default=8080, show_default=True, help="The port to listen on; 0 is any.")
+@click.option("--grpc-port", type=int, help="A port for V2 over gRPC as well; 0 is any.  [default: none]")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="A PEM file with a certificate: serve by TLS.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="A PEM file with the certificate's key.")
+@click.option("--auth-env", metavar="NAME", help="The environment variable with the token that clients must send.")
+@click.option("--workers", type=int, default=1, show_default=True, help="How many processes answer.")
 @_limit_options
 @click.option("--shadow", metavar="ORIGINAL", help="Ask this original too, and count where it answers otherwise.")
 @click.option("--shadow-log", type=click.Path(path_type=Path), help="A CSV file for rows that it answers otherwise.")
@@ -81,6 +100,11 @@ def command(
     model_version: str,
     host: str,
     port: int,
+    grpc_port: int | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    auth_env: str | None,
+    workers: int,
     limits: Limits,
     shadow: str | None,
     shadow_log: Path | None,
@@ -90,20 +114,52 @@ def command(
 ) -> None:
     """Serve the copy in DIRECTORY by the Open Inference Protocol V2, at /v2/models/NAME, until it is stopped.
 
-    Binds to localhost unless --host says otherwise; no authentication and no encryption: put a proxy that has them in
-    front. /metrics is for Prometheus. With --shadow, answers do not wait for the original: /shadow says how often it
-    would have answered otherwise. The options from --classes on say how that original is asked.
+    It takes plain rows at /predict too, and the first protocol at /v1/models/NAME:predict; /openapi.json describes all.
+    Binds to localhost unless --host says otherwise; without authentication and encryption unless --auth-env and
+    --tls-cert ask for them. /metrics is for Prometheus. With --shadow, answers do not wait for the original: /shadow
+    says how often it would have answered otherwise. The options from --classes on say how that original is asked.
 
     Exit codes: 0 stopped by SIGTERM; 2 bad input; 130 stopped by SIGINT.
     """
-    from understudy.serve.build import build
-    from understudy.serve.server import Address
+    from understudy.serve.build import loaded
 
-    address = Address(host, checks.count("--port", port, 0, 65535))
-    beside = _beside(shadow, shadow_log, shadow_rows, about)
-    service = build(directory, name, model_version, limits, beside)
-    if _served(service, address, limits, sys.stdout if as_json else None) == SIGINT:
+    fronts = _fronts(host, port, grpc_port, tls_cert, tls_key)
+    token, beside = _token(auth_env), _beside(shadow, shadow_log, shadow_rows, about)
+    checks.count("--workers", workers, 1, 1 if beside is not None else 1024)
+    copy = loaded(directory, name, model_version, limits)
+    announce = partial(_announce, name=copy.model.name, out=sys.stdout if as_json else None)
+    stopped_by: Signals | None
+    if workers == 1:
+        stopped_by = _served(copy.service(limits, beside, token), fronts, limits, announce)
+    else:
+        stopped_by = _served_by_workers(workers, copy, fronts, limits, token, announce)
+    if stopped_by == SIGINT:
         sys.exit(130)
+
+
+def _fronts(host: str, port: int, grpc_port: int | None, cert: Path | None, key: Path | None) -> Fronts:
+    """Where to listen, and how."""
+    from understudy.serve.server import Address, Fronts
+
+    if (cert is None) != (key is None):
+        raise SettingError("--tls-cert and --tls-key", "both or none", "one")
+    tls = None if cert is None or key is None else (cert, key)
+    if grpc_port is not None:
+        from understudy.serve.grpc_front import available
+
+        checks.count("--grpc-port", grpc_port, 0, 65535)
+        available()
+    return Fronts(Address(host, checks.count("--port", port, 0, 65535)), grpc_port, tls)
+
+
+def _token(variable: str | None) -> str | None:
+    """The token that clients must send."""
+    if variable is None:
+        return None
+    token = os.environ.get(variable, "").strip()
+    if not token:
+        raise SettingError("--auth-env", "an environment variable that holds a token", f"{variable}, which is empty")
+    return token
 
 
 def _beside(shadow: str | None, log: Path | None, rows: int, about: Json) -> Beside | None:
@@ -118,26 +174,61 @@ def _beside(shadow: str | None, log: Path | None, rows: int, about: Json) -> Bes
     return None
 
 
-def _served(service: Service, address: Address, limits: Limits, out: IO[str] | None) -> Signals:
+def _served(
+    service: Service,
+    fronts: Fronts,
+    limits: Limits,
+    announce: Started,
+    listening: socket | None = None,
+    alive: int | None = None,
+) -> Signals:
     """Serve until a signal, which is returned."""
     from threadpoolctl import threadpool_limits
 
-    from understudy.serve.metrics import total
     from understudy.serve.server import serve
 
-    announce = partial(_announce, name=service.model.name, out=out)
     # One thread for products of matrices: those of a request are small, and threads that wait for each other spin.
     # What an original prints is no part of ours.
-    with threadpool_limits(1, user_api="blas"), redirect_stdout(sys.stderr):
-        stopped_by = asyncio.run(serve(service, address, limits, announce))
-    click.echo(f"understudy: stopped after {total(service.metrics.requests):.0f} requests", err=True)
+    with threadpool_limits(1), redirect_stdout(sys.stderr):
+        stopped_by = asyncio.run(serve(service, fronts, limits, announce, listening, alive))
+    if alive is None:
+        _say_goodbye(service.counts.requests)
     return stopped_by
 
 
-def _announce(address: Address, name: str, out: IO[str] | None) -> None:
+def _served_by_workers(
+    n: int, copy: Loaded, fronts: Fronts, limits: Limits, token: str | None, announce: Started
+) -> Signals | None:
+    """Let several processes serve until a signal, which is returned."""
+    from understudy.serve.app import words_of
+    from understudy.serve.counts import Counts, shared, size
+    from understudy.serve.workers import Workers
+
+    words = words_of(copy.model)
+    table = shared(n, size(words))
+
+    def work(worker: int, fronts: Fronts, listening: socket, alive: int, ready: Callable[[], None]) -> None:
+        service = copy.service(limits, None, token, Counts(words, table, worker))
+        _served(service, fronts, limits, lambda *_: ready(), listening, alive)
+
+    stopped_by = Workers(n, fronts, work).run(announce)
+    if stopped_by is None:
+        raise SettingError("--workers", "processes that can serve", "one that ended as soon as it had started")
+    _say_goodbye(Counts(words, table).requests)
+    return stopped_by
+
+
+def _say_goodbye(requests: float) -> None:
+    click.echo(f"understudy: stopped after {requests:.0f} requests", err=True)
+
+
+def _announce(address: Address, grpc_port: int | None, name: str, out: IO[str] | None) -> None:
     """Say where the model is, once it can be asked."""
     url = f"{address}/v2/models/{quote(name, safe='')}"
     click.echo(f"understudy: serving {url}", err=True)
+    if grpc_port is not None:
+        click.echo(f"understudy: serving gRPC at {address.host}:{grpc_port}", err=True)
     if out is not None:
         about = {"url": url, "host": address.host, "port": address.port, "name": name, "pid": os.getpid()}
-        click.echo(json.dumps(about), file=out)
+        also = {} if grpc_port is None else {"grpc_port": grpc_port}
+        click.echo(json.dumps({**about, **also}), file=out)

@@ -1,8 +1,9 @@
 """A copy in the original's place: the Open Inference Protocol V2 over HTTP, counted, and compared with the original.
 
-`tensors` and `reading` turn a request into rows, `model` rows into an answer; `routes` knows the paths, `app` is the
-ASGI application that holds them together, `connection` and `server` our own server for it; `metrics` are what
-/metrics shows, `shadow` asks the original too.
+`v2` and `plain` read what a request asks, as `tensors` (in JSON, or `binary`); `reading` makes rows of them, `model` an
+answer, and `desk` decides when. `routes` knows the paths, `app` is the ASGI application that holds them together, and
+`openapi` describes it; `http1`, `connection`, `server` and `workers` are our own server for it, and `grpc_front` is the
+one for gRPC. `counts` and `metrics` are what /metrics shows, `shadow` asks the original too.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ def service(
     shadow: Callable[[], Original] | None = None,
     shadow_log: str | Path | None = None,
     shadow_rows: int = WAITING_ROWS,
+    token: str | None = None,
 ) -> Service:
     """The copy in a run's directory as an ASGI application, for uvicorn, hypercorn or another server.
 
     The arguments are the options of `understudy serve`; `shadow` opens the original that is asked too, for example
-    `lambda: us.open_original("http://...", protocol="v2")`.
+    `lambda: us.open_original("http://...", protocol="v2")`. With a `token`, clients have to send it.
     """
     from understudy.errors import SettingError
-    from understudy.serve.build import Beside, build
+    from understudy.serve.build import Beside, loaded
 
     if shadow is None and shadow_log is not None:
         raise SettingError("--shadow", "an original, since --shadow-log is given", "none")
     log = None if shadow_log is None else Path(shadow_log)
     beside = None if shadow is None else Beside(shadow, log, shadow_rows)
-    return build(Path(directory), name, version, Limits(max_bytes, max_rows), beside)
+    limits = Limits(max_bytes, max_rows)
+    return loaded(Path(directory), name, version, limits).service(limits, beside, token)

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
-from typing import TypeVar
+from functools import partial
+from urllib.parse import parse_qs
 
 import numpy as np
 
 from understudy._version import __version__
 from understudy.certificate.values import Certificate
 from understudy.errors import UnderstudyError, UnderstudyWarning
+from understudy.serve import openapi
 from understudy.serve.asgi import Receive, Scope, Send
+from understudy.serve.bodies import TABLE, compressed, compression, expanded, kind, too_long
+from understudy.serve.counts import Counts
+from understudy.serve.desk import SMALL_BYTES, Desk, Done
 from understudy.serve.limits import Limits
 from understudy.serve.messages import Refusal, Request, Response, document, refused
 from understudy.serve.metrics import Metrics, label
-from understudy.serve.model import Model
-from understudy.serve.routes import Answer, Route, Routes
+from understudy.serve.model import Model, Question
+from understudy.serve.plain import Style
+from understudy.serve.routes import Answer, Route, Routes, json_size
 from understudy.serve.shadow import Shadow
 
 LOG = logging.getLogger(__name__)
-# Bodies of up to so many bytes are read, and up to so many rows predicted, on the event loop. Larger ones take longer
-# than others should wait, and go to another thread.
-SMALL_BYTES = 2**15
-SMALL_ROWS = 16
-
-A = TypeVar("A")
-B = TypeVar("B")
+EXTENSIONS = ["binary_tensor_data"]
 
 
 class Service:
     """Answers HTTP requests about one model, by ASGI 3, for our own server or another. It belongs to one event loop.
 
     Of the limits, it keeps those on the bytes of a body and on the seconds to stop in; the server keeps the others.
+    With a token, only whether it is alive and ready is told without it.
     """
 
     def __init__(
@@ -45,11 +45,14 @@ class Service:
         certificate: Certificate | None = None,
         shadow: Shadow | None = None,
         limits: Limits | None = None,
+        token: str | None = None,
+        counts: Counts | None = None,
     ):
         self.model, self.shadow, self.limits, self.ready = model, shadow, limits or Limits(), True
-        self.metrics = Metrics(certificate, [] if shadow is None else shadow.families)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="understudy-predict")
-        self._words = [label(name) for name in model.copy.classes.tolist()]
+        counts = counts or Counts(words_of(model))
+        self.metrics, self.counts = Metrics(certificate, [] if shadow is None else shadow.families, counts), counts
+        self.desk = Desk(model, counts, shadow)
+        self._token = None if token is None else f"Bearer {token}".encode()
         self._routes = Routes(model.name, model.version, self._server_paths(), self._model_paths())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,13 +66,46 @@ class Service:
         else:
             raise ValueError(f"scope: expected http or lifespan, found {scope['type']}")
 
-    def count(self, route: str, status: int) -> None:
-        """Count a request."""
-        self.metrics.requests.labels(route, str(status)).inc()
+    def find(self, request: Request) -> Route:
+        """What answers this request, or a `Refusal`."""
+        route = self._routes.find(request)
+        if self._token is not None and not route.open:
+            self.authorize(request.headers.get("authorization", ""))
+        return route
+
+    def authorize(self, said: str) -> None:
+        """Refuse who does not say the token; how long that takes tells nothing about it."""
+        if self._token is None or hmac.compare_digest(said.strip().encode(errors="replace"), self._token):
+            return
+        challenge = {"www-authenticate": "Bearer"}
+        raise Refusal("Authorization", "Bearer and the token", "others", status=401, headers=challenge)
+
+    def answer(self, route: Route, request: Request, body: bytes, done: Callable[[Response], None]) -> None:
+        """Answer a whole request; whatever goes wrong, there is one response."""
+        self.counts.in_flight.inc()
+
+        def finish(outcome: Response | Exception) -> None:
+            response = outcome if isinstance(outcome, Response) else self.failed(outcome, route.name)
+            self.counts.in_flight.dec()
+            self.counts.request(route.name, response.status)
+            done(response)
+
+        try:
+            route.answer(request, body, finish)
+        except Exception as error:
+            finish(error)
+
+    def failed(self, error: Exception, route: str) -> Response:
+        """The response to a request that cannot be answered."""
+        if isinstance(error, UnderstudyError):
+            return refused(error)
+        LOG.error("a request to %s failed", route, exc_info=error)
+        self.counts.failures.inc()
+        return document({"error": "the server failed; its log says how"}, 500)
 
     def close(self) -> None:
         """Stop its threads; a request that the shadow has under way gets the seconds of grace."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.desk.close()
         if self.shadow is not None:
             self.shadow.stop(self.limits.grace)
 
@@ -83,23 +119,27 @@ class Service:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _respond(self, scope: Scope, receive: Receive) -> Response | None:
-        """The response to a request; None if the client is gone, or its server refuses it."""
-        scope["route"] = "none"
+        """The response to a request; None if the client is gone."""
+        name = "none"
         try:
             request = Request.of(scope)
-            route = self._routes.find(request)
-            scope["route"] = route.name
+            route = self.find(request)
+            name = route.name
             body = await self._body(request, receive)
         except Refusal as error:
-            self.count(scope["route"], error.status)
+            self.counts.request(name, error.status)
             return refused(error)
-        return None if body is None else await self._answer(route, request, body)
+        if body is None:
+            return None
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self.answer(route, request, body, lambda response: None if future.done() else future.set_result(response))
+        return await future
 
     async def _body(self, request: Request, receive: Receive) -> bytes | None:
         """The whole body, refused as soon as it is known to be too long; None if it ends early."""
         most, declared = self.limits.bytes, int(request.headers.get("content-length", 0))
         if declared > most:
-            raise _too_long(most, declared)
+            raise too_long(most, declared)
         read, more = bytearray(), True
         while more:
             message = await receive()
@@ -107,33 +147,22 @@ class Service:
                 return None
             read += message.get("body", b"")
             if len(read) > most:
-                raise _too_long(most, "more")
+                raise too_long(most, "more")
             more = message.get("more_body", False)
         return bytes(read)
 
-    async def _answer(self, route: Route, request: Request, body: bytes) -> Response:
-        """The response to a whole request; whatever goes wrong, there is one."""
-        self.metrics.in_flight.inc()
-        try:
-            response = await route.answer(request, body)
-        except UnderstudyError as error:
-            response = refused(error)
-        except Exception:
-            LOG.exception("a request to %s failed", route.name)
-            self.metrics.failures.inc()
-            response = document({"error": "the server failed; its log says how"}, 500)
-        finally:
-            self.metrics.in_flight.dec()
-        self.count(route.name, response.status)
-        return response
-
     def _server_paths(self) -> dict[str, Route]:
-        about = {"name": "understudy", "version": __version__, "extensions": []}
+        about = {"name": "understudy", "version": __version__, "extensions": EXTENSIONS}
+        described = openapi.description(self.model, self.shadow is not None, self._token is not None)
         paths = {
+            "/": Route("live", "GET", _always({"status": "alive"}), probe=True, open=True),
             "/v2": Route("server", "GET", _always(about)),
-            "/v2/health/live": Route("live", "GET", _always({"live": True})),
-            "/v2/health/ready": Route("ready", "GET", self._is_ready),
-            "/metrics": Route("metrics", "GET", self._metrics),
+            "/v2/health/live": Route("live", "GET", _always({"live": True}), probe=True, open=True),
+            "/v2/health/ready": Route("ready", "GET", self._is_ready, probe=True, open=True),
+            "/predict": Route("predict", "POST", self._predict, table=True),
+            "/v1/models": Route("v1_models", "GET", _always({"models": [self.model.name]})),
+            "/metrics": Route("metrics", "GET", self._metrics, probe=True),
+            "/openapi.json": Route("openapi", "GET", _always(described)),
         }
         if self.shadow is not None:
             paths["/shadow"] = Route("shadow", "GET", self._summary)
@@ -141,47 +170,72 @@ class Service:
 
     def _model_paths(self) -> dict[str, Route]:
         return {
-            "": Route("model", "GET", _always(self.model.metadata())),
-            "/ready": Route("model_ready", "GET", self._is_ready),
-            "/infer": Route("infer", "POST", self._infer),
+            "/v2/models/{name}{version}": Route("model", "GET", _always(self.model.metadata())),
+            "/v2/models/{name}{version}/ready": Route("model_ready", "GET", self._is_ready, probe=True, open=True),
+            "/v2/models/{name}{version}/infer": Route("infer", "POST", self._infer, binary=True),
+            "/v1/models/{name}{version}": Route("v1_model", "GET", self._is_ready, probe=True, open=True),
+            "/v1/models/{name}{version}:predict": Route("v1_predict", "POST", self._instances),
         }
 
-    async def _infer(self, _: Request, body: bytes) -> Response:
-        clock = perf_counter()
-        question = await self._do(self.model.question, body, len(body) > SMALL_BYTES)
-        answer = await self._do(self.model.answer, question, len(question.rows) > SMALL_ROWS)
-        if self.shadow is not None:
-            self.shadow.offer(question.rows, answer.codes)
-        self.metrics.rows.inc(len(answer.codes))
-        counts = np.bincount(answer.codes, minlength=len(self._words)).tolist()
-        for word, rows in zip(self._words, counts, strict=True):
-            if rows:
-                self.metrics.answers.labels(word).inc(rows)
-        self.metrics.seconds.observe(perf_counter() - clock)
-        return Response(200, answer.body)
+    def _infer(self, request: Request, body: bytes, done: Done) -> None:
+        self._ask(request, body, done, lambda plain: self.model.question(plain, json_size(request)))
 
-    async def _do(self, work: Callable[[A], B], what: A, large: bool) -> B:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work, what) if large else work(what)
+    def _instances(self, request: Request, body: bytes, done: Done) -> None:
+        rows = self.model.plain.instances
+        self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), Style()))
 
-    async def _is_ready(self, *_: object) -> Response:
-        return document({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503)
+    def _predict(self, request: Request, body: bytes, done: Done) -> None:
+        style, said = _style(request), kind(request)
 
-    async def _metrics(self, request: Request, _: bytes) -> Response:
+        def read(body: bytes) -> Question:
+            looks_like_json = said != TABLE and ("json" in said or body.lstrip()[:1] in (b"[", b"{", b""))
+            rows = self.model.plain.document if looks_like_json else self.model.plain.table
+            return self.model.plain_question(rows(body), style)
+
+        self._ask(request, body, done, read)
+
+    def _ask(self, request: Request, body: bytes, done: Done, read: Callable[[bytes], Question]) -> None:
+        """Answer what a body asks; it is expanded before, and the answer compressed, where the request says so."""
+        how, accepted = compression(request), request.headers.get("accept-encoding", "")
+
+        def question() -> Question:
+            found = read(body if how is None else expanded(body, how, self.limits.bytes))
+            return found if not accepted else Question(found.rows, partial(_smaller, found, accepted))
+
+        self.desk.ask(question, how is not None or len(body) > SMALL_BYTES, done)
+
+    def _is_ready(self, _: Request, __: bytes, done: Done) -> None:
+        done(document({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503))
+
+    def _metrics(self, request: Request, _: bytes, done: Done) -> None:
         accepted = (request.headers.get(name, "") for name in ("accept", "accept-encoding"))
-        return Response(200, *self.metrics.exposition(*accepted))
+        done(Response(200, *self.metrics.exposition(*accepted)))
 
-    async def _summary(self, *_: object) -> Response:
-        return document(None if self.shadow is None else self.shadow.summary())
+    def _summary(self, _: Request, __: bytes, done: Done) -> None:
+        done(document(None if self.shadow is None else self.shadow.summary()))
+
+
+def words_of(model: Model) -> list[str]:
+    """The labels of a model, as metrics name them."""
+    return [label(name) for name in model.copy.classes.tolist()]
 
 
 def _always(content: object) -> Answer:
     response = document(content)
 
-    async def answer(*_: object) -> Response:
-        return response
+    def answer(_: Request, __: bytes, done: Done) -> None:
+        done(response)
 
     return answer
 
 
-def _too_long(most: int, found: int | str) -> Refusal:
-    return Refusal("body", f"at most {most} bytes", found, "ask about fewer rows at once", status=413)
+def _style(request: Request) -> Style:
+    """How the answer to plain rows is written: `?scores=true` asks for scores, and Accept for CSV."""
+    scores = parse_qs(request.query, keep_blank_values=True).get("scores", ["false"])[-1]
+    if scores not in ("true", "false"):
+        raise Refusal("scores", "true or false", repr(scores[:100]))
+    return Style(scores == "true", TABLE in request.headers.get("accept", "").lower())
+
+
+def _smaller(question: Question, accepted: str, codes: np.ndarray, probabilities: np.ndarray) -> Response:
+    return compressed(question.write(codes, probabilities), accepted)

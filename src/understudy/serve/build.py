@@ -1,4 +1,4 @@
-"""From a run's directory to the service that answers for its copy."""
+"""From a run's directory to the services that answer for its copy."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from understudy import checks
+from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Original
 from understudy.runs.result import load
 from understudy.serve.app import Service
+from understudy.serve.counts import Counts
 from understudy.serve.limits import WAITING_ROWS, Limits
 from understudy.serve.model import Model
 from understudy.serve.shadow import Shadow
@@ -29,14 +31,27 @@ class Beside:
         checks.count("--shadow-rows", self.rows, 1)
 
 
-def build(directory: Path, name: str | None, version: str, limits: Limits, beside: Beside | None) -> Service:
-    """The service for the copy in this directory, whose name it has unless it is given one."""
+@dataclass(frozen=True)
+class Loaded:
+    """A copy that was loaded under its name, and its certificate: what services are made of."""
+
+    model: Model
+    certificate: Certificate | None
+
+    def service(
+        self, limits: Limits, beside: Beside | None = None, token: str | None = None, counts: Counts | None = None
+    ) -> Service:
+        """A service that answers for it."""
+        shadow = None if beside is None else _shadow(beside, self.model.copy)
+        return Service(self.model, self.certificate, shadow, limits, token, counts)
+
+
+def loaded(directory: Path, name: str | None, version: str, limits: Limits) -> Loaded:
+    """The copy in this directory, whose name it has unless it is given one."""
     label = _segment("--name", directory.resolve().name if name is None else name)
     version = _segment("--model-version", version)
     result = load(directory)
-    model = Model(result.copy, label, version, limits.rows)
-    shadow = None if beside is None else _shadow(beside, result.copy)
-    return Service(model, result.certificate, shadow, limits)
+    return Loaded(Model(result.copy, label, version, limits.rows), result.certificate)
 
 
 def _segment(where: str, text: str) -> str:

@@ -1,191 +1,231 @@
-"""One client's connection: HTTP/1.1 as h11 reads it, handed to the service by ASGI, with limits on size and time."""
+"""One client's connection: its requests are handed to the service one after the other, with limits on size and time."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from email.utils import formatdate
-from functools import lru_cache
+from dataclasses import replace
+from enum import Enum
 from time import time
-from urllib.parse import unquote
-
-import h11
+from typing import Protocol
 
 from understudy.serve.app import Service
-from understudy.serve.asgi import VERSIONS, Message, Scope
-from understudy.serve.messages import Refusal, refused
+from understudy.serve.http1 import Head, Incoming, malformed, opening
+from understudy.serve.messages import Refusal, Response, refused
+from understudy.serve.routes import Route
 
-CHUNK = 2**16
-# The most bytes of a request's line and headers.
-MOST_HEAD = 2**14
+# How many bytes of further requests are taken while one is being answered.
+AHEAD = 2**16
 # How long, and up to how many bytes, a refused body is thrown away: a client that still sends would not see the reason.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**24
-# The states of h11 in which the end of a request has not been read.
-UNREAD = (h11.IDLE, h11.SEND_BODY, h11.ERROR)
-GONE: Message = {"type": "http.disconnect"}
+# How long a server that stops waits for the next request of a client that has just been answered, or has just come.
+QUIET_SECONDS = 0.5
+GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Connection:
+class State(Enum):
+    """What a connection waits for: a request to begin, to be whole, to be answered, an answer to be read, the end."""
+
+    IDLE = 0
+    REQUEST = 1
+    ANSWER = 2
+    READING = 3
+    LINGERING = 4
+
+
+class Door(Protocol):
+    """Who keeps count of the clients."""
+
+    def arrived(self, connection: Connection) -> tuple[float, Refusal | None]:
+        """How many seconds a client has, and the reason if it may only send a probe."""
+
+    def left(self, connection: Connection) -> None:
+        """A client is gone."""
+
+
+class Connection(asyncio.Protocol):
     """Answers one client, request by request, until either side closes.
 
     A client has `seconds` for a whole request, however slowly it drips, as long to read the answer, and as long until
-    the next request.
+    the next request. A spare connection is one beyond the limit: it is for one probe, and all else is refused.
     """
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: Service, seconds: float
-    ) -> None:
-        self._reader, self._writer, self._service, self._seconds = reader, writer, service, seconds
-        self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD)
-        self._start: Message | None = None
-        self._headers_only = False
-        self._refusal: Refusal | None = None
-        self._deadline = 0.0
-        self.idle, self.last = True, False
-        writer.transport.set_write_buffer_limits(high=0)  # so that an answer is out once it is drained
+    def __init__(self, service: Service, door: Door) -> None:
+        self._service, self._door = service, door
+        self._full: Refusal | None = None
+        self._seconds = 0.0
+        self._incoming, self._state, self._last = Incoming(), State.IDLE, False
+        self._head: Head | None = None
+        self._route: Route | None = None
+        self._deadline, self._discarded = 0.0, 0
+        self._eof = self._paused = self._blocked = self._head_only = False
 
-    async def run(self) -> None:
-        """Serve the client to the end; a client that vanishes is no error."""
-        try:
-            while await self._arrives() and await self._exchange():
-                self._wire.start_next_cycle()
-            await self._linger()
-        except OSError:  # gone, or does not take its answer in time
-            self._writer.transport.abort()
-        finally:
-            self._writer.close()
+    # --- what the event loop tells -----------------------------------------------------------------------------------
 
-    async def refuse(self, error: Refusal) -> None:
-        """Answer with a refusal whatever is asked, and end."""
-        try:
-            await self._refuse(error, "none")
-            await self._linger()
-        except OSError:
-            self._writer.transport.abort()
-        finally:
-            self._writer.close()
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has come."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport, self._loop = transport, asyncio.get_running_loop()
+        transport.set_write_buffer_limits(high=0)  # so that an answer is out once writing is resumed
+        self._seconds, self._full = self._door.arrived(self)
+        self._last = self._full is not None
+        self._wait(State.IDLE, self._seconds)
+        self._timer = self._loop.call_at(self._deadline, self._tick)
 
-    async def _arrives(self) -> bool:
-        """Wait for the first bytes of a request; False if there will be none."""
-        if self.last:
-            return False
-        if self._wire.trailing_data[0]:
-            await asyncio.sleep(0)  # a client that sends many requests at once takes turns with the others
-            return True
-        self.idle = True
-        try:
-            async with asyncio.timeout(self._seconds):
-                data = await self._reader.read(CHUNK)
-        except TimeoutError:
-            return False
-        self.idle = False
-        self._wire.receive_data(data)
-        return bool(data)
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client is gone, or the connection was closed."""
+        self._timer.cancel()
+        self._last = True
+        self._state = State.LINGERING
+        self._door.left(self)
 
-    async def _exchange(self) -> bool:
-        """Let the service answer a request; whether another may follow."""
-        self._deadline = asyncio.get_running_loop().time() + self._seconds
-        scope: Scope = {"type": "http"}
-        event = await self._event()
-        if isinstance(event, h11.Request):
-            scope, self._headers_only = _scope(event), event.method == b"HEAD"
-            await self._service(scope, self._receive, self._send)
-        elif self._refusal is None:
-            self._refusal = _malformed("no request")
-        if self._refusal is not None:
-            await self._refuse(self._refusal, scope.get("route", "none"))
-        elif self._wire.our_state not in (h11.DONE, h11.MUST_CLOSE):
-            raise RuntimeError("the service did not answer")
-        return self._wire.our_state is h11.DONE and self._wire.their_state is h11.DONE
-
-    async def _event(self) -> object:
-        """The next part of a request; None if there is a reason to refuse it, which is kept."""
-        try:
-            while (event := self._wire.next_event()) is h11.NEED_DATA:
-                async with asyncio.timeout_at(self._deadline):
-                    self._wire.receive_data(await self._reader.read(CHUNK))
-            return event
-        except TimeoutError:
-            self._refusal = Refusal("request", f"a whole request within {self._seconds:g} s", "less", status=408)
-        except h11.RemoteProtocolError as error:
-            status = error.error_status_hint if 400 <= error.error_status_hint < 500 else 400
-            self._refusal = _malformed(str(error)[:100], status)
-        return None
-
-    async def _receive(self) -> Message:
-        """ASGI: a part of the body; that the client is gone, once no more will come or the request is refused."""
-        if self._wire.they_are_waiting_for_100_continue:
-            go_on = self._wire.send(h11.InformationalResponse(status_code=100, headers=[]))
-            self._writer.write(go_on or b"")
-        event = await self._event()
-        if isinstance(event, h11.Data):
-            return {"type": "http.request", "body": bytes(event.data), "more_body": True}
-        return {"type": "http.request"} if isinstance(event, h11.EndOfMessage) else GONE
-
-    async def _send(self, message: Message) -> None:
-        """ASGI: the head of an answer, or a part of its body."""
-        if message["type"] == "http.response.start":
-            self._start = message  # it goes out with the body, in one packet
+    def data_received(self, data: bytes) -> None:
+        """Something came."""
+        if self._state is State.LINGERING:
+            self._discarded += len(data)
+            if self._discarded > LINGER_BYTES:
+                self._transport.abort()
             return
-        parts = []
-        if self._start is not None:
-            parts.append(self._wire.send(self._head(self._start)))
-            self._start = None
-        if message.get("body") and not self._headers_only:
-            parts.append(self._wire.send(h11.Data(data=message["body"])))
-        if not message.get("more_body", False):
-            parts.append(self._wire.send(h11.EndOfMessage()))
-        self._writer.write(b"".join(part or b"" for part in parts))
-        if self._writer.transport.get_write_buffer_size():
-            async with asyncio.timeout(self._seconds):
-                await self._writer.drain()
+        self._incoming.feed(data)
+        if self._state is State.IDLE:
+            self._wait(State.REQUEST, self._seconds)
+        if self._state is State.REQUEST:
+            self._advance()
+        elif len(self._incoming) > AHEAD and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
 
-    def _head(self, start: Message) -> h11.Response:
-        # If the request was not read to its end, the rest of it is thrown away, and no other can follow.
-        self.last = self.last or self._wire.their_state in UNREAD
-        close = [(b"connection", b"close")] if self.last else []
-        headers = [(b"date", _date(int(time()))), *start.get("headers", ()), *close]
-        return h11.Response(status_code=start["status"], headers=headers)
+    def eof_received(self) -> bool:
+        """The client sends no more; it may still read."""
+        self._eof = True
+        if self._state is State.IDLE or self._state is State.LINGERING:
+            self._transport.close()
+        elif self._state is State.REQUEST:
+            self._refuse(malformed("the end of a request that is not whole"))
+        return self._state is not State.LINGERING and self._transport.can_write_eof()
 
-    async def _refuse(self, error: Refusal, route: str) -> None:
-        """Say why a request gets no answer, and that it was the last."""
-        self._service.count(route, error.status)
-        self.last = True
-        if self._wire.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            await refused(error).send(self._send)
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered."""
+        self._blocked = True
 
-    async def _linger(self) -> None:
-        """Throw away what a refused client still sends, for a moment, so that it gets to read why."""
-        if not self.last or self._reader.at_eof() or not self._writer.can_write_eof():
+    def resume_writing(self) -> None:
+        """The client has read its answer."""
+        self._blocked = False
+        if self._state is State.READING:
+            self._next()
+
+    # --- what the server tells ---------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Answer what is under way, and no more; a client that was busy a moment ago may be sending."""
+        if self._last:
             return
-        self._writer.write_eof()
-        read = 0
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                while read < LINGER_BYTES and (data := await self._reader.read(CHUNK)):
-                    read += len(data)
+        self._last = True
+        if self._state is State.IDLE:
+            since = self._deadline - self._seconds
+            self._deadline = max(since + QUIET_SECONDS, self._loop.time())
+            self._timer.cancel()
+            self._timer = self._loop.call_at(self._deadline, self._tick)
 
+    def abort(self) -> None:
+        """Let the client go, whatever is under way."""
+        self._transport.abort()
 
-@lru_cache(maxsize=1)
-def _date(second: int) -> bytes:
-    return formatdate(second, usegmt=True).encode()
+    # --- one request after the other ---------------------------------------------------------------------------------
 
+    def _wait(self, state: State, seconds: float) -> None:
+        self._state, self._deadline = state, self._loop.time() + seconds
 
-def _scope(request: h11.Request) -> Scope:
-    raw, _, query = request.target.partition(b"?")
-    return {
-        "type": "http",
-        "asgi": VERSIONS,
-        "http_version": request.http_version.decode("ascii"),
-        "method": request.method.decode("ascii"),
-        "scheme": "http",
-        "path": unquote(raw.decode("ascii")),
-        "raw_path": raw,
-        "query_string": query,
-        "root_path": "",
-        "headers": list(request.headers),
-    }
+    def _tick(self) -> None:
+        """See whether time is up; a request that is being answered has all the time that takes."""
+        now = self._loop.time()
+        if self._state is State.ANSWER:
+            self._deadline = now + self._seconds
+        if now < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._tick)
+        elif self._state is State.REQUEST:
+            error = Refusal("request", f"a whole request within {self._seconds:g} s", "less", status=408)
+            self._refuse(self._full or error)
+        elif self._state is State.IDLE:
+            if self._full is not None:
+                self._refuse(self._full)
+            else:
+                self._transport.close()
+        else:
+            self._transport.abort()
 
+    def _advance(self) -> None:
+        """Take what there is of a request, and answer it once it is whole."""
+        if self._state is not State.REQUEST:
+            return
+        try:
+            body = self._whole()
+        except Refusal as error:
+            self._refuse(error)
+            return
+        if body is not None and self._head is not None and self._route is not None:
+            self._state = State.ANSWER
+            self._service.answer(self._route, self._head.request, body, self._answered)
+        elif self._eof:
+            self._refuse(malformed("the end of a request that is not whole"))
+        elif self._head is not None and self._head.waits:
+            self._transport.write(GO_ON)
+            self._head = replace(self._head, waits=False)
 
-def _malformed(found: str, status: int = 400) -> Refusal:
-    return Refusal("request", "HTTP/1.1", found, status=status)
+    def _whole(self) -> bytes | None:
+        """The body of the request, once all of it is there."""
+        if self._head is None:
+            head = self._incoming.head()
+            if head is None:
+                return None
+            self._begin(head)
+            self._head = head
+        return self._incoming.body(self._head, self._service.limits.bytes)
+
+    def _begin(self, head: Head) -> None:
+        """See who answers a request, or refuse it for what its head says."""
+        self._last = self._last or not head.keep
+        self._head_only = head.request.method == "HEAD"
+        self._route = route = self._service.find(head.request)
+        if self._full is not None and not route.probe:
+            raise self._full
+
+    def _answered(self, response: Response) -> None:
+        if self._state is State.ANSWER:  # otherwise the client has gone
+            self._write(response)
+            self._next()
+
+    def _write(self, response: Response) -> None:
+        start = opening(response.status, tuple(response.headers.items()), int(time()), self._last)
+        body = b"" if self._head_only else response.body
+        self._transport.write(b"%s%d\r\n\r\n%s" % (start, len(response.body), body))
+
+    def _next(self) -> None:
+        """Go on to the next request, once this answer is out."""
+        if self._blocked:
+            self._wait(State.READING, self._seconds)
+            return
+        self._head = self._route = None
+        if self._last or (self._eof and not len(self._incoming)):
+            self._transport.close()
+            return
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        if len(self._incoming):
+            self._wait(State.REQUEST, self._seconds)
+            self._loop.call_soon(self._advance)  # a client that sends many requests at once takes turns with others
+        else:
+            self._wait(State.IDLE, self._seconds)
+
+    def _refuse(self, error: Refusal) -> None:
+        """Say why a request gets no answer, and that it was the last, since what is left of it is not read."""
+        self._service.counts.request("none" if self._route is None else self._route.name, error.status)
+        self._last = True
+        self._write(refused(error))
+        self._wait(State.LINGERING, LINGER_SECONDS)
+        self._timer.cancel()
+        self._timer = self._loop.call_at(self._deadline, self._tick)
+        if self._eof or not self._transport.can_write_eof():
+            self._transport.close()
+        else:
+            self._transport.write_eof()

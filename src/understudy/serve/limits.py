@@ -15,7 +15,7 @@ class Limits:
     """The most bytes and rows of a request, the most clients at once, and how long things may take.
 
     A client has `seconds` to send a request and to read its answer, and may be idle for as long. Once told to stop, the
-    server has `grace` seconds to finish.
+    server goes on for `drain` seconds, in which it says that it is not ready, and then has `grace` seconds to finish.
     """
 
     bytes: int = 4 * 2**20
@@ -23,10 +23,12 @@ class Limits:
     connections: int = 256
     seconds: float = 30.0
     grace: float = 10.0
+    drain: float = 0.0
 
     def __post_init__(self) -> None:
         checks.count("--max-bytes", self.bytes, 1)
         checks.count("--max-rows", self.rows, 1)
         checks.count("--max-connections", self.connections, 1)
         checks.number("--client-timeout", self.seconds, "a number above 0", 5e-324, float("inf"))
+        checks.number("--drain", self.drain, "a number of at least 0", 0, float("inf"))
         checks.number("--grace", self.grace, "a number of at least 0", 0, float("inf"))

@@ -9,6 +9,7 @@ from understudy.errors import UnderstudyError
 from understudy.serve.asgi import Scope, Send
 
 JSON = "application/json"
+JSON_HEADERS = {"content-type": JSON}
 # The most characters of a reason, and of a value that it quotes.
 MOST_REASON = 1000
 MOST_QUOTED = 60
@@ -37,12 +38,13 @@ class Refusal(UnderstudyError):
 
 @dataclass(frozen=True)
 class Request:
-    """The head of a request: a method, a decoded path without its query, and headers with lowercase names."""
+    """The head of a request: a method, a decoded path, headers with lowercase names, and the query as it came."""
 
     method: str
     path: str
     headers: dict[str, str] = field(default_factory=dict)
     http_version: str = "1.1"
+    query: str = ""
 
     @classmethod
     def of(cls, scope: Scope) -> Request:
@@ -51,7 +53,8 @@ class Request:
         if root and (path == root or path.startswith(root + "/")):
             path = path[len(root) :]
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        return cls(scope["method"], path, headers, scope.get("http_version", "1.1"))
+        query = scope.get("query_string", b"").decode("latin-1")
+        return cls(scope["method"], path, headers, scope.get("http_version", "1.1"), query)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Response:
 
     status: int
     body: bytes
-    headers: dict[str, str] = field(default_factory=lambda: {"content-type": JSON})
+    headers: dict[str, str] = field(default_factory=lambda: JSON_HEADERS)
 
     async def send(self, send: Send) -> None:
         """Send it as ASGI messages."""
@@ -81,7 +84,7 @@ def refused(error: UnderstudyError) -> Response:
     if len(reason) > MOST_REASON:
         reason = reason[:MOST_REASON] + "..."
     status, headers = (error.status, error.headers) if isinstance(error, Refusal) else (400, {})
-    return Response(status, json.dumps({"error": reason}).encode(), {"content-type": JSON, **headers})
+    return Response(status, json.dumps({"error": reason}).encode(), {**JSON_HEADERS, **headers})
 
 
 def shown(value: object) -> str:

@@ -1,50 +1,44 @@
-"""What a service counts, and the text in which Prometheus reads it."""
+"""The text in which Prometheus reads what a service counts."""
 
 from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import process_time
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder, gzip_accepted
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from understudy.certificate.values import Certificate
+from understudy.serve.bodies import chosen
+from understudy.serve.counts import Counts
 
-# Upper ends of the histogram's buckets, in seconds.
-BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 CREATED = "_created"
 
 
 class Metrics:
     """The metrics of one service, in a registry of its own, since a process may hold several services."""
 
-    def __init__(self, certificate: Certificate | None = None, others: Iterable[Collector] = ()):
-        here = self.registry = CollectorRegistry()
-        self.requests = Counter("understudy_requests_total", "Requests.", ("route", "status"), registry=here)
-        self.rows = Counter("understudy_rows_total", "Rows answered.", registry=here)
-        self.answers = Counter(
-            "understudy_answers_total", "Rows answered, by the copy's label.", ("label",), registry=here
-        )
-        self.failures = Counter(
-            "understudy_failures_total", "Requests that failed by a fault of the server's.", registry=here
-        )
-        self.seconds = Histogram(
-            "understudy_infer_seconds", "Seconds from a whole request to its answer.", buckets=BUCKETS, registry=here
-        )
-        self.in_flight = Gauge("understudy_requests_in_flight", "Requests under way.", registry=here)
-        for collector in (_Process(), *_proof(certificate), *others):
-            here.register(collector)
+    def __init__(
+        self,
+        certificate: Certificate | None = None,
+        others: Iterable[Collector] = (),
+        counts: Counts | None = None,
+        labels: Sequence[str] = (),
+    ):
+        self.counts, self.registry = counts or Counts(labels), CollectorRegistry()
+        for collector in (self.counts, _Process(self.counts), *_proof(certificate), *others):
+            self.registry.register(collector)  # type: ignore[arg-type]  # it asks for no more than `collect`
 
     def exposition(self, accept: str = "", accept_encoding: str = "") -> tuple[bytes, dict[str, str]]:
         """All metrics, in the format and compression that a client accepts, and the headers that say which."""
         encoder, content_type = _encoder(accept)
         body, headers = encoder(_WithoutCreated(self.registry)), {"content-type": content_type}
-        if gzip_accepted(accept_encoding):
+        if chosen(accept_encoding) == "gzip":
             return gzip.compress(body), {**headers, "content-encoding": "gzip"}
         return body, headers
 
@@ -91,21 +85,35 @@ class _WithoutCreated:
 
 
 class _Process:
-    """The memory and processor time of this process."""
+    """The memory and processor time of all workers."""
+
+    def __init__(self, counts: Counts):
+        self._counts = counts
 
     def collect(self) -> Iterable[Metric]:
-        resident = resident_bytes()
+        resident, seconds = resident_bytes(), process_time()
+        if len(everybody := self._counts.processes) > 1:
+            resident, seconds = (sum(of(pid) or 0.0 for pid in everybody) for of in (resident_bytes, _seconds))
         yield GaugeMetricFamily("process_resident_memory_bytes", "Resident memory.", value=resident)
-        yield CounterMetricFamily("process_cpu_seconds", "Processor time used.", value=process_time())
+        yield CounterMetricFamily("process_cpu_seconds", "Processor time used.", value=seconds)
 
 
-def resident_bytes() -> float | None:
-    """The memory that this process has now, where the system says so."""
+def resident_bytes(pid: int | str = "self") -> float | None:
+    """The memory that a process has now, where the system says so."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
         return None
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _seconds(pid: int) -> float:
+    """The processor time of another process, where the system says so."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:

@@ -1,37 +1,43 @@
-"""A copy as a model of the Open Inference Protocol V2: its metadata, and from the body of a request to the answer."""
+"""A copy under a name: its metadata, and from the body of a request to the answer."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from understudy.models.classifier import CopyClassifier
-from understudy.serve.messages import Refusal, shown
+from understudy.serve import v2
+from understudy.serve.messages import Refusal, Response
+from understudy.serve.plain import PlainRows, Style, written
 from understudy.serve.reading import Reader, Rows, datatype
-from understudy.serve.tensors import read_tensor
+from understudy.serve.tensors import Tensor
+from understudy.serve.v2 import LABELS, SCORES, Asked
 from understudy.space.wire import of_labels
 from understudy.types import Json
-
-LABELS, SCORES = "predict", "predict_proba"
 
 
 @dataclass(frozen=True)
 class Question:
-    """A request that was read: its id, its rows, and the outputs that are wanted."""
+    """A request that was read: its rows, and what writes the answer from codes of labels and probabilities."""
 
-    id: str | None
     rows: Rows
-    wanted: tuple[str, ...]
+    write: Callable[[np.ndarray, np.ndarray], Response]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The body of an answer, and the codes of the copy's labels."""
+    """The response, and the codes of the copy's labels."""
 
-    body: bytes
+    response: Response
     codes: np.ndarray
+
+    @property
+    def body(self) -> bytes:
+        """The body of the response."""
+        return self.response.body
 
 
 class Model:
@@ -39,8 +45,9 @@ class Model:
 
     def __init__(self, copy: CopyClassifier, name: str, version: str, most_rows: int):
         self.copy, self.name, self.version, self.most_rows = copy, name, version, most_rows
-        self._read = Reader(copy.space)
-        self.answer(Question(None, Rows(copy.space.sample(1, np.random.default_rng(0)), []), (SCORES,)))  # it can
+        self.plain = PlainRows(copy.space)
+        self._read, self._write = Reader(copy.space), v2.Writer(name, version, copy.classes)
+        self.probabilities(copy.space.sample(1, np.random.default_rng(0)))  # it can
 
     def metadata(self) -> Json:
         """What the protocol tells of a model: its inputs and outputs, -1 for the number of rows."""
@@ -60,21 +67,20 @@ class Model:
             ],
         }
 
-    def question(self, body: bytes) -> Question:
-        """What the body of a request asks, or a `Refusal` that says what is wrong with it."""
-        try:
-            content = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise Refusal("body", "JSON", f"{type(error).__name__}: {str(error)[:100]}") from None
-        if not isinstance(content, dict):
-            raise Refusal("body", "an object", shown(content))
-        identity, wanted = content.get("id"), _wanted(content.get("outputs"))
-        if identity is not None and not isinstance(identity, str):
-            raise Refusal("id", "a string", shown(identity))
-        inputs = content.get("inputs")
-        if not isinstance(inputs, list) or not inputs:
-            raise Refusal("inputs", "a list of tensors", shown(inputs))
-        tensors = [read_tensor(tensor, f"inputs[{place}]") for place, tensor in enumerate(inputs)]
+    def question(self, body: bytes, json_size: int | None = None) -> Question:
+        """What a request of V2 asks, or a `Refusal` that says what is wrong with it."""
+        return self.asked(v2.read(body, json_size))
+
+    def asked(self, asked: Asked) -> Question:
+        """The question in a request of V2 that was read."""
+        return Question(self.rows(asked.tensors), partial(self._write, asked))
+
+    def plain_question(self, tensors: list[Tensor], style: Style) -> Question:
+        """The question that plain rows ask."""
+        return Question(self.rows(tensors), partial(written, style, self.copy.classes))
+
+    def rows(self, tensors: list[Tensor]) -> Rows:
+        """The rows that tensors hold, if all have as many, and not too many."""
         rows = tensors[0].rows
         if any(tensor.rows != rows for tensor in tensors):
             raise Refusal("inputs", "as many rows in every input", "different numbers of rows")
@@ -82,38 +88,14 @@ class Model:
             raise Refusal("inputs", "at least one row", "none")
         if rows > self.most_rows:
             raise Refusal("inputs", f"at most {self.most_rows} rows", rows, "ask in several requests", status=413)
-        return Question(identity, self._read(tensors), wanted)
+        return self._read(tensors)
+
+    def probabilities(self, matrix: np.ndarray) -> np.ndarray:
+        """The copy's probabilities for rows of its space."""
+        return self.copy.model.probabilities(self.copy.encoding(matrix))
 
     def answer(self, question: Question) -> Answer:
         """The copy's answer: its labels, its probabilities, or both."""
-        probabilities = self.copy.model.probabilities(self.copy.encoding(question.rows.matrix))
+        probabilities = self.probabilities(question.rows.matrix)
         codes = probabilities.argmax(axis=1)
-        outputs = [self._labels(codes) if name == LABELS else _scores(probabilities) for name in question.wanted]
-        echoed = {} if question.id is None else {"id": question.id}
-        content = {"model_name": self.name, "model_version": self.version, **echoed, "outputs": outputs}
-        return Answer(json.dumps(content, separators=(",", ":")).encode(), codes)
-
-    def _labels(self, codes: np.ndarray) -> Json:
-        kind = of_labels(self.copy.classes).v2
-        mark = {"parameters": {"content_type": "str"}} if kind == "BYTES" else {}
-        data = self.copy.classes[codes].tolist()
-        return {"name": LABELS, "datatype": kind, "shape": [len(codes)], **mark, "data": data}
-
-
-def _scores(probabilities: np.ndarray) -> Json:
-    data = probabilities.astype(np.float64).ravel().tolist()
-    return {"name": SCORES, "datatype": "FP64", "shape": list(probabilities.shape), "data": data}
-
-
-def _wanted(outputs: object) -> tuple[str, ...]:
-    if outputs is None or outputs == []:
-        return (LABELS,)
-    if not isinstance(outputs, list):
-        raise Refusal("outputs", "a list", shown(outputs))
-    names: dict[str, None] = {}  # each once, in their order
-    for output in outputs:
-        name = output.get("name") if isinstance(output, dict) else output
-        if not isinstance(name, str) or name not in (LABELS, SCORES):
-            raise Refusal("outputs", f"the names {LABELS} or {SCORES}", shown(name))
-        names[name] = None
-    return tuple(names)
+        return Answer(question.write(codes, probabilities), codes)

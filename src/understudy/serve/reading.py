@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -14,16 +15,33 @@ from understudy.space.wire import of_column
 
 WHERE = "inputs"
 
+Values = list[Cell] | np.ndarray
 
-@dataclass(frozen=True)
+
 class Rows:
     """Rows as a matrix, and the values they came with, a list for each column."""
 
-    matrix: np.ndarray
-    cells: list[list[Cell]]
+    def __init__(self, matrix: np.ndarray, columns: Sequence[Values] | None = None):
+        self.matrix, self._columns = matrix, columns
 
     def __len__(self) -> int:
         return len(self.matrix)
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The values as they came; those of a matrix of numbers are what it holds."""
+        columns = list(self.matrix.T) if self._columns is None else self._columns
+        return [values.tolist() if isinstance(values, np.ndarray) else values for values in columns]
+
+    def part(self, which: slice) -> Rows:
+        """Some of the rows."""
+        return Rows(self.matrix[which], None if self._columns is None else [values[which] for values in self._columns])
+
+
+def joined(several: Sequence[Rows]) -> Rows:
+    """The rows of all, one below the other."""
+    columns = zip(*(rows.cells for rows in several), strict=True)
+    return Rows(np.concatenate([rows.matrix for rows in several]), [list(chain(*cells)) for cells in columns])
 
 
 class Reader:
@@ -39,10 +57,22 @@ class Reader:
 
     def __call__(self, tensors: list[Tensor]) -> Rows:
         """The rows that these tensors hold."""
-        cells = self._cells(tensors)
-        return Rows(self._matrix(cells), cells)
+        if len(tensors) == 1 and not self.space.frame and (matrix := self._numbers(tensors[0])) is not None:
+            return Rows(matrix)
+        columns = self._columns(tensors)
+        return Rows(self._matrix(columns), columns)
 
-    def _cells(self, tensors: list[Tensor]) -> list[list[Cell]]:
+    def _numbers(self, tensor: Tensor) -> np.ndarray | None:
+        """The matrix that a tensor is as it stands; None if it needs a second look."""
+        if len(tensor.shape) != 2 or tensor.shape[1] != self.space.d:
+            return None
+        try:
+            matrix = np.array(tensor.values, np.float64).reshape(tensor.shape)
+        except (TypeError, ValueError):
+            return None
+        return matrix if np.isfinite(matrix).all() else None
+
+    def _columns(self, tensors: list[Tensor]) -> list[Values]:
         names, d = self.space.names, self.space.d
         if len(tensors) == 1 and tensors[0].width == d and len(tensors[0].shape) == 2:
             return [tensors[0].values[j::d] for j in range(d)]
@@ -61,11 +91,11 @@ class Reader:
                 raise Refusal(f"input {shown(name)}: shape", "[rows] or [rows, 1]", shape)
         return [by_name[name].values for name in names]
 
-    def _matrix(self, cells: list[list[Cell]]) -> np.ndarray:
+    def _matrix(self, columns: list[Values]) -> np.ndarray:
         if not self.space.frame:
-            return self.space.read(np.array(cells, dtype=object).T, WHERE)
-        columns = zip(self.space.columns, self._known, cells, strict=True)
-        return np.column_stack([_read(column, known, values) for column, known, values in columns])
+            return self.space.read(np.array(columns, dtype=object).T, WHERE)
+        known = zip(self.space.columns, self._known, columns, strict=True)
+        return np.column_stack([_read(column, levels, values) for column, levels, values in known])
 
 
 def datatype(column: Column) -> str:
@@ -82,13 +112,14 @@ def _known(column: Column) -> dict[Cell, float]:
     return {**{level: float(code) for code, level in enumerate(levels)}, **gap}
 
 
-def _read(column: Column, known: dict[Cell, float], values: list[Cell]) -> np.ndarray:
+def _read(column: Column, known: dict[Cell, float], values: Values) -> np.ndarray:
     if isinstance(column, Number):
-        if str not in set(map(type, values)):
+        if isinstance(values, np.ndarray) or str not in set(map(type, values)):
             found = np.array(values, dtype=np.float64)
             if np.isfinite(found).all() or (column.missing and not np.isinf(found).any()):
                 return found
     else:
+        values = values.tolist() if isinstance(values, np.ndarray) else values
         try:
             return np.array([known[value] for value in values])
         except KeyError:

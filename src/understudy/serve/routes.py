@@ -1,74 +1,93 @@
-"""Which paths there are: those of the Open Inference Protocol V2, /metrics and /shadow."""
+"""Which paths there are, and what a request to one has to look like before its body is read."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from understudy.serve.messages import JSON, Refusal, Request, Response
+from understudy.serve.bodies import TABLE, compression, is_json, kind
+from understudy.serve.desk import Done
+from understudy.serve.messages import JSON, Refusal, Request
+from understudy.serve.v2 import SIZE_HEADER
 
-Answer = Callable[[Request, bytes], Awaitable[Response]]
+Answer = Callable[[Request, bytes, Done], None]
 
 
 @dataclass(frozen=True)
 class Route:
-    """A path that exists: the name it is counted under, its method, and what answers a request and its body."""
+    """A path that exists: the name it is counted under, its method, and what answers a request and its body.
+
+    A probe is answered when all connections are taken, and what is open, without a token. A table is a body of CSV.
+    """
 
     name: str
     method: str
     answer: Answer
+    probe: bool = False
+    open: bool = False
+    table: bool = False
+    binary: bool = False
 
 
-@dataclass(frozen=True)
 class Routes:
-    """Every path: those of the server, and those below /v2/models/NAME with or without /versions/VERSION."""
+    """Every path: those of the server, and those of the model, with its version or without."""
 
-    name: str
-    version: str
-    server: dict[str, Route]
-    model: dict[str, Route]
+    def __init__(self, name: str, version: str, server: dict[str, Route], model: dict[str, Route]):
+        self._name, self._version, self._server = name, version, list(server)
+        self._paths = dict(server)
+        for path, route in model.items():
+            for versioned in ("", f"/versions/{version}"):
+                self._paths[path.replace("{name}", name).replace("{version}", versioned)] = route
 
     def find(self, request: Request) -> Route:
         """What answers this request, from its head alone, or a `Refusal`."""
-        found = self._at(request.path.rstrip("/") or "/")
+        path = request.path
+        found = self._paths.get(path) or self._paths.get(path.rstrip("/") or "/")
+        if found is None:
+            raise self._unknown(path.rstrip("/") or "/")
         method = "GET" if request.method == "HEAD" else request.method
         if method != found.method:
             allowed = "GET, HEAD" if found.method == "GET" else found.method
             raise Refusal("method", allowed, request.method, status=405, headers={"allow": allowed})
-        if found.method == "POST":
-            _check_body(request)
+        if method == "POST":
+            _check_body(found, request)
         return found
 
-    def _at(self, path: str) -> Route:
-        if path in self.server:
-            return self.server[path]
+    def _unknown(self, path: str) -> Refusal:
         parts = path.split("/")
-        if parts[:3] != ["", "v2", "models"] or len(parts) < 4:
-            raise Refusal("path", f"one of {', '.join([*self.server, '/v2/models/NAME'])}", path[:100], status=404)
-        name, rest = parts[3], parts[4:]
-        if name != self.name:
-            raise Refusal("model", repr(self.name), repr(name[:100]), status=404)
-        if len(rest) >= 2 and rest[0] == "versions":
-            if rest[1] != self.version:
-                raise Refusal("version", repr(self.version), repr(rest[1][:100]), status=404)
-            rest = rest[2:]
-        below = "".join(f"/{part}" for part in rest)
-        if below not in self.model:
-            raise Refusal("path below the model", "nothing, /ready or /infer", below[:100], status=404)
-        return self.model[below]
+        if parts[1:3] not in (["v2", "models"], ["v1", "models"]) or len(parts) < 4:
+            expected = f"one of {', '.join([*self._server, '/v2/models/NAME'])}"
+            return Refusal("path", expected, path[:100], status=404)
+        name = parts[3].rpartition(":")[0] if parts[1] == "v1" and ":" in parts[3] else parts[3]
+        if name != self._name:
+            return Refusal("model", repr(self._name), repr(name[:100]), status=404)
+        if len(parts) > 5 and parts[4] == "versions" and parts[5].partition(":")[0] != self._version:
+            return Refusal("version", repr(self._version), repr(parts[5][:100]), status=404)
+        below = "nothing, /ready or /infer" if parts[1] == "v2" else "nothing or :predict"
+        return Refusal("path below the model", below, "".join(f"/{part}" for part in parts[4:])[:100], status=404)
 
 
-def _check_body(request: Request) -> None:
+def _check_body(route: Route, request: Request) -> None:
     """Refuse a body whose length or type is not what can be read, before it is read."""
     headers = request.headers
     lengthless = "content-length" not in headers and "transfer-encoding" not in headers
     if lengthless and request.http_version.startswith("1"):  # HTTP/2 frames its bodies, and needs neither
         raise Refusal("Content-Length", "the length of the body", "none", status=411)
-    kind = headers.get("content-type", "none").partition(";")[0].strip().lower()
-    if kind != JSON:
-        raise Refusal("Content-Type", JSON, kind[:100], status=415)
-    encoding = headers.get("content-encoding", "identity").strip().lower()
-    if encoding != "identity":
-        raise Refusal("Content-Encoding", "none", encoding[:100], "send the body as it is", status=415)
-    if "inference-header-content-length" in headers:
-        raise Refusal("Inference-Header-Content-Length", "none", "one", "send tensors as JSON, not in binary form")
+    said = kind(request)
+    if not is_json(said) and not (route.table and said == TABLE):
+        raise Refusal("Content-Type", f"{JSON} or {TABLE}" if route.table else JSON, said[:100], status=415)
+    compression(request)
+    if SIZE_HEADER in headers:
+        json_size(request)
+        if not route.binary:
+            raise Refusal("Inference-Header-Content-Length", "none here", "one", "binary tensors belong to /infer")
+
+
+def json_size(request: Request) -> int | None:
+    """How much of a body is JSON, where bytes of tensors follow."""
+    text = request.headers.get(SIZE_HEADER)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Refusal("Inference-Header-Content-Length", "a number of bytes", text[:100])
+    return int(text)

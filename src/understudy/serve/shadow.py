@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Original
 from understudy.queries.halving import Part, failing_rows, parts
 from understudy.serve.metrics import counter, label, total
-from understudy.serve.reading import Rows
+from understudy.serve.reading import Rows, joined
 from understudy.serve.tensors import Cell
 from understudy.space import Space
 from understudy.space.columns import Column
@@ -151,7 +150,7 @@ class Shadow:
             while self._queue and self._under_way + len(self._queue[0][0]) <= self._original.request_rows:
                 taken.append(self._queue.popleft())
                 self._under_way += len(taken[-1][0])
-        return _joined([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
+        return joined([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
 
     def _compare(self, rows: Rows, codes: np.ndarray) -> None:
         """Ask in requests of the size that the original takes."""
@@ -178,7 +177,7 @@ class Shadow:
 
     def _put(self, rows: Rows, codes: np.ndarray, part: Part) -> OriginalError | None:
         """Ask once and compare; gives the original's error, if it failed."""
-        asked = _part(rows, part)
+        asked = rows.part(part)
         self.asked.inc(len(asked))
         try:
             answers = self._original.answer(presented(asked, self._copy.space))
@@ -227,15 +226,6 @@ def _series(column: Column, numbers: np.ndarray, cells: list[Cell]) -> Series:
         if np.array_equal(column.read(series, "shadow"), numbers, equal_nan=True):
             return series
     return pd.Series(cells, dtype=object).infer_objects()
-
-
-def _joined(several: list[Rows]) -> Rows:
-    columns = zip(*(rows.cells for rows in several), strict=True)
-    return Rows(np.concatenate([rows.matrix for rows in several]), [list(chain(*cells)) for cells in columns])
-
-
-def _part(rows: Rows, which: Part) -> Rows:
-    return Rows(rows.matrix[which], [cells[which] for cells in rows.cells])
 
 
 class _Log:

@@ -1,4 +1,4 @@
-"""Tensors of the Open Inference Protocol V2, in JSON: checked, and their values as a flat list."""
+"""Tensors of the Open Inference Protocol V2, in JSON or in bytes behind it: checked, and their values row by row."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from understudy.serve.binary import Tail, unpacked
 from understudy.serve.messages import Refusal, shown
 from understudy.types import Label
 
@@ -32,11 +35,14 @@ Cell: TypeAlias = Label | None
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input: its name, its shape of one or two dimensions, and its values row by row, None where one is missing."""
+    """An input: its name, its shape of one or two dimensions, and its values row by row, None where one is missing.
+
+    What came as bytes is an array of numbers.
+    """
 
     name: str
     shape: tuple[int, ...]
-    values: list[Cell]
+    values: list[Cell] | np.ndarray
 
     @property
     def rows(self) -> int:
@@ -49,8 +55,8 @@ class Tensor:
         return self.shape[1] if len(self.shape) == 2 else 1
 
 
-def read_tensor(content: object, where: str) -> Tensor:
-    """The tensor that this JSON describes.
+def read_tensor(content: object, where: str, tail: Tail | None = None) -> Tensor:
+    """The tensor that this JSON describes, and whose values it holds unless they are next in the tail.
 
     >>> read_tensor({"name": "x", "shape": [2, 1], "datatype": "FP64", "data": [1, None]}, "inputs[0]").values
     [1.0, None]
@@ -63,19 +69,45 @@ def read_tensor(content: object, where: str) -> Tensor:
     where = f"input {shown(name)}"
     if not isinstance(datatype, str) or datatype not in DATATYPES:
         raise Refusal(f"{where}: datatype", f"one of {', '.join(DATATYPES)}", shown(datatype))
-    mark = _mark(content.get("parameters"), where)
+    parameters = content.get("parameters")
+    mark, size = (None, None) if parameters is None else (_mark(parameters, where), _size(parameters, where))
     shape = _shape(content.get("shape"), where)
+    if size is not None and tail is not None:
+        return Tensor(name, shape, _marked(unpacked(tail.take(size, where), datatype, _n(shape), where), mark, where))
     if "data" not in content:
-        raise Refusal(f"{where}: data", "a list", "none", "send tensors as JSON, not in binary form")
+        hint = "send them as JSON, or as binary data with Inference-Header-Content-Length"
+        raise Refusal(f"{where}: data", "a list", "none", hint)
     values = _typed(_flat(content["data"], shape, where), DATATYPES[datatype], datatype, where)
-    if mark == DOCUMENTS and datatype == "BYTES":
-        values = _typed(_loaded(values, where), SCALARS, "one value in JSON", where)
-    return Tensor(name, shape, values)
+    return Tensor(name, shape, _marked(values, mark if datatype == "BYTES" else None, where))
+
+
+def _marked(values: Any, mark: str | None, where: str) -> Any:
+    """Values, once those that are JSON documents of their own are read."""
+    if mark != DOCUMENTS or isinstance(values, np.ndarray):
+        return values
+    return scalars(_loaded(values, where), where)
+
+
+def scalars(values: list[Any], where: str) -> list[Cell]:
+    """Values of JSON, once each is one value and none is too large."""
+    return _typed(values, SCALARS, "one value in JSON", where)
+
+
+def _size(parameters: dict[str, object], where: str) -> int | None:
+    """How many bytes of the tail are the tensor's."""
+    if "shared_memory_region" in parameters:
+        raise Refusal(f"{where}: parameters", "values in the request", "shared memory")
+    size = parameters.get("binary_data_size")
+    if size is not None and (type(size) is not int or size < 0):
+        raise Refusal(f"{where}: binary_data_size", "a number of bytes", shown(size))
+    return size
+
+
+def _n(shape: tuple[int, ...]) -> int:
+    return shape[0] if len(shape) == 1 else shape[0] * shape[1]
 
 
 def _mark(parameters: object, where: str) -> str | None:
-    if parameters is None:
-        return None
     if not isinstance(parameters, dict):
         raise Refusal(f"{where}: parameters", "an object", shown(parameters))
     mark = parameters.get("content_type")
@@ -101,7 +133,7 @@ def _flat(data: object, shape: tuple[int, ...], where: str) -> list[Any]:
         if len(data) != shape[0] or any(len(row) != shape[1] for row in data):
             raise Refusal(f"{where}: data", f"{shape[0]} lists of {shape[1]}, as its shape says", "others")
         data = list(chain.from_iterable(data))
-    expected = shape[0] * (shape[1] if len(shape) == 2 else 1)
+    expected = _n(shape)
     if len(data) != expected:
         raise Refusal(f"{where}: data", f"{expected} values, as its shape {list(shape)} says", len(data))
     return data

@@ -1,0 +1,131 @@
+"""What a service counts, in one array of numbers: cheap to add to, and the sum of all workers where there are several.
+
+Each worker adds to a row of its own, so that no lock is needed; the array is in memory that they share.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.utils import floatToGoString
+
+# The names that requests are counted under, "none" where there is no such path, and the statuses of their answers.
+ROUTES = (
+    "none",
+    "server",
+    "live",
+    "ready",
+    "model",
+    "model_ready",
+    "infer",
+    "v1_models",
+    "v1_model",
+    "v1_predict",
+    "predict",
+    "grpc",
+    "metrics",
+    "shadow",
+    "openapi",
+)
+STATUSES = (200, 400, 401, 404, 405, 408, 411, 413, 415, 431, 500, 503)
+# Upper ends of the histogram's buckets, in seconds.
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+ENDS = (*map(floatToGoString, BUCKETS), "+Inf")
+
+
+class Number:
+    """A number that this worker adds to, and that is the sum of all workers' when it is read."""
+
+    def __init__(self, table: np.ndarray, worker: int, at: int):
+        self._mine, self._all, self._at = table[worker], table[:, at], at
+
+    def inc(self, by: float = 1.0) -> None:
+        """Add to it."""
+        self._mine[self._at] += by
+
+    def dec(self) -> None:
+        """Take one away."""
+        self._mine[self._at] -= 1.0
+
+    @property
+    def value(self) -> float:
+        """The sum of all workers'."""
+        return float(self._all.sum())
+
+
+class Counts:
+    """The numbers of one service, or of one worker of several that share a table."""
+
+    def __init__(self, labels: Sequence[str], table: np.ndarray | None = None, worker: int = 0):
+        self._labels, self._table = labels, np.zeros((1, size(labels))) if table is None else table
+        self.worker, self._mine = worker, self._table[worker]
+        self._statuses = {status: place for place, status in enumerate(STATUSES)}
+        self._routes = {route: place * len(STATUSES) for place, route in enumerate(ROUTES)}
+        at = len(ROUTES) * len(STATUSES)
+        self.rows, self.failures, self.in_flight = (Number(self._table, worker, at + k) for k in range(3))
+        self._answers = at + 3
+        self._buckets = self._answers + len(labels)
+        self._sum = self._buckets + len(ENDS)
+        self._mine[self._sum + 1] = os.getpid()
+
+    def request(self, route: str, status: int) -> None:
+        """Count a request."""
+        self._mine[self._routes[route] + self._statuses[status]] += 1.0
+
+    def answers(self, codes: np.ndarray) -> None:
+        """Count the answers to rows, by label."""
+        self.rows.inc(len(codes))
+        self._mine[self._answers : self._buckets] += np.bincount(codes, minlength=len(self._labels))
+
+    def seconds(self, taken: float) -> None:
+        """Count how long an answer took."""
+        self._mine[self._buckets + bisect_left(BUCKETS, taken)] += 1.0
+        self._mine[self._sum] += taken
+
+    @property
+    def requests(self) -> float:
+        """How many requests there were."""
+        return float(self._table[:, : len(ROUTES) * len(STATUSES)].sum())
+
+    @property
+    def processes(self) -> list[int]:
+        """The processes of all workers."""
+        return [int(pid) for pid in self._table[:, self._sum + 1] if pid]
+
+    def collect(self) -> Iterable[Metric]:
+        """All of them, as Prometheus has them."""
+        total = self._table.sum(axis=0)
+        requests = CounterMetricFamily("understudy_requests", "Requests.", labels=("route", "status"))
+        for route, start in self._routes.items():
+            for status, place in self._statuses.items():
+                if total[start + place]:
+                    requests.add_metric((route, str(status)), total[start + place])
+        answers = CounterMetricFamily("understudy_answers", "Rows answered, by the copy's label.", labels=("label",))
+        for place, word in enumerate(self._labels):
+            if total[self._answers + place]:
+                answers.add_metric((word,), total[self._answers + place])
+        yield from (requests, answers)
+        yield CounterMetricFamily("understudy_rows", "Rows answered.", value=self.rows.value)
+        failed = "Requests that failed by a fault of the server's."
+        yield CounterMetricFamily("understudy_failures", failed, value=self.failures.value)
+        yield GaugeMetricFamily("understudy_requests_in_flight", "Requests under way.", value=self.in_flight.value)
+        below = np.cumsum(total[self._buckets : self._sum]).tolist()
+        buckets = list(zip(ENDS, below, strict=True))
+        about = "Seconds from a whole request to its answer."
+        yield HistogramMetricFamily("understudy_infer_seconds", about, buckets, total[self._sum])
+
+
+def size(labels: Sequence[str]) -> int:
+    """How many numbers a worker has."""
+    return len(ROUTES) * len(STATUSES) + 3 + len(labels) + len(ENDS) + 2
+
+
+def shared(workers: int, numbers: int) -> np.ndarray:
+    """A table that processes share which are forked from this one."""
+    memory = mmap.mmap(-1, max(8 * workers * numbers, 1))
+    return np.frombuffer(memory, np.float64, workers * numbers).reshape(workers, numbers)

@@ -1,0 +1,108 @@
+"""Where questions are answered: small ones together on the event loop, large ones on another thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+
+import numpy as np
+
+from understudy.serve.counts import Counts
+from understudy.serve.messages import Response
+from understudy.serve.model import Answer, Model, Question
+from understudy.serve.shadow import Shadow
+
+# Bodies of up to so many bytes are read, and up to so many rows predicted, on the event loop. Larger ones take longer
+# than others should wait, and go to another thread.
+SMALL_BYTES = 2**15
+SMALL_ROWS = 16
+# How many rows of small questions are predicted at once, at most.
+TOGETHER = 256
+
+Done = Callable[[Response | Exception], None]
+"""What is called with a response, or with the reason that there is none."""
+
+
+class Desk:
+    """Answers the questions to one model, and counts them. It belongs to one event loop.
+
+    Small questions that came since the last turn of the loop are one prediction: most of what a row costs, it costs
+    only once for many.
+    """
+
+    def __init__(self, model: Model, counts: Counts, shadow: Shadow | None = None):
+        self.model, self._counts, self._shadow = model, counts, shadow
+        self._waiting: deque[tuple[Question, float, Done]] = deque()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="understudy-predict")
+
+    def ask(self, read: Callable[[], Question], large: bool, done: Done) -> None:
+        """Read a question and answer it; what cannot be read is an error here, unless it is large."""
+        clock = perf_counter()
+        if large:
+            self._elsewhere(lambda: self._answered(read()), clock, done)
+            return
+        question = read()
+        if len(question.rows) > SMALL_ROWS:
+            self._elsewhere(lambda: self._answered(question), clock, done)
+            return
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._together)
+        self._waiting.append((question, clock, done))
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _answered(self, question: Question) -> tuple[Question, Answer]:
+        return question, self.model.answer(question)
+
+    def _elsewhere(self, work: Callable[[], tuple[Question, Answer]], clock: float, done: Done) -> None:
+        def tell(future: asyncio.Future[tuple[Question, Answer]]) -> None:
+            if future.cancelled():
+                return
+            if error := future.exception():
+                done(error if isinstance(error, Exception) else RuntimeError(str(error)))
+                return
+            question, answer = future.result()
+            self._counts.answers(answer.codes)
+            self._finish(question, answer, clock, done)
+
+        asyncio.get_running_loop().run_in_executor(self._pool, work).add_done_callback(tell)
+
+    def _together(self) -> None:
+        taken, rows = [self._waiting.popleft()], 0
+        while self._waiting and (rows := rows + len(taken[-1][0].rows)) < TOGETHER:
+            taken.append(self._waiting.popleft())
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._together)
+        matrices = [question.rows.matrix for question, _, _ in taken]
+        try:
+            probabilities = self.model.probabilities(matrices[0] if len(matrices) == 1 else np.concatenate(matrices))
+            codes = probabilities.argmax(axis=1)
+        except Exception as error:
+            for _, _, done in taken:
+                done(error)
+            return
+        self._counts.answers(codes)
+        self._share(taken, codes, probabilities)
+
+    def _share(self, taken: list[tuple[Question, float, Done]], codes: np.ndarray, probabilities: np.ndarray) -> None:
+        """Give each question its part of the answers."""
+        at = 0
+        for question, clock, done in taken:
+            part = slice(at, at := at + len(question.rows))
+            try:
+                answer = Answer(question.write(codes[part], probabilities[part]), codes[part])
+            except Exception as error:
+                done(error)
+            else:
+                self._finish(question, answer, clock, done)
+
+    def _finish(self, question: Question, answer: Answer, clock: float, done: Done) -> None:
+        if self._shadow is not None:
+            self._shadow.offer(question.rows, answer.codes)
+        self._counts.seconds(perf_counter() - clock)
+        done(answer.response)

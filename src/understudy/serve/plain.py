@@ -1,0 +1,135 @@
+"""Plain rows: JSON lists or objects, the instances of KServe's first protocol, or CSV; labels in return."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown
+from understudy.serve.tensors import Cell, Tensor, scalars
+from understudy.serve.v2 import loaded
+from understudy.space import Space
+from understudy.space.columns import Category, Column
+
+CSV_HEADERS = {"content-type": "text/csv; charset=utf-8"}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How an answer is written: with scores beside the labels, or as CSV."""
+
+    scores: bool = False
+    table: bool = False
+
+
+class PlainRows:
+    """Reads plain rows of a space as tensors."""
+
+    def __init__(self, space: Space):
+        self._names, self._framed = list(space.names), space.frame
+        self._cells = [_cell(column) for column in space.columns]
+
+    def instances(self, body: bytes) -> list[Tensor]:
+        """The rows of KServe's first protocol."""
+        content = loaded(body)
+        rows = content.get("instances", content.get("inputs")) if isinstance(content, dict) else None
+        if not isinstance(rows, list):
+            raise Refusal("body", 'an object with "instances", a list of rows', shown(content))
+        return self._of_json(rows, "instances")
+
+    def document(self, body: bytes) -> list[Tensor]:
+        """Rows as a JSON document: a list of lists or of objects, or one object."""
+        content = loaded(body)
+        if isinstance(content, dict):
+            content = [content]
+        if not isinstance(content, list):
+            raise Refusal("body", "a list of rows, or one object", shown(content))
+        return self._of_json(content, "rows")
+
+    def table(self, body: bytes) -> list[Tensor]:
+        """Rows of a CSV file. One of a data frame starts with the names of its columns; an empty cell is a gap."""
+        try:
+            found = list(csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise Refusal("body", "CSV in UTF-8", str(error)[:100]) from None
+        lines = [line for line in found if line] if len(self._names) > 1 else [line or [""] for line in found]
+        if not lines:
+            raise Refusal("body", "at least one row", "none")
+        header = lines[0]
+        if not set(self._names) <= set(header):
+            if self._framed:
+                absent = [name for name in self._names if name not in header]
+                raise Refusal("line 1", "the name of every column", f"none of {', '.join(map(shown, absent[:8]))}")
+            header, lines = self._names, [[], *lines]
+        return self._of_lines(header, lines[1:])
+
+    def _of_lines(self, header: list[str], lines: list[list[str]]) -> list[Tensor]:
+        wrong = next((place for place, line in enumerate(lines) if len(line) != len(header)), None)
+        if wrong is not None:
+            raise Refusal(f"row {wrong}", f"{len(header)} cells", len(lines[wrong]))
+        if len(set(header)) < len(header):
+            raise Refusal("line 1", "every name once", "one of them twice")
+        places = [header.index(name) for name in self._names]
+        columns = [[read(line[j]) for line in lines] for j, read in zip(places, self._cells, strict=True)]
+        return self._tensors(columns)
+
+    def _of_json(self, rows: list[Any], where: str) -> list[Tensor]:
+        if not rows:
+            raise Refusal(where, "at least one row", "none")
+        kinds = set(map(type, rows))
+        if kinds == {dict}:
+            return self._of_objects(rows, where)
+        d = len(self._names)
+        if kinds == {list}:
+            wrong = next((place for place, row in enumerate(rows) if len(row) != d), None)
+            if wrong is not None:
+                raise Refusal(f"{where}[{wrong}]", f"{d} values", len(rows[wrong]))
+            rows = [value for row in rows for value in row]
+        elif d != 1 or kinds & {dict, list}:
+            raise Refusal(where, "lists or objects, all of one kind", f"others, such as {shown(rows[0])}")
+        return [Tensor(where, (len(rows) // d, d), scalars(rows, where))]
+
+    def _of_objects(self, rows: list[dict[str, Any]], where: str) -> list[Tensor]:
+        try:
+            return self._tensors([scalars([row[name] for row in rows], where) for name in self._names])
+        except KeyError as error:
+            wrong = next(place for place, row in enumerate(rows) if error.args[0] not in row)
+            raise Refusal(f"{where}[{wrong}]", f"a value or null for {shown(error.args[0])}", "none") from None
+
+    def _tensors(self, columns: list[list[Cell]]) -> list[Tensor]:
+        named = zip(self._names, columns, strict=True)
+        return [Tensor(name, (len(values),), values) for name, values in named]
+
+
+def _cell(column: Column) -> Callable[[str], Cell]:
+    """What text in a CSV file means: a level that is a number is written like one, and with gaps like a float."""
+    levels = column.levels if isinstance(column, Category) else ()
+    floats = {str(float(level)): level for level in levels if isinstance(level, int)}
+    by_text: dict[str, Cell] = {"": None, **floats, **{str(level): level for level in levels}}
+    return lambda text: by_text.get(text, text)
+
+
+def written(style: Style, classes: np.ndarray, codes: np.ndarray, probabilities: np.ndarray) -> Response:
+    """Labels, and scores where they are wanted, as JSON or CSV."""
+    labels = classes[codes].tolist()
+    if style.table:
+        return Response(200, _table(style, classes.tolist(), labels, probabilities), CSV_HEADERS)
+    content: dict[str, object] = {"predictions": labels}
+    if style.scores:
+        content |= {"classes": classes.tolist(), "scores": probabilities.astype(np.float64).tolist()}
+    return Response(200, json.dumps(content, separators=(",", ":")).encode(), JSON_HEADERS)
+
+
+def _table(style: Style, classes: list[Any], labels: list[Any], probabilities: np.ndarray) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    beside = probabilities.astype(np.float64).tolist() if style.scores else [[]] * len(labels)
+    writer.writerow(["prediction", *(f"score {name}" for name in classes if style.scores)])
+    writer.writerows([label, *scores] for label, scores in zip(labels, beside, strict=True))
+    return out.getvalue().encode(errors="backslashreplace")

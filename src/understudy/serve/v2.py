@@ -1,0 +1,152 @@
+"""The Open Inference Protocol V2 over HTTP: what a request asks, and the answer, in JSON or with tensors as bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.serve.binary import Tail, packed
+from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown
+from understudy.serve.tensors import Tensor, read_tensor
+from understudy.space.wire import of_labels
+from understudy.types import Json
+
+LABELS, SCORES = "predict", "predict_proba"
+# The header that says how much of a body is JSON; behind it are bytes of tensors.
+SIZE_HEADER = "inference-header-content-length"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An output that is asked for, as JSON or as bytes behind it."""
+
+    name: str = LABELS
+    binary: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that was read: its id, its tensors, and the outputs that are wanted."""
+
+    id: str | None
+    tensors: list[Tensor]
+    wanted: tuple[Wanted, ...] = (Wanted(),)
+
+
+def read(body: bytes, json_size: int | None = None) -> Asked:
+    """What a body asks; of `json_size`, so many bytes are JSON, and the others tensors."""
+    if json_size is None:
+        return asked(loaded(body), None)
+    if json_size > len(body):
+        raise Refusal("Inference-Header-Content-Length", f"at most the body's {len(body)} bytes", json_size)
+    tail = Tail(memoryview(body)[json_size:])
+    found = asked(loaded(body[:json_size]), tail)
+    tail.end()
+    return found
+
+
+def loaded(body: bytes) -> object:
+    """A body's JSON."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refusal("body", "JSON", f"{type(error).__name__}: {str(error)[:100]}") from None
+
+
+def asked(content: object, tail: Tail | None) -> Asked:
+    """What JSON asks, with the bytes of its tensors if they are apart."""
+    if not isinstance(content, dict):
+        raise Refusal("body", "an object", shown(content))
+    identity, inputs = content.get("id"), content.get("inputs")
+    if identity is not None and not isinstance(identity, str):
+        raise Refusal("id", "a string", shown(identity))
+    wanted = _wanted(content.get("outputs"), _flag(content.get("parameters"), "binary_data_output", False, "request"))
+    if not isinstance(inputs, list) or not inputs:
+        raise Refusal("inputs", "a list of tensors", shown(inputs))
+    return Asked(identity, [read_tensor(tensor, f"inputs[{k}]", tail) for k, tensor in enumerate(inputs)], wanted)
+
+
+def _wanted(outputs: object, binary: bool) -> tuple[Wanted, ...]:
+    if outputs is None or outputs == []:
+        return (Wanted(LABELS, binary),)
+    if not isinstance(outputs, list):
+        raise Refusal("outputs", "a list", shown(outputs))
+    found: dict[str, Wanted] = {}  # each once, in their order
+    for output in outputs:
+        name, parameters = (
+            (output.get("name"), output.get("parameters")) if isinstance(output, dict) else (output, None)
+        )
+        if not isinstance(name, str) or name not in (LABELS, SCORES):
+            raise Refusal("outputs", f"the names {LABELS} or {SCORES}", shown(name))
+        found[name] = Wanted(name, _flag(parameters, "binary_data", binary, f"output {name}"))
+        if isinstance(parameters, dict) and parameters.get("classification"):
+            raise Refusal(f"output {name}: parameters", "no classification", "one", f"ask for {LABELS} instead")
+    return tuple(found.values())
+
+
+def _flag(parameters: object, name: str, default: bool, where: str) -> bool:
+    """A parameter that is true or false."""
+    if parameters is None:
+        return default
+    if not isinstance(parameters, dict):
+        raise Refusal(f"{where}: parameters", "an object", shown(parameters))
+    found = parameters.get(name, default)
+    if not isinstance(found, bool):
+        raise Refusal(f"{where}: {name}", "true or false", shown(found))
+    return found
+
+
+class Writer:
+    """Writes the answers of one model; what is the same in all of them is made once."""
+
+    def __init__(self, name: str, version: str, classes: np.ndarray):
+        self._kind, self._classes = of_labels(classes).v2, classes
+        self._marks: Json = {"parameters": {"content_type": "str"}} if self._kind == "BYTES" else {}
+        self.words = [_compact(label) for label in classes.tolist()]
+        self._start = _compact({"model_name": name, "model_version": version})[:-1]
+        self._labels = _compact({"name": LABELS, "datatype": self._kind, **self._marks})[:-1]
+
+    def __call__(self, asked: Asked, codes: np.ndarray, probabilities: np.ndarray) -> Response:
+        """The answer to a request."""
+        if any(wanted.binary for wanted in asked.wanted):
+            return self._with_bytes(asked, codes, probabilities)
+        parts = [
+            self._labels_of(codes) if wanted.name == LABELS else _compact(_scores(probabilities))
+            for wanted in asked.wanted
+        ]
+        return Response(200, f"{self._opening(asked.id)}{','.join(parts)}]}}".encode(), JSON_HEADERS)
+
+    def _opening(self, identity: str | None) -> str:
+        echoed = "" if identity is None else f',"id":{json.dumps(identity)}'
+        return f'{self._start}{echoed},"outputs":['
+
+    def _labels_of(self, codes: np.ndarray) -> str:
+        data = ",".join([self.words[code] for code in codes.tolist()])
+        return f'{self._labels},"shape":[{len(codes)}],"data":[{data}]}}'
+
+    def _with_bytes(self, asked: Asked, codes: np.ndarray, probabilities: np.ndarray) -> Response:
+        parts, tails = [], []
+        for wanted in asked.wanted:
+            about = self._described(codes) if wanted.name == LABELS else _scores(probabilities)
+            if wanted.binary:
+                tails.append(packed(about.pop("data"), about["datatype"]))
+                about["parameters"] = {**about.get("parameters", {}), "binary_data_size": len(tails[-1])}
+            parts.append(_compact(about))
+        start = f"{self._opening(asked.id)}{','.join(parts)}]}}".encode()
+        headers = {"content-type": "application/octet-stream", SIZE_HEADER: str(len(start))}
+        return Response(200, b"".join([start, *tails]), headers)
+
+    def _described(self, codes: np.ndarray) -> Json:
+        data = self._classes[codes].tolist()
+        return {"name": LABELS, "datatype": self._kind, **self._marks, "shape": [len(codes)], "data": data}
+
+
+def _scores(probabilities: np.ndarray) -> Json:
+    data = probabilities.astype(np.float64).ravel().tolist()
+    return {"name": SCORES, "datatype": "FP64", "shape": list(probabilities.shape), "data": data}
+
+
+def _compact(content: object) -> str:
+    return json.dumps(content, separators=(",", ":"))
