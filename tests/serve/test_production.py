@@ -20,8 +20,8 @@ from served import connected, drawn, head, question, received, running, saved, s
 
 import understudy as us
 from serving import Process
+from understudy.original.protocols.grpc_messages import SERVICE, message
 from understudy.serve.binary import packed, unpacked
-from understudy.serve.grpc_messages import SERVICE, message
 
 BODY = json.dumps(question([1.0, 0.0])).encode()
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import SettingError
+from understudy.original.protocols.grpc_messages import CONTENTS, SERVICE, message
 from understudy.serve import v2
 from understudy.serve.app import EXTENSIONS, Service
 from understudy.serve.binary import WORDS, Tail, packed
 from understudy.serve.desk import SMALL_BYTES
-from understudy.serve.grpc_messages import CONTENTS, SERVICE, message
 from understudy.serve.limits import Limits
 from understudy.serve.messages import Refusal, Response, shown
 from understudy.serve.model import Question

@@ -1,4 +1,4 @@
-"""The messages of the Open Inference Protocol V2 over gRPC, as the published protocol numbers their fields.
+"""The messages of the Open Inference Protocol V2 over gRPC, from public facts: for originals, and for our own server.
 
 They are described here and made into classes when first needed, in a pool of their own: a process may hold another
 library's classes of the same names.
