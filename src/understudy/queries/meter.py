@@ -97,11 +97,10 @@ status 500; 10 of 15 rows sent were answered: it takes 0.6 to go on, and about 0
             self.answered += n
 
     def _refuse_beyond(self, most: Allowance, n: int, again: int, cause: str) -> None:
-        left = most.retries - max(self.again, 0)
         if self.again + again <= most.retries and self.sent + n <= most.total + self.lost:
             return
         after = f" after {cause}" if cause else ", which were sent before and not answered" if again else ""
-        found = f"{most.retries - left} sent and {n} more to send{after}"
+        found = f"{max(self.again, 0)} sent and {n} more to send{after}"
         raise SpentError("retries", f"at most {most.retries} rows sent again", found, self._advice(most, n))
 
     def _advice(self, most: Allowance, n: int) -> str:
