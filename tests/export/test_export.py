@@ -113,12 +113,34 @@ def test_inputs_have_the_types_of_their_columns(copies):
     assert named == ["label_", "probabilities"]  # a column is called label
 
 
-@pytest.mark.parametrize("levels", [["1", 1], ["", "a"]])
+@pytest.mark.parametrize("levels", [["1", 1], ["", "a"], ["nan", "a"], ["a", "None"]])
 def test_levels_that_words_cannot_tell_apart(levels):
     column = {"name": "c", "kind": "category", "levels": levels, "missing": 0.1}
     space = us.Space.from_json(json.dumps({"columns": [column]}))
     with pytest.raises(SettingError, match="column c: expected levels that differ as words"):
         onnx_model(CopyClassifier(constant(0, 2), np.array([0, 1]), space))
+
+
+TYPES = {"tensor(double)": "float64", "tensor(int64)": "int64", "tensor(bool)": "bool", "tensor(string)": "object"}
+
+
+@pytest.mark.parametrize("gap", [np.nan, None, pd.NA, ""])
+@pytest.mark.parametrize("name", ["loans", "odd"])
+def test_gaps_in_words_as_people_send_them(copies, name, gap):
+    """pandas, the snippet of the docs, onnxruntime: NaN was a level that the space does not know."""
+    copy = copies("tree", name)
+    rows, sent = fresh(copy, 5000), fresh(copy, 5000)
+    words = [column.name for column in copy.space.columns if input_types(copy.space).get(column.name) == "STRING"]
+    gaps = sum(int(rows[word].isna().sum()) for word in words)
+    assert gaps > 200
+    for word in words:
+        values = sent[word].astype(object)
+        sent[word] = values.where(values.notna(), gap)
+    asked = session(copy)
+    inputs = {value.name: sent[[value.name]].to_numpy().astype(TYPES[value.type]) for value in asked.get_inputs()}
+    np.testing.assert_array_equal(
+        asked.run(["label"] if name == "loans" else ["label_"], inputs)[0], copy.predict(rows)
+    )
 
 
 def test_sums_of_leaves_are_the_same_in_any_order(copies, rng):

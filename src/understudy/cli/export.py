@@ -32,7 +32,8 @@ def command(
     copy.onnx takes raw columns and answers labels and probabilities, without understudy. copy.sql computes labels in a
     database: an expression over raw columns for the families tree and linear, a query for others. copy.rules are
     if-then rules to read, for tree and linear. copy.c is C99 without dependencies, compiled before it gets its name
-    where there is a compiler. copy.skops is the classifier for Python with understudy.
+    where there is a compiler. copy.skops is the classifier for Python with understudy. With --format mlflow, FILE is a
+    new folder, for `mlflow models serve`.
 
     Exit codes: 0 done; 2 bad input, or a file that answers otherwise, and nothing was written.
     """

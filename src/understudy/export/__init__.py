@@ -1,16 +1,20 @@
-"""Export a copy as one file: ONNX, skops, rules, SQL or C. It is compared with the copy before it gets its name."""
+"""Export a copy as one file: ONNX, skops, rules, SQL or C; or as MLflow's folder.
+
+It is compared with the copy before it gets its name.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy import checks
 from understudy.errors import ExportError, SettingError
-from understudy.files import written
+from understudy.files import errors_of, unfinished_folder, written
 
 if TYPE_CHECKING:
     from understudy.export.checking import Wish
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
 # The format that a file's ending implies.
 SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql", ".c": "c"}
-FORMATS = ("onnx", "skops", "rules", "sql", "c")
+FORMATS = ("onnx", "skops", "rules", "sql", "c", "mlflow")
 # What SQL may be written for; `dialects.py` has what they are.
 DIALECTS = ("ansi", "postgresql", "mysql", "mssql", "bigquery", "snowflake", "sqlite", "duckdb")
 ROWS = 10_000
@@ -60,6 +64,8 @@ def export(
 ) -> Exported:
     """Write a copy as a file: `onnx`, `skops`, `rules`, `sql` or `c`; without a format, the file's ending decides.
 
+    The format `mlflow` is a new folder, for `mlflow models serve`.
+
     The file is read back and compared with the copy on fresh rows of its space. If they disagree on more rows than the
     format allows, nothing is written.
 
@@ -84,16 +90,16 @@ def export(
         raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
     wish = replace(wish_of(kind, dialect, table, keep), name=c_name(path.stem))
     rows, seed = checks.count("rows", rows, ROWS), checks.count("seed", seed, 0)
-    content, tolerance = checking.content(copy, wish), checking.tolerance(copy, kind, rows)
-    with written(path) as part:
-        part.write_bytes(content)
+    tolerance = checking.tolerance(copy, kind, rows)
+    with _made(path) if kind == "mlflow" else written(path) as part:
+        size = checking.write(copy, wish, part)
         differ, found = checking.compared(copy, wish, part, rows, seed)
         if differ > tolerance:
             expected = f"at most {tolerance} of {rows} rows answered otherwise"
             raise ExportError(str(path), expected, f"{differ}", "nothing was written; please report it")
     spoken = wish.dialect.name if kind == "sql" else None
     rows = rows if found.labels is not None else 0
-    return Exported(path, kind, rows, differ, tolerance, len(content), found.engine, found.seconds, spoken)
+    return Exported(path, kind, rows, differ, tolerance, size, found.engine, found.seconds, spoken)
 
 
 def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> Wish:
@@ -121,6 +127,19 @@ def format_of(path: str | Path, format: str | None) -> str:
         hint = "or say which with format= or --format"
         raise SettingError("file", "a file that ends in " + ", ".join(SUFFIXES), f"{Path(path).name!r}", hint)
     return SUFFIXES[ending]
+
+
+@contextmanager
+def _made(path: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `path` at the end, which must not be there yet."""
+    with errors_of(path, "the name of a new folder"):
+        if path.exists():
+            raise FileExistsError("something of that name is there")
+        with unfinished_folder(path.parent) as work:
+            part = work / "model"
+            part.mkdir()
+            yield part
+            os.replace(part, path)
 
 
 def _path(path: object) -> Path:

@@ -23,7 +23,7 @@ from understudy.types import Label, Table
 
 # One row in so many may be answered differently: float32 sums depend on their order, SQL has no float32 to round to,
 # and rules have rounded numbers. Trees compare and add exactly.
-ONE_IN = {"onnx": 10_000, "sql": 10_000, "c": 10_000, "rules": 1000}
+ONE_IN = {"onnx": 10_000, "mlflow": 10_000, "sql": 10_000, "c": 10_000, "rules": 1000}
 # In one row of so many, a category has a level that its space does not know.
 STRANGE = 50
 
@@ -40,11 +40,26 @@ class Wish:
     """What the names in a C file begin with."""
 
 
-def content(copy: CopyClassifier, wish: Wish) -> bytes:
-    """The bytes of the file."""
+def write(copy: CopyClassifier, wish: Wish, path: Path) -> int:
+    """Write the file, or fill the folder; gives its bytes."""
+    if wish.format != "mlflow":
+        return path.write_bytes(content(copy, wish))
+    _refuse_fitted(copy, wish)
+    from understudy.export.mlflow import write_mlflow
+
+    write_mlflow(copy, path)
+    return sum(part.stat().st_size for part in path.rglob("*") if part.is_file())
+
+
+def _refuse_fitted(copy: CopyClassifier, wish: Wish) -> None:
     if isinstance(copy.model, Fitted) and wish.format != "skops":
         expected, hint = "a family that is written as numbers", "write it as skops, or copy to another family"
         raise ExportError(wish.format, expected, type(copy.model.estimator).__name__, hint)
+
+
+def content(copy: CopyClassifier, wish: Wish) -> bytes:
+    """The bytes of the file."""
+    _refuse_fitted(copy, wish)
     if wish.format == "onnx":
         from understudy.export.onnx import onnx_model
 
@@ -110,6 +125,10 @@ def _answers(copy: CopyClassifier, wish: Wish, path: Path, rows: Table) -> Answe
         from understudy.export.skops import skops_answers
 
         engine, labels = "understudy", skops_answers(copy, path, rows)
+    elif wish.format == "mlflow":
+        from understudy.export.mlflow import mlflow_answers
+
+        engine, labels = "the loader in its folder", mlflow_answers(path, rows)
     elif wish.format == "c":
         from understudy.export.compiling import c_answers
 
