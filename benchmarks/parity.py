@@ -23,7 +23,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
 
 import understudy as us
-from understudy.export.checking import onnx_answers, sql_answers
+from understudy.export.checking import onnx_answers
+from understudy.export.databases import sql_answers
 from understudy.models.classifier import CopyClassifier
 from understudy.models.families import FITTED, fit
 from understudy.original import Original

@@ -1,22 +1,30 @@
-"""Export a copy as one file: ONNX, skops, rules or SQL. It is compared with the copy before it gets its name."""
+"""Export a copy as one file: ONNX, skops, rules, SQL or C; or as MLflow's folder.
+
+It is compared with the copy before it gets its name.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy import checks
 from understudy.errors import ExportError, SettingError
-from understudy.files import written
+from understudy.files import errors_of, unfinished_folder, written
 
 if TYPE_CHECKING:
+    from understudy.export.checking import Wish
     from understudy.models.classifier import CopyClassifier
 
 # The format that a file's ending implies.
-SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql"}
-FORMATS = ("onnx", "skops", "rules", "sql")
+SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql", ".c": "c"}
+FORMATS = ("onnx", "skops", "rules", "sql", "c", "mlflow")
+# What SQL may be written for; `dialects.py` has what they are.
+DIALECTS = ("ansi", "postgresql", "mysql", "mssql", "bigquery", "snowflake", "sqlite", "duckdb")
 ROWS = 10_000
 
 
@@ -27,11 +35,16 @@ class Exported:
     path: Path
     format: str
     rows: int
-    """The fresh rows of the space on which both were compared."""
+    """The fresh rows of the space on which both were compared; 0 where nothing could compute the file's answers."""
     disagreements: int
     tolerance: int
     """How many disagreements would have been accepted."""
     bytes: int
+    engine: str
+    """What computed the file's answers."""
+    seconds: float
+    """How long that took."""
+    dialect: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """In the shape that `--json` prints."""
@@ -39,12 +52,25 @@ class Exported:
 
 
 def export(
-    copy: CopyClassifier, path: str | Path, format: str | None = None, *, rows: int = ROWS, seed: int = 0
+    copy: CopyClassifier,
+    path: str | Path,
+    format: str | None = None,
+    *,
+    dialect: str | None = None,
+    table: str | None = None,
+    keep: Sequence[str] = (),
+    rows: int = ROWS,
+    seed: int = 0,
 ) -> Exported:
-    """Write a copy as a file: `onnx`, `skops`, `rules` or `sql`; without a format, the file's ending decides.
+    """Write a copy as a file: `onnx`, `skops`, `rules`, `sql` or `c`; without a format, the file's ending decides.
+
+    The format `mlflow` is a new folder, for `mlflow models serve`.
 
     The file is read back and compared with the copy on fresh rows of its space. If they disagree on more rows than the
     format allows, nothing is written.
+
+    SQL is written in a `dialect`: `ansi` unless another is named. Trees and linear copies are an expression, others a
+    query of a `table`, which hands on the columns to `keep`, or else those of the copy.
 
     >>> from tempfile import TemporaryDirectory
     >>> from understudy import Space, copy_classifier
@@ -56,20 +82,40 @@ def export(
     ('sql', 10000, 0)
     """
     from understudy.export import checking
+    from understudy.export.c99 import c_name
     from understudy.models.classifier import CopyClassifier
 
     path, kind = _path(path), format_of(path, format)
     if not isinstance(copy, CopyClassifier):
         raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
-    rows = checks.count("rows", rows, ROWS)
-    content, tolerance = checking.content(copy, kind), checking.tolerance(copy, kind, rows)
-    with written(path) as part:
-        part.write_bytes(content)
-        found = checking.disagreements(copy, kind, part, rows, checks.count("seed", seed, 0))
-        if found > tolerance:
+    wish = replace(wish_of(kind, dialect, table, keep), name=c_name(path.stem))
+    rows, seed = checks.count("rows", rows, ROWS), checks.count("seed", seed, 0)
+    tolerance = checking.tolerance(copy, kind, rows)
+    with _made(path) if kind == "mlflow" else written(path) as part:
+        size = checking.write(copy, wish, part)
+        differ, found = checking.compared(copy, wish, part, rows, seed)
+        if differ > tolerance:
             expected = f"at most {tolerance} of {rows} rows answered otherwise"
-            raise ExportError(str(path), expected, f"{found}", "nothing was written; please report it")
-    return Exported(path, kind, rows, found, tolerance, len(content))
+            raise ExportError(str(path), expected, f"{differ}", "nothing was written; please report it")
+    spoken = wish.dialect.name if kind == "sql" else None
+    rows = rows if found.labels is not None else 0
+    return Exported(path, kind, rows, differ, tolerance, size, found.engine, found.seconds, spoken)
+
+
+def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> Wish:
+    """What a file is to be; only SQL has a dialect, a table and columns to keep."""
+    from understudy.export.checking import Wish
+    from understudy.export.dialects import DIALECTS as KNOWN
+    from understudy.export.sql import TABLE
+
+    given = {"dialect": dialect, "table": table, "keep": keep or None}
+    for name, value in given.items():
+        if value is not None and kind != "sql":
+            raise SettingError(name, "a file of SQL", f"{value!r} for {kind}", "leave it out, or write FILE.sql")
+    spoken = KNOWN[checks.choice("dialect", dialect or "ansi", DIALECTS)]
+    if table is not None and (not isinstance(table, str) or not all(table.split("."))):
+        raise SettingError("table", "the name of a table", repr(table))
+    return Wish(kind, spoken, table or TABLE, tuple(keep))
 
 
 def format_of(path: str | Path, format: str | None) -> str:
@@ -81,6 +127,19 @@ def format_of(path: str | Path, format: str | None) -> str:
         hint = "or say which with format= or --format"
         raise SettingError("file", "a file that ends in " + ", ".join(SUFFIXES), f"{Path(path).name!r}", hint)
     return SUFFIXES[ending]
+
+
+@contextmanager
+def _made(path: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `path` at the end, which must not be there yet."""
+    with errors_of(path, "the name of a new folder"):
+        if path.exists():
+            raise FileExistsError("something of that name is there")
+        with unfinished_folder(path.parent) as work:
+            part = work / "model"
+            part.mkdir()
+            yield part
+            os.replace(part, path)
 
 
 def _path(path: object) -> Path:

@@ -2,40 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 
-from understudy.errors import ExportError
+from understudy.errors import ExportError, UnderstudyWarning
+from understudy.export.answered import Answered
+from understudy.export.databases import engine_of, sql_answers, version_of
+from understudy.export.dialects import DIALECTS, Dialect
+from understudy.export.sql import TABLE, is_query, sql_text
 from understudy.models.classifier import CopyClassifier
 from understudy.models.fitted import Fitted
 from understudy.models.trees import Trees
+from understudy.space.columns import Category
 from understudy.space.tables import is_frame
 from understudy.types import Label, Table
 
 # One row in so many may be answered differently: float32 sums depend on their order, SQL has no float32 to round to,
 # and rules have rounded numbers. Trees compare and add exactly.
-ONE_IN = {"onnx": 10_000, "sql": 10_000, "rules": 1000}
+ONE_IN = {"onnx": 10_000, "mlflow": 10_000, "sql": 10_000, "c": 10_000, "rules": 1000}
+# In one row of so many, a category has a level that its space does not know.
+STRANGE = 50
 
 
-def content(copy: CopyClassifier, kind: str) -> bytes:
-    """The bytes of the file."""
-    if isinstance(copy.model, Fitted) and kind != "skops":
+@dataclass(frozen=True)
+class Wish:
+    """What a file is to be."""
+
+    format: str
+    dialect: Dialect = DIALECTS["ansi"]
+    table: str = TABLE
+    keep: tuple[str, ...] = ()
+    name: str = "copy"
+    """What the names in a C file begin with."""
+
+
+def write(copy: CopyClassifier, wish: Wish, path: Path) -> int:
+    """Write the file, or fill the folder; gives its bytes."""
+    if wish.format != "mlflow":
+        return path.write_bytes(content(copy, wish))
+    _refuse_fitted(copy, wish)
+    from understudy.export.mlflow import write_mlflow
+
+    write_mlflow(copy, path)
+    return sum(part.stat().st_size for part in path.rglob("*") if part.is_file())
+
+
+def _refuse_fitted(copy: CopyClassifier, wish: Wish) -> None:
+    if isinstance(copy.model, Fitted) and wish.format != "skops":
         expected, hint = "a family that is written as numbers", "write it as skops, or copy to another family"
-        raise ExportError(kind, expected, type(copy.model.estimator).__name__, hint)
-    if kind == "onnx":
+        raise ExportError(wish.format, expected, type(copy.model.estimator).__name__, hint)
+
+
+def content(copy: CopyClassifier, wish: Wish) -> bytes:
+    """The bytes of the file."""
+    _refuse_fitted(copy, wish)
+    if wish.format == "onnx":
         from understudy.export.onnx import onnx_model
 
         return onnx_model(copy).SerializeToString()
-    if kind == "skops":
+    if wish.format == "skops":
         from understudy.export.skops import skops_bytes
 
         return skops_bytes(copy)
-    if kind == "sql":
-        from understudy.export.sql import sql_text
+    if wish.format == "sql":
+        return sql_text(copy, wish.dialect, wish.table, wish.keep).encode()
+    if wish.format == "c":
+        from understudy.export.c99 import c_text
 
-        return sql_text(copy).encode()
+        return c_text(copy, wish.name).encode()
     from understudy.export.rules import rules_text
 
     return rules_text(copy).encode()
@@ -47,20 +85,57 @@ def tolerance(copy: CopyClassifier, kind: str, rows: int) -> int:
     return 0 if exact or kind == "skops" else rows // ONE_IN[kind]
 
 
-def disagreements(copy: CopyClassifier, kind: str, path: Path, rows: int, seed: int) -> int:
-    """On how many fresh rows file and copy disagree."""
-    fresh = copy.space.present(copy.space.sample(rows, np.random.default_rng(seed)))
-    return int((np.asarray(_answers(copy, kind, path, fresh)) != copy.predict(fresh)).sum())
+def compared(copy: CopyClassifier, wish: Wish, path: Path, rows: int, seed: int) -> tuple[int, Answered]:
+    """On how many fresh rows file and copy disagree, and how the file was asked."""
+    fresh = fresh_rows(copy, rows, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnderstudyWarning)  # that there are unknown levels
+        expected, found = copy.predict(fresh), _answers(copy, wish, path, fresh)
+    return (0 if found.labels is None else int((np.asarray(found.labels) != expected).sum())), found
 
 
-def _answers(copy: CopyClassifier, kind: str, path: Path, rows: Table) -> np.ndarray | list[Label]:
-    if kind == "onnx":
-        return onnx_answers(copy, path, rows)
-    if kind == "skops":
+def fresh_rows(copy: CopyClassifier, n: int, seed: int) -> Table:
+    """Fresh rows of the space as in production, some of them with levels that it does not know."""
+    rows = copy.space.present(copy.space.sample(n, np.random.default_rng(seed)))
+    if is_frame(rows):
+        for j, column in enumerate(copy.space.columns):
+            if isinstance(column, Category):
+                values = rows[column.name].astype(object)
+                values.iloc[j % STRANGE :: STRANGE] = stranger(column)
+                rows[column.name] = values
+    return rows
+
+
+def stranger(column: Category) -> str | int:
+    """A level that the space does not know."""
+    numbers = [level for level in column.levels if isinstance(level, int)]
+    if len(numbers) == len(column.levels):
+        return max(numbers) + 1
+    return "".join(str(level) for level in column.levels) + "?"
+
+
+def _answers(copy: CopyClassifier, wish: Wish, path: Path, rows: Table) -> Answered:
+    started = perf_counter()
+    if wish.format == "onnx":
+        import onnxruntime
+
+        engine = f"onnxruntime {onnxruntime.__version__}"
+        labels: np.ndarray | list[Label] = onnx_answers(copy, path, rows)
+    elif wish.format == "skops":
         from understudy.export.skops import skops_answers
 
-        return skops_answers(copy, path, rows)
-    return sql_answers(copy, _expression(copy, kind, path), rows)
+        engine, labels = "understudy", skops_answers(copy, path, rows)
+    elif wish.format == "mlflow":
+        from understudy.export.mlflow import mlflow_answers
+
+        engine, labels = "the loader in its folder", mlflow_answers(path, rows)
+    elif wish.format == "c":
+        from understudy.export.compiling import c_answers
+
+        return c_answers(copy, path, wish.name, rows)
+    else:
+        engine, labels = _in_database(copy, wish, path.read_text(encoding="utf-8"), rows)
+    return Answered(labels, engine, perf_counter() - started)
 
 
 def onnx_answers(copy: CopyClassifier, path: Path, rows: Table) -> np.ndarray:
@@ -73,37 +148,22 @@ def onnx_answers(copy: CopyClassifier, path: Path, rows: Table) -> np.ndarray:
     return session.run(None, feeds(copy.space, rows))[0]
 
 
-def sql_answers(copy: CopyClassifier, expression: str, rows: Table) -> list[Label]:
-    """An SQL expression's answers to rows as in production."""
-    import sqlite3
-    from contextlib import closing
-
-    from understudy.export.sql import quoted
-
-    names = ", ".join(map(quoted, copy.space.names))
-    try:
-        with closing(sqlite3.connect(":memory:")) as database:
-            database.execute(f"CREATE TABLE fresh ({names})")
-            marks = ", ".join("?" * copy.space.d)
-            database.executemany(f"INSERT INTO fresh VALUES ({marks})", _records(copy, rows))
-            return [label for (label,) in database.execute(f"SELECT ({expression}) FROM fresh ORDER BY rowid")]
-    except sqlite3.Error as error:
-        raise ExportError("sql", "an expression that SQLite computes", str(error), "nothing was written") from error
+def _in_database(copy: CopyClassifier, wish: Wish, text: str, rows: Table) -> tuple[str, list[Label]]:
+    """The file itself where a database for its dialect is at hand; else the same logic as SQLite writes it."""
+    if wish.format == "rules":
+        return f"{version_of('sqlite')}, the same rules as SQL", sql_answers(copy, _rules(copy), rows)
+    engine = engine_of(wish.dialect)
+    if wish.dialect.name == "ansi" and not is_query(text):
+        engine = "sqlite"  # which reads standard expressions too, but would compute a query's stages again and again
+    if engine:
+        return version_of(engine), sql_answers(copy, text, rows, engine, wish.table, wish.keep)
+    said = f"{version_of('sqlite')}, the same logic in its dialect: no {wish.dialect.name} here"
+    return said, sql_answers(copy, sql_text(copy, DIALECTS["sqlite"]), rows)
 
 
-def _expression(copy: CopyClassifier, kind: str, path: Path) -> str:
-    """The file itself; for rules, which only people read, SQL with the same rules and numbers."""
-    if kind == "sql":
-        return path.read_text(encoding="utf-8")
+def _rules(copy: CopyClassifier) -> str:
+    """Rules, which only people read, as SQL with the same rules and numbers."""
     from understudy.export.sql import expression
     from understudy.logic.conditions import DIGITS, logic_of
 
-    return expression(logic_of(copy, DIGITS), copy.classes)
-
-
-def _records(copy: CopyClassifier, rows: Table) -> list[Sequence[object]]:
-    """Rows as values that a database takes, None for a gap."""
-    if not is_frame(rows):
-        return [[None if value != value else value for value in row] for row in np.asarray(rows).tolist()]
-    columns = [rows[name].astype(object) for name in copy.space.names]
-    return list(zip(*(column.where(column.notna(), None).tolist() for column in columns), strict=True))
+    return expression(logic_of(copy, DIGITS), copy.classes, DIALECTS["sqlite"])

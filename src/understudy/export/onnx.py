@@ -2,7 +2,8 @@
 
 A space without a data frame has one input "X", a matrix of doubles. One with a data frame has an input [rows, 1] for
 every column, under its name: double for floats, int64 for integers, bool for booleans, string for levels, int64 if all
-of them are integers. A gap is NaN, or the empty string; integers and booleans that may have gaps are doubles.
+of them are integers. A gap is NaN, or the empty string, or what NaN and None become as strings; integers and booleans
+that may have gaps are doubles.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from understudy.algorithm.network import Network
 from understudy.engine.pieces import Pieces
 from understudy.errors import SettingError
 from understudy.export.graph import ML, Graph
+from understudy.export.levels import words_of
 from understudy.export.tree_nodes import ensembles
 from understudy.models.base import Model
 from understudy.models.blend import FLOOR, Blend
@@ -33,6 +35,9 @@ from understudy.space.wire import FLAG, REAL, WHOLE, WORD, WireType, of_column, 
 from understudy.types import Series, Table
 
 MATRIX = "X"
+# What stands for a gap in a column of words: the empty one, and what runtimes make of NaN, None and pandas' NA, since a
+# tensor of strings has nothing but strings.
+GAP_WORDS = ("", "nan", "None", "<NA>")
 # Doubles hold all integers up to here.
 EXACT = 2**53
 
@@ -50,7 +55,14 @@ def onnx_model(copy: CopyClassifier) -> onnx.ModelProto:
         ("label", label, _code(labels), ["rows"]),
         ("probabilities", probabilities, floats, ["rows", len(copy.classes)]),
     ]
-    return graph.model(outputs, {"classes": json.dumps(copy.classes.tolist()), GAP: ""})
+    return graph.model(outputs, {**_about(copy), GAP: ""})
+
+
+def _about(copy: CopyClassifier) -> dict[str, str]:
+    """What the file says of itself: the classes, whether it has an input for every column, and which may have gaps."""
+    gaps = [column.name for column in copy.space.columns if column.missing]
+    about = {"classes": copy.classes.tolist(), "frame": copy.space.frame, "gaps": gaps}
+    return {name: json.dumps(value) for name, value in about.items()}
 
 
 def input_types(space: Space) -> dict[str, str]:
@@ -89,19 +101,12 @@ def _type(column: Column) -> WireType:
     if kind in (FLAG, WHOLE) and column.missing:
         kind = REAL if not isinstance(column, Category) or _are_exact(column.levels) else WORD
     if isinstance(column, Category) and kind == WORD:
-        _check_words(column)
+        words_of(column, GAP_WORDS)
     return kind
 
 
 def _are_exact(levels: Iterable[int | str]) -> bool:
     return all(isinstance(level, int) and abs(level) < EXACT for level in levels)
-
-
-def _check_words(column: Category) -> None:
-    words = {str(level) for level in column.levels}
-    if len(words) < len(column.levels) or (column.missing and "" in words):
-        hint = "rename them: in ONNX levels are words, and a gap is the empty one"
-        raise SettingError(f"column {column.name}", "levels that differ as words", f"{column.levels[:8]}", hint)
 
 
 # --- raw columns to the matrix that a space makes of them -------------------------------------------------------------
@@ -123,9 +128,9 @@ def _column(graph: Graph, column: Column, kind: WireType) -> str:
 
 def _positions(graph: Graph, column: Category, kind: WireType) -> str:
     if kind == WORD:
-        words, codes = [str(level) for level in column.levels], [float(code) for code in range(len(column.levels))]
+        words, codes = words_of(column, GAP_WORDS), [float(code) for code in range(len(column.levels))]
         if column.missing:
-            words, codes = [*words, ""], [*codes, np.nan]
+            words, codes = [*words, *GAP_WORDS], [*codes, *[np.nan] * len(GAP_WORDS)]
         table = {"keys_strings": words, "values_floats": codes, "default_float": float(UNKNOWN)}
         return _double(graph, graph("LabelEncoder", column.name, domain=ML, **table))
     levels: np.ndarray = np.array([column.levels], kind.dtype)

@@ -1,123 +1,128 @@
-"""A tree or a linear copy as one SQL expression over raw columns; a gap is NULL."""
+"""A copy in SQL: a tree or a linear copy as one expression over raw columns, other families as a query in stages.
+
+A gap is NULL. So is the label where a column is NULL that must not be missing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from understudy.logic.cells import Cells, intervals
-from understudy.logic.conditions import Sums, Term, Tree, logic_of
+from understudy.errors import ExportError
+from understudy.export.columns import Written, column_in, condition, literal_labels
+from understudy.export.dialects import DIALECTS, Dialect
+from understudy.logic.conditions import Sums, Term, Tree, expressible, logic_of
 from understudy.models.classifier import CopyClassifier
 
+TABLE = "copy_input"
 HEAD = (
     "-- The label that the copy gives. Use it as: SELECT (this file) AS label FROM a table with the columns it names.\n"
 )
+# Operands of a sum at a time.
+TOGETHER = 100
 JOINED = "\n    AND "
 
 
-def sql_text(copy: CopyClassifier) -> str:
-    """The file: a comment line, and the expression."""
-    return f"{HEAD}{expression(logic_of(copy), copy.classes)}\n"
+def sql_text(
+    copy: CopyClassifier, dialect: Dialect = DIALECTS["ansi"], table: str = TABLE, keep: Sequence[str] = ()
+) -> str:
+    """The file: what it is for, and an expression or a query."""
+    if expressible(copy):
+        text = f"{HEAD}{dialect.head}{expression(logic_of(copy), copy.classes, dialect)}\n"
+    else:
+        from understudy.export.sql_query import query
+
+        text = query(copy, dialect, table, keep)
+    size = len(text.encode())
+    if size > dialect.bytes:
+        raise too_large(dialect, f"at most {dialect.bytes} bytes, which is what it takes", f"{size}")
+    return text
 
 
-def expression(logic: Tree | Sums, classes: np.ndarray) -> str:
+def too_large(dialect: Dialect, expected: str, found: str) -> ExportError:
+    """Why a copy is not written, and what would do."""
+    hint = (
+        "make a smaller copy of the same answers (understudy remake, --to tree or --max-bytes), or export as onnx or c"
+    )
+    return ExportError(f"sql, {dialect.name}", expected, found, hint)
+
+
+def is_query(text: str) -> bool:
+    """Whether a file holds a query rather than an expression."""
+    return "\nWITH " in text
+
+
+def expression(logic: Tree | Sums, classes: np.ndarray, dialect: Dialect = DIALECTS["ansi"]) -> str:
     """The label as a CASE expression; NULL where a column that it needs is NULL but must not be missing."""
-    labels = [literal(label) for label in classes.tolist()]
-    return _of_tree(logic, labels) if isinstance(logic, Tree) else _of_sums(logic, labels)
+    labels = literal_labels(dialect, classes)
+    return _of_tree(logic, labels, dialect) if isinstance(logic, Tree) else _of_sums(logic, labels, dialect)
 
 
-def literal(value: object) -> str:
-    """A value as SQL writes it.
+def added(parts: Sequence[str]) -> str:
+    """A sum in parentheses, of sums where there are many parts: parsers limit how deep operands are nested.
 
-    >>> literal("it's"), literal(True), literal(0.5), literal(3.0)
-    ("'it''s'", 'TRUE', '0.5', '3.0')
+    >>> added(["a", "b", "c"])
+    '(a + b + c)'
     """
-    if isinstance(value, bool):
-        return str(value).upper()
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+    while len(parts) > TOGETHER:
+        parts = [added(parts[at : at + TOGETHER]) for at in range(0, len(parts), TOGETHER)]
+    return f"({' + '.join(parts)})"
 
 
-def quoted(name: str) -> str:
-    """The name of a column as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _of_tree(tree: Tree, labels: list[str]) -> str:
+def _of_tree(tree: Tree, labels: list[str], dialect: Dialect) -> str:
     if not tree.regions[0].inside:  # a constant copy
         return labels[tree.regions[0].code]
+    written = [column_in(dialect, cells) for cells in tree.cells]
     lines = []
     for region in tree.regions:
-        parts = [condition(tree.cells[j], inside) for j, inside in region.inside.items()]
-        lines.append(f"  WHEN {' AND '.join(filter(None, parts)) or 'TRUE'} THEN {labels[region.code]}")
+        parts = [condition(tree.cells[j], inside, written[j]) for j, inside in region.inside.items()]
+        lines.append(f"  WHEN {' AND '.join(filter(None, parts)) or '1 = 1'} THEN {labels[region.code]}")
     return "\n".join(["CASE", *lines, "END"])
 
 
-def condition(cells: Cells, inside: np.ndarray) -> str:
-    """The condition that a column's value lies in some of its cells; empty if every value does."""
-    if inside.all():
-        return ""
-    name = quoted(cells.column.name)
-    there = inside[:-1] if cells.gap else inside
-    parts = _levels(cells, there, name) if cells.levels else _intervals(cells, there, name)
-    if cells.gap and inside[-1]:
-        parts.append(f"{name} IS NULL")
-    return parts[0] if len(parts) == 1 else "(" + " OR ".join(parts) + ")"
-
-
-def _intervals(cells: Cells, inside: np.ndarray, name: str) -> list[str]:
-    if inside.all():
-        return [f"{name} IS NOT NULL"]
-    parts = []
-    for low, high in intervals(cells, inside):
-        sides = [f"{name} > {low!r}"] if low is not None else []
-        sides += [f"{name} <= {high!r}"] if high is not None else []
-        parts.append(" AND ".join(sides))
-    return parts
-
-
-def _levels(cells: Cells, inside: np.ndarray, name: str) -> list[str]:
-    levels = cells.levels
-    other = len(inside) > len(levels) and bool(inside[-1])  # levels that the space does not have
-    chosen = [literal(level) for level, within in zip(levels, inside, strict=False) if within != other]
-    if not chosen:
-        return [f"{name} IS NOT NULL"] if other else []
-    if len(chosen) == 1:
-        return [f"{name} {'<>' if other else '='} {chosen[0]}"]
-    return [f"{name} {'NOT IN' if other else 'IN'} ({', '.join(chosen)})"]
-
-
-def _of_sums(sums: Sums, labels: list[str]) -> str:
+def _of_sums(sums: Sums, labels: list[str], dialect: Dialect) -> str:
     names = [labels[code] for code in sums.codes]
-    needed = [quoted(term.cells.column.name) for term in sums.terms if not term.cells.gap]
+    written = [column_in(dialect, term.cells) for term in sums.terms]
+    needed = [column.gap for column, term in zip(written, sums.terms, strict=True) if not term.cells.gap]
     lines = [f"  WHEN {' OR '.join(f'{name} IS NULL' for name in needed)} THEN NULL"] if needed else []
     for i, name in enumerate(names[:-1]):
-        wins = [f"{_difference(sums, j, i)} <= 0" for j in range(i + 1, len(names))]
+        wins = [f"{_difference(sums, j, i, written, dialect)} <= 0" for j in range(i + 1, len(names))]
         lines.append(f"  WHEN {JOINED.join(wins)} THEN {name}")
     return "\n".join(["CASE", *lines, f"  ELSE {names[-1]}", "END"]) if lines else names[-1]
 
 
-def _difference(sums: Sums, i: int, j: int) -> str:
+def _difference(sums: Sums, i: int, j: int, written: list[Written], dialect: Dialect) -> str:
     """The score of one class minus that of another."""
-    parts = [_number(sums.start[i] - sums.start[j]), *(_added(term, i, j) for term in sums.terms)]
-    return " + ".join(parts)
+    terms = zip(sums.terms, written, strict=True)
+    return added([dialect.number(sums.start[i] - sums.start[j]), *(_added(*term, i, j, dialect) for term in terms)])
 
 
-def _added(term: Term, i: int, j: int) -> str:
-    name, cells = quoted(term.cells.column.name), term.cells
+def _added(term: Term, column: Written, i: int, j: int, dialect: Dialect) -> str:
+    number, cells = dialect.number, term.cells
     amounts = (term.amounts[:, i] - term.amounts[:, j]).tolist()
-    gap = f" WHEN {name} IS NULL THEN {_number(amounts.pop())}" if cells.gap else ""
+    gap = f" WHEN {column.gap} IS NULL THEN {number(amounts.pop())}" if cells.gap else ""
     if cells.levels:
-        known = [f" WHEN {name} = {literal(v)} THEN {_number(a)}" for v, a in zip(cells.levels, amounts, strict=False)]
-        other = "" if len(amounts) == len(cells.levels) else f" ELSE {_number(amounts[-1])}"
+        pairs = zip(column.levels, amounts, strict=False)
+        known = [f" WHEN {column.value} = {level} THEN {number(amount)}" for level, amount in pairs]
+        other = "" if len(amounts) == len(cells.levels) else f" ELSE {number(amounts[-1])}"
         return f"CASE{gap}{''.join(known)}{other} END"
-    straight = f"{_number(term.slope[i] - term.slope[j])} * ({name} - {_number(term.center)})"
-    if any(amounts):
-        steps = [
-            f" WHEN {name} <= {cut!r} THEN {_number(a)}" for cut, a in zip(cells.cuts.tolist(), amounts, strict=False)
-        ]
-        straight += f" + CASE{''.join(steps)} ELSE {_number(amounts[-1])} END"
-    return f"CASE{gap} ELSE {straight} END" if gap else straight
+    straight = _straight(term, column.value, float(term.slope[i] - term.slope[j]), gap, dialect)
+    if not any(amounts):
+        return straight
+    steps = [
+        f" WHEN {dialect.compare(column.value, '<=', cut)} THEN {number(amount)}"
+        for cut, amount in zip(cells.cuts.tolist(), amounts, strict=False)
+    ]
+    nothing = f" WHEN {column.gap} IS NULL THEN {number(0.0)}" if cells.gap else ""
+    return f"{straight} + CASE{nothing}{''.join(steps)} ELSE {number(amounts[-1])} END"
 
 
-def _number(number: float) -> str:
-    """A number that may follow any operator: in parentheses if it is negative."""
-    return repr(float(number)) if number >= 0 else f"({float(number)!r})"
+def _straight(term: Term, name: str, slope: float, gap: str, dialect: Dialect) -> str:
+    """What a number adds in proportion, as far out as the copy looks; all that a gap adds."""
+    number, center, reach = dialect.number, term.center, term.reach
+    ends = (
+        f" WHEN {name} <= {number(center - reach)} THEN {number(-slope * reach)}"
+        f" WHEN {name} > {number(center + reach)} THEN {number(slope * reach)}"
+    )
+    return f"CASE{gap}{ends} ELSE {number(slope)} * ({name} - {number(center)}) END"

@@ -15,6 +15,7 @@ from understudy.logic.cells import Cells, cells_of, inputs_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.linear import Linear
 from understudy.models.trees import Trees
+from understudy.space.encoding import FAR
 
 # Digits that rules for people keep: of a weight, or of a column's standard deviation.
 DIGITS = 6
@@ -50,6 +51,8 @@ class Term:
     cells: Cells
     slope: np.ndarray
     center: float
+    reach: float
+    """How far from the center a number still counts by its distance."""
     amounts: np.ndarray
     """A row for every cell; for a gap it is all that the column adds."""
 
@@ -65,7 +68,7 @@ class Sums:
 
 
 def expressible(copy: CopyClassifier) -> bool:
-    """Whether a copy can be written as rules or as SQL."""
+    """Whether a copy can be written as rules, or as one SQL expression."""
     model = copy.model
     return isinstance(model, Linear) or (isinstance(model, Trees) and len(model.roots) == 1 and model.link == "shares")
 
@@ -73,10 +76,10 @@ def expressible(copy: CopyClassifier) -> bool:
 def logic_of(copy: CopyClassifier, digits: int | None = None) -> Tree | Sums:
     """The copy over raw columns: exact, or with numbers rounded to so many digits."""
     if not expressible(copy):
-        hint = "copy again with --to tree or --to linear, or export as onnx"
+        hint = "make one of the same answers with understudy remake --to tree, or export as onnx, c or sql"
         named = {"mlp": "an mlp", "blend": "a blend", "radial": "radial functions"}
         kind = named.get(copy.model.kind, "a forest or boosting")
-        raise SettingError("format", "a copy of the families tree or linear, for rules and sql", kind, hint)
+        raise SettingError("format", "a copy of the families tree or linear, for rules", kind, hint)
     if isinstance(copy.model, Linear):
         return _sums(copy, copy.model, digits)
     return _tree(copy, copy.model, digits)  # type: ignore[arg-type]
@@ -123,17 +126,18 @@ def _sums(copy: CopyClassifier, model: Linear, digits: int | None) -> Sums:
     weights, terms = model.weights[:, codes], []
     for j, cells in enumerate(cells_of(copy.space, encoding, {})):
         own = np.flatnonzero(encoding.sources == j)
-        slope, center = np.zeros(len(codes)), 0.0
+        slope, center, reach = np.zeros(len(codes)), 0.0, 0.0
         if not cells.levels:  # a number: its own input gives the slope, no amount by cell
             k = encoding.numbers.index(j)
             slope, center, own = weights[k] / encoding.scale[k], float(encoding.center[k]), own[own != k]
+            reach = FAR * float(encoding.scale[k])
         amounts = inputs_of(cells, j, encoding)[:, own].astype(np.float64) @ weights[own]
         if digits:
             slope, amounts = _significant(slope, digits), _significant(amounts, digits)
             center = float(_rounded(np.array([center]), copy, j, digits)[0])
             cells = replace(cells, cuts=_rounded(cells.cuts, copy, j, digits))
         if slope.any() or amounts.any():
-            terms.append(Term(cells, slope, center, amounts))
+            terms.append(Term(cells, slope, center, reach, amounts))
     start = model.biases[codes]
     return Sums(codes, _significant(start, digits) if digits else start, terms)
 

@@ -51,7 +51,7 @@ class Encoding:
             for j, column in enumerate(space.columns)
             if isinstance(column, Number) and column.values is not None and 2 < len(column.values) <= FEW
         ]
-        self._nearest = [(j, *_between(values)) for j, values in self.values]
+        self.nearest = [(j, *_between(values)) for j, values in self.values]
         self.gaps = [j for j, column in enumerate(space.columns) if column.missing]
         self.d = space.d
         self.center, self.scale = (moment[self.numbers] for moment in space.moments)
@@ -87,7 +87,7 @@ class Encoding:
             inputs[:, at : at + k] = rows[:, [j]] == np.arange(k)
             at += k
         everyone = np.arange(len(rows))
-        for j, order, middles in self._nearest:
+        for j, order, middles in self.nearest:
             found = rows[:, j].copy()  # contiguous: it is read more than once
             nearest = sum((found > middle for middle in middles), np.zeros(len(rows), np.intp))
             inputs[everyone, at + order[nearest]] = found == found

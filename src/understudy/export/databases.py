@@ -1,0 +1,106 @@
+"""SQL files read back: their answers in SQLite, which comes with Python, or in DuckDB where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import numpy as np
+
+from understudy.errors import ExportError
+from understudy.export.dialects import DIALECTS, Dialect
+from understudy.export.levels import are_words
+from understudy.export.sql import TABLE, is_query
+from understudy.models.classifier import CopyClassifier
+from understudy.space.columns import Boolean, Category, Column
+from understudy.space.tables import is_frame
+from understudy.space.wire import WHOLE, of_column
+from understudy.types import Label, Table
+
+
+def engine_of(dialect: Dialect) -> str | None:
+    """The database at hand that reads a dialect: its own dialect's name."""
+    if dialect.name == "duckdb":
+        return "duckdb" if find_spec("duckdb") else None
+    return "sqlite" if dialect.name == "sqlite" else None
+
+
+def version_of(engine: str) -> str:
+    """A database and its version, in words."""
+    if engine == "sqlite":
+        import sqlite3
+
+        return f"SQLite {sqlite3.sqlite_version}"
+    import duckdb
+
+    return f"DuckDB {duckdb.__version__}"
+
+
+def sql_answers(
+    copy: CopyClassifier, text: str, rows: Table, engine: str = "sqlite", table: str = TABLE, keep: Sequence[str] = ()
+) -> list[Label]:
+    """The answers of an SQL file to rows as in production."""
+    dialect = DIALECTS[engine]
+    others = [name for name in keep if name not in copy.space.names]
+    created = f"CREATE TABLE {dialect.named(table)} ({', '.join(declared(copy, dialect, others))})"
+    asked = text if is_query(text) else f"SELECT ({text}) FROM {dialect.named(table)}"
+    filled = [(*record, *[None] * len(others)) for record in records(copy, rows)]
+    answers = _in_sqlite if engine == "sqlite" else _in_duckdb
+    return answers(created, dialect.named(table), filled, asked)
+
+
+def declared(copy: CopyClassifier, dialect: Dialect, others: Sequence[str] = ()) -> list[str]:
+    """The columns of a table that a file reads, with their types; and others, which it only hands on."""
+    names = [f"{dialect.quoted(column.name)} {_type(column, dialect)}" for column in copy.space.columns]
+    return names + [f"{dialect.quoted(name)} {dialect.word}" for name in others]
+
+
+def records(copy: CopyClassifier, rows: Table) -> list[Sequence[object]]:
+    """Rows as values that a database takes, None for a gap."""
+    if not is_frame(rows):
+        return [[None if value != value else value for value in row] for row in np.asarray(rows).tolist()]
+    columns = []
+    for column in copy.space.columns:
+        values = rows[column.name].astype(object)
+        filled = values.where(values.notna(), None).tolist()
+        if isinstance(column, Category):  # pandas makes floats of whole numbers beside gaps
+            kind = str if are_words(column) else int
+            filled = [None if value is None else kind(value) for value in filled]
+        columns.append(filled)
+    return list(zip(*columns, strict=True))
+
+
+def _type(column: Column, dialect: Dialect) -> str:
+    if isinstance(column, Boolean):
+        return dialect.flag
+    if isinstance(column, Category):
+        return dialect.word if are_words(column) else dialect.whole
+    return dialect.whole if of_column(column) == WHOLE else dialect.real
+
+
+def _in_sqlite(created: str, table: str, filled: Sequence[Sequence[object]], asked: str) -> list[Label]:
+    import sqlite3
+    from contextlib import closing
+
+    try:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.execute(created)
+            marks = ", ".join("?" * len(filled[0]))
+            database.executemany(f"INSERT INTO {table} VALUES ({marks})", filled)
+            return [row[-1] for row in database.execute(asked)]
+    except sqlite3.Error as error:
+        raise ExportError("sql", "a statement that SQLite computes", str(error), "nothing was written") from error
+
+
+def _in_duckdb(created: str, table: str, filled: Sequence[Sequence[object]], asked: str) -> list[Label]:
+    import duckdb
+    import pandas as pd
+
+    try:
+        with duckdb.connect() as database:
+            database.execute(created)
+            database.register("filled", pd.DataFrame(filled, dtype=object))
+            database.execute(f"INSERT INTO {table} SELECT * FROM filled")
+            return [row[-1] for row in database.execute(asked).fetchall()]
+    except duckdb.Error as error:
+        raise ExportError("sql", "a statement that DuckDB computes", str(error), "nothing was written") from error

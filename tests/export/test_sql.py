@@ -1,0 +1,274 @@
+"""SQL says the same in every database that can be run here, or refuses; what is silently different elsewhere is not."""
+
+import json
+import os
+import re
+import sqlite3
+import warnings
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from copies_of import KINDS, fresh, network
+from database_servers import started
+
+import understudy as us
+from understudy.errors import ExportError, SettingError, UnderstudyWarning
+from understudy.export import DIALECTS as NAMES
+from understudy.export.checking import fresh_rows
+from understudy.export.databases import sql_answers
+from understudy.export.dialects import DIALECTS, GUARD
+from understudy.export.sql import is_query, sql_text
+from understudy.models.blend import Blend
+from understudy.models.classifier import CopyClassifier
+from understudy.models.families import fit
+from understudy.models.radial import Radial
+from understudy.models.trees import LEAF, Trees, fixed_point
+from understudy.space.encoding import Encoding
+
+SERVERS = ("postgresql", "mysql")
+# Every kind of column, gaps, quotes in names and levels; three classes, and labels that are words.
+PROBLEMS = ("loans", "odd")
+ROWS = 400
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request):
+    with started(request.param) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def smaller(copies):
+    """Copies of every family, but with a tenth of the trees and centres: databases read what is written here."""
+    known = {}
+
+    def copy(family, name):
+        if (family, name) not in known:
+            known[family, name] = CopyClassifier(
+                small(family, name), copies("tree", name).classes, copies("tree", name).space
+            )
+        return known[family, name]
+
+    def small(family, name):
+        if family == "blend":
+            members = tuple(copy(member, name).model for member in ("boosting", "mlp", "linear", "radial", "forest"))
+            return Blend(members, np.array([0.5, 0.3, 0.2, 0.3, 0.1]))
+        model = copies(family, name).model
+        if isinstance(model, Trees):
+            return pruned(model) if len(model.roots) > 1 else model
+        if isinstance(model, Radial):
+            return replace(model, centres=model.centres[::10], weights=model.weights[::10] * 10)
+        if family == "mlp":
+            X = copies(family, name).encode(fresh(copies(family, name), 200))
+            return replace(network(model.pieces(X), model.n_c), pieces=model.pieces, activation=model.activation)
+        return model
+
+    return copy
+
+
+def pruned(model, trees=12, depth=6):
+    """The first trees, cut off at some depth; leaves come from what is below."""
+    n = model.roots[trees] if trees < len(model.roots) else len(model.feature)
+    nodes = {name: getattr(model, name)[:n] for name in ("feature", "threshold", "left", "right", "values")}
+    first = replace(model, **nodes, roots=model.roots[:trees], outputs=model.outputs[:trees])
+    below, inner = np.zeros(n, int), np.flatnonzero(first.feature != LEAF)
+    values = first.values.copy()
+    for node in inner:
+        below[first.left[node]] = below[first.right[node]] = below[node] + 1
+    for node in inner[::-1]:
+        values[node] = (values[first.left[node]] + values[first.right[node]]) / 2
+    feature = np.where(below >= depth, LEAF, first.feature)
+    return fixed_point(replace(first, feature=feature, values=np.where((feature == LEAF)[:, None], values, 0.0)))
+
+
+def expected(copy, rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnderstudyWarning)
+        return copy.predict(rows)
+
+
+def as_words(labels):
+    return [None if label is None else str(label) for label in np.asarray(labels).tolist()]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("family", KINDS)
+def test_servers_answer_what_the_copy_answers(smaller, server, family, name, tmp_path):
+    copy = smaller(family, name)
+    rows, text = fresh_rows(copy, ROWS, 3), sql_text(copy, server.dialect, keep=("row_id",))
+    assert server.answers(copy, text, rows, tmp_path) == as_words(expected(copy, rows))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("family", KINDS)
+def test_databases_in_this_process_answer_what_the_copy_answers(smaller, family, name, engine):
+    copy = smaller(family, name)
+    rows = fresh_rows(copy, ROWS, 3)
+    found = sql_answers(copy, sql_text(copy, DIALECTS[engine]), rows, engine)
+    np.testing.assert_array_equal(found, expected(copy, rows))
+
+
+@pytest.mark.parametrize("family", ["tree", "mlp", "boosting"])
+def test_standard_sql_is_read_by_others(smaller, family):
+    copy = smaller(family, "loans")
+    rows = fresh_rows(copy, ROWS, 4)
+    np.testing.assert_array_equal(sql_answers(copy, sql_text(copy), rows, "duckdb"), expected(copy, rows))
+
+
+def split(name="x0", levels=None, kind="category"):
+    """A copy that tells a number's sign, or a column's first level from others."""
+    column = {"name": name, "kind": "float", "mean": 0, "std": 1, "missing": 0.2}
+    if levels:
+        column = {"name": name, "kind": kind, "levels": levels, "missing": 0.2}
+    space = us.Space.from_json(json.dumps({"columns": [column]}))
+    rows = space.sample(500, np.random.default_rng(0))
+    y = np.where(np.isnan(rows[:, 0]), 2, rows[:, 0] > 0).astype(int)
+    return CopyClassifier(fit("tree", Encoding(space)(rows), y, 3), np.array(["low", "high", "none"]), space)
+
+
+@pytest.mark.parametrize("family", ["tree", "plain"])
+def test_a_file_of_another_dialect_is_an_error_in_mariadb(copies, family, server, tmp_path):
+    """In MariaDB "x0" is a string: every row would get one label."""
+    if server.dialect.name != "mysql":
+        return
+    copy = copies(family, "spirals")
+    server.fill(copy, fresh(copy, 5), tmp_path)
+    for dialect in ("ansi", "postgresql", "duckdb", "snowflake"):
+        text = sql_text(copy, DIALECTS[dialect])
+        with pytest.raises(AssertionError, match="error in your SQL syntax"):
+            server.labels(asked(text))
+
+
+def test_a_column_that_is_not_there_is_an_error_in_sqlite():
+    text = sql_text(split(), DIALECTS["sqlite"])
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE t (y REAL)")
+        with pytest.raises(sqlite3.OperationalError, match="no such column: x0"):
+            database.execute(f"SELECT ({text}) FROM t")
+    database.close()
+
+
+WORDS = ["north", "North", "north ", "nörth", "north\\", "", "it's", "NULL?", 'a"b', "x`y", "1"]
+
+
+@pytest.mark.parametrize("first", [0, 2, 3, 4])
+def test_words_are_compared_by_every_character(server, first, tmp_path):
+    """Databases that ignore case, accents or trailing spaces would take one level for another."""
+    levels = [WORDS[first], "other"]
+    copy = split('wo`r"d', levels)
+    rows = pd.DataFrame({'wo`r"d': [*WORDS, None]})
+    labels = expected(copy, rows)
+    assert list(labels).count("low") == 1
+    assert server.answers(copy, sql_text(copy, server.dialect), rows, tmp_path) == labels.tolist()
+
+
+def test_labels_of_any_characters(server, tmp_path):
+    copy = split()
+    labels = np.array(["caf\u00e9", "back\\slash", "it's"])
+    rows = pd.DataFrame({"x0": [-1.0, 1.0, None]})
+    found = CopyClassifier(copy.model, labels, copy.space)
+    answers = server.answers(found, sql_text(found, server.dialect), rows, tmp_path)
+    if server.dialect.name == "mysql":  # whose client escapes what it prints
+        answers = [answer.replace("\\\\", "\\") for answer in answers]
+    assert answers == labels.tolist()
+
+
+@pytest.mark.parametrize("family", ["tree", "linear", "boosting"])
+def test_nan_is_a_gap(family, server):
+    """PostgreSQL and DuckDB have NaN, above all numbers."""
+    copy = split()
+    if family != "tree":
+        X = Encoding(copy.space)(copy.space.sample(200, np.random.default_rng(0)))
+        model = fit(family, X, (X[:, 0] > 0) + 0, 2)
+        model = pruned(model) if family == "boosting" else model
+        copy = CopyClassifier(model, np.array(["low", "high"]), copy.space)
+    gap = expected(copy, pd.DataFrame({"x0": [np.nan]})).tolist()
+    filled = "DROP TABLE IF EXISTS copy_input; CREATE TABLE copy_input (x0 {}); "
+    filled += "INSERT INTO copy_input VALUES ({}), (NULL);"
+    if server.dialect.name == "postgresql":
+        server.run(filled.format("FLOAT8", "'NaN'"))
+        assert server.labels(asked(sql_text(copy, server.dialect))) == gap * 2
+    with duckdb.connect() as database:
+        database.execute(filled.format("DOUBLE", "'NaN'"))
+        found = database.execute(asked(sql_text(copy, DIALECTS["duckdb"]))).fetchall()
+    assert [row[-1] for row in found] == gap * 2
+
+
+def asked(text):
+    return text if is_query(text) else f"SELECT ({text}) FROM copy_input"
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp", "boosting", "blend"])
+def test_the_label_is_null_where_the_copy_would_refuse(smaller, family):
+    copy = smaller(family, "loans")
+    rows = fresh(copy, 40).astype(object)
+    rows.loc[::2, "age"] = None
+    for engine in ("sqlite", "duckdb"):
+        found = sql_answers(copy, sql_text(copy, DIALECTS[engine]), rows, engine)
+        assert [label is None for label in found] == [True, False] * 20
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp", "blend"])
+def test_numbers_that_are_far_out(copies, server, family, tmp_path):
+    """Some databases refuse what overflows or underflows."""
+    copy = copies(family, "loans")
+    rows = fresh(copy, 60)
+    rows["income"] = np.where(np.arange(60) % 2, 1e300, -1e300)
+    rows["debt"] = np.where(np.arange(60) % 3, rows["debt"], -1e12)
+    text = sql_text(copy, server.dialect, keep=("row_id",))
+    assert server.answers(copy, text, rows, tmp_path) == as_words(copy.predict(rows))
+
+
+def test_a_query_hands_on_columns_to_keep(copies, tmp_path):
+    copy = copies("plain", "spirals")
+    written = us.export(copy, tmp_path / "copy.sql", dialect="sqlite", table="my rows", keep=["id", "label"])
+    assert (written.dialect, written.disagreements) == ("sqlite", 0)
+    assert written.seconds > 0
+    rows = fresh(copy, 5)
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE `my rows` (id, label, x0, x1)")
+        filled = [(f"row {i}", "mine", *row) for i, row in enumerate(rows.tolist())]
+        database.executemany("INSERT INTO `my rows` VALUES (?, ?, ?, ?)", filled)
+        found = database.execute((tmp_path / "copy.sql").read_text())
+        assert [column[0] for column in found.description] == ["id", "label", "label_"]
+        assert found.fetchall() == [(f"row {i}", "mine", label) for i, label in enumerate(copy.predict(rows).tolist())]
+    database.close()
+
+
+def test_what_a_dialect_cannot_take_is_refused(copies, tmp_path):
+    forest = copies("forest", "loans")
+    message = r"sql, bigquery: expected at most 1048576 bytes, .*; make a smaller copy of the same answers \(understudy"
+    with pytest.raises(ExportError, match=message):
+        us.export(forest, tmp_path / "copy.sql", dialect="bigquery")
+    wide = CopyClassifier(network(np.zeros((1, 1100), np.float32), 2), np.arange(2), us.Space.normal(1100))
+    with pytest.raises(ExportError, match=r"sql, mysql: expected at most 1000 columns in a stage, found 2\d\d\d; make"):
+        us.export(wide, tmp_path / "copy.sql", dialect="mysql")
+    with pytest.raises(ExportError, match="words without the character NUL"):
+        sql_text(split(levels=["a\0b", "c"]))
+    with pytest.raises(SettingError, match="column x0: expected levels that differ as words"):
+        sql_text(split(levels=["1", 1, "b"]))
+    assert os.listdir(tmp_path) == []
+
+
+def test_every_dialect_has_quotes_and_numbers_of_its_own(smaller):
+    """Of the dialects that cannot be run here, the text itself."""
+    copy = split('n"a`m]e', ["o'k\\", "b"])
+    texts = {name: sql_text(copy, DIALECTS[name]) for name in NAMES}
+    assert '[n"a`m]]e]' in texts["mssql"]
+    assert "N'o''k\\'" in texts["mssql"]
+    assert '`n"a\\`m]e`' in texts["bigquery"]
+    assert "'o\\'k\\\\'" in texts["bigquery"]
+    assert "TO_BINARY('o\\'k\\\\', 'UTF-8')" in texts["snowflake"]
+    assert all((GUARD in text) == (name != "mysql") for name, text in texts.items())
+    assert "'-0.25'::FLOAT" in DIALECTS["snowflake"].number(-0.25)
+    flags = CopyClassifier(copy.model, np.array([False, True, True]), copy.space)
+    assert "THEN CAST(1 AS BIT)" in sql_text(flags, DIALECTS["mssql"])
+    deep = sql_text(smaller("forest", "odd"), DIALECTS["mssql"])
+    depth = 0
+    for word in re.findall(r"\b(?:CASE|END)\b", deep):
+        depth += 1 if word == "CASE" else -1
+        assert depth <= 10  # the most that SQL Server nests
