@@ -14,7 +14,7 @@ enum { RELU, MISH };
 enum { LOSS_CROSS_ENTROPY, LOSS_RHO };
 enum { PENALTY_NONE, PENALTY_BOUNDED, PENALTY_NORM };
 enum { ORDER_DRAWN, ORDER_SHUFFLED };
-enum { AFTER_NOTHING, AFTER_RELU, AFTER_MISH, AFTER_GATE, AFTER_SLOPE };
+enum { AFTER_NOTHING, AFTER_RELU, AFTER_GATE, AFTER_SLOPE };
 
 /* Inputs that are made from the columns of rows: these themselves, then pieces of them, each the product of a column
    and a slope plus a shift, between 0 and 1. */
@@ -46,11 +46,11 @@ struct job {
 struct parameters {
     float *now, *first, *second;
     const float *before; /* what the memory term pulls them to, or null */
+    float *away;         /* if so, sixteen sums of squares of how far they are from there */
 };
 struct layer {
     idx in, out;
     struct parameters weights, biases;
-    float *turned; /* the weights transposed, for the way back; null in the first layer */
 };
 struct net {
     int layers, activation;
@@ -59,12 +59,13 @@ struct net {
     float *x[MOST_LAYERS + 1];  /* the inputs of every layer, then the scores */
     float *slope[MOST_LAYERS];  /* of the activation at every layer's outputs, where that is not told by the output */
     float *d[MOST_LAYERS];      /* the gradient of the loss at every layer's outputs */
+    float *turned;              /* room for the weights of a layer, transposed for the way back */
 };
 struct product { /* out = after(a w + bias) */
     const float *a; idx a_row, a_apart, k; /* how far rows are apart, and panels of 16 columns */
     const float *w; idx w_apart, n;
     const float *bias, *gate;
-    float *slope, *out; idx out_apart;
+    float *out; idx out_apart;
     int after;
     idx ahead; /* how far ahead rows of a are fetched meanwhile, or 0 */
 };
@@ -75,18 +76,16 @@ struct arithmetic {
     void (*loss)(const struct job *, const int32_t *, float *, float *);
     void (*backward)(const struct net *, const struct step *);
     void (*answer)(const struct net *, struct inputs, idx, float *, float *);
-    double (*distance)(const float *, const float *, idx);
 };
 
 static idx whole(idx n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
-/* Scores of up to 16 rows from `at` on, classes first; rows that are not there count as zeros. */
-static INLINE void scores_of(const float *z, idx apart, idx at, idx n, idx classes, float *t) {
-    for (idx c = 0; c < classes; c++) {
-        const float *from = z + c / PANEL * apart + at * PANEL + c % PANEL;
-        for (idx r = 0; r < n; r++) t[c * PANEL + r] = from[r * PANEL];
-        for (idx r = n; r < PANEL; r++) t[c * PANEL + r] = 0.0f;
-    }
+/* Parts of at most `most`, as equal as can be: not a few high blocks and a low one. */
+struct split { idx parts, size, larger; }; /* so many, how much each has, and how many have one more */
+
+static struct split split_up(idx n, idx most) {
+    idx parts = (n + most - 1) / most;
+    return (struct split){parts, n / parts, n % parts};
 }
 
 /* --- instruction sets ----------------------------------------------------------------------------------------------- */
@@ -179,20 +178,23 @@ static void lay_out(struct net *net, struct room *room, const int32_t *widths, i
 static struct parameters with_moments(struct room *room, struct parameters p, idx n, int penalty) {
     p.first = floats(room, n), p.second = floats(room, n);
     p.before = penalty ? floats(room, n) : 0;
+    p.away = floats(room, PANEL);
     return p;
 }
 
 static void lay_out_training(struct net *net, struct room *room, const struct job *job) {
     int layers = (int)job->layers, penalty = job->penalty != PENALTY_NONE;
+    idx most = 0;
     lay_out(net, room, job->widths, layers, (int)job->activation, job->batch);
     for (int i = 0; i < layers; i++) {
         struct layer *l = &net->layer[i];
         l->weights = with_moments(room, l->weights, whole(l->out) * l->in, penalty);
         l->biases = with_moments(room, l->biases, whole(l->out), penalty);
-        if (i) l->turned = floats(room, whole(l->in) * whole(l->out));
+        if (i && whole(l->in) * whole(l->out) > most) most = whole(l->in) * whole(l->out);
         if (i + 1 < layers && job->activation == MISH) net->slope[i] = floats(room, whole(l->out) * job->batch);
         net->d[i] = i + 1 < layers ? floats(room, whole(l->out) * job->batch) : net->x[layers];
     }
+    net->turned = floats(room, most);
 }
 
 /* Flat parameters into panels, and back. Gives where the next layer's begin. */
@@ -214,10 +216,12 @@ static float *unfold(float *flat, const float *w, const float *b, idx in, idx ou
     return flat + in * out + out;
 }
 
-static void turn(const struct layer *l) {
-    idx apart = whole(l->out) * PANEL;
-    for (idx i = 0; i < l->in; i++) for (idx j = 0; j < l->out; j++)
-        l->turned[i / PANEL * apart + j * PANEL + i % PANEL] = l->weights.now[j / PANEL * l->in * PANEL + i * PANEL + j % PANEL];
+/* Fewer than 16 numbers, by halves: how many is the same for row after row, so that no branch comes as a surprise. */
+static INLINE void copy_few(float *to, const float *from, idx n) {
+    UNROLL for (idx part = PANEL / 2; part; part /= 2) if (n & part) {
+        memcpy(to, from, sizeof(float) * (size_t)part);
+        to += part, from += part;
+    }
 }
 
 /* Rows of X into the panels of the first layer's inputs. */
@@ -228,7 +232,7 @@ static void gather(const struct net *net, const struct pieces *of, const float *
         float *to = net->x[0] + r * PANEL;
         idx i = 0;
         for (; i + PANEL <= d; i += PANEL, to += apart) memcpy(to, from + i, sizeof(float) * PANEL);
-        for (idx j = 0; i + j < d; j++) to[j] = from[i + j];
+        copy_few(to, from + i, d - i);
         if (!of) continue;
         for (idx k = 0, at = d - i; k < of->pieces; k++, at++) {
             if (at == PANEL) to += apart, at = 0;
@@ -312,19 +316,22 @@ static void fill_decks(const struct decks *decks, const struct job *job) {
     for (idx i = 0; i < groups->n; i++) groups->cards[i] = job->places[i % job->n_places];
 }
 
+static int32_t drawn_at_random(const struct job *job, uint64_t number) {
+    uint64_t bits = hashed(job->seed, number);
+    int32_t group = job->places[below(bits >> 32, (uint32_t)job->n_places)];
+    return job->starts[group] + (int32_t)below(bits, (uint32_t)job->counts[group]);
+}
+
 /* The rows of the next batch: a group as often as it has places, then one of its rows. */
 static void draw(const struct job *job, const struct decks *decks, uint64_t step, int32_t *rows) {
+    idx d = job->pieces ? (idx)job->pieces->columns : job->widths[0];
     for (idx b = 0; b < job->batch; b++) {
-        if (decks->of_rows) {
-            rows[b] = drawn(&decks->of_rows[job->groups == 1 ? 0 : drawn(decks->of_groups)]);
-            continue;
-        }
-        uint64_t bits = hashed(job->seed, step * (uint64_t)job->batch + (uint64_t)b);
-        int32_t group = job->places[below(bits >> 32, (uint32_t)job->n_places)];
-        rows[b] = job->starts[group] + (int32_t)below(bits, (uint32_t)job->counts[group]);
+        if (decks->of_rows) rows[b] = drawn(&decks->of_rows[job->groups == 1 ? 0 : drawn(decks->of_groups)]);
+        else rows[b] = drawn_at_random(job, step * (uint64_t)job->batch + (uint64_t)b);
+        const float *x = job->X + rows[b] * d; /* they are anywhere in memory, and there is time until they are needed */
+        for (idx i = PANEL; i < d; i += PANEL) __builtin_prefetch(x + i - PANEL);
+        __builtin_prefetch(x + d - 1);
     }
-    idx d = job->pieces ? (idx)job->pieces->columns : job->widths[0]; /* the rows are anywhere in memory, and there is time until they are needed */
-    for (idx b = 0; b < job->batch; b++) for (idx i = 0; i < d; i += PANEL) __builtin_prefetch(job->X + rows[b] * d + i);
 }
 
 /* --- training ------------------------------------------------------------------------------------------------------- */
@@ -333,7 +340,7 @@ struct training {
     struct net net;
     struct decks decks;
     int32_t *rows;  /* of the next batch, then of the one at work */
-    float *scratch; /* scores of 16 rows */
+    float *scratch; /* scores, 16 rows after 16 rows, classes first */
     double *kept;   /* what Adam has kept of the moments before this stage; steps in pieces multiply it as those at once */
 };
 
@@ -341,7 +348,7 @@ static struct training lay_out_all(struct room *room, const struct job *job) {
     struct training t;
     lay_out_training(&t.net, room, job);
     t.rows = take(room, sizeof(int32_t) * 2 * (size_t)job->batch);
-    t.scratch = floats(room, whole(job->widths[job->layers]) * PANEL);
+    t.scratch = floats(room, whole(job->widths[job->layers]) * whole(job->batch));
     t.kept = take(room, sizeof(double) * 2);
     t.decks = lay_out_decks(room, job);
     return t;
@@ -367,7 +374,6 @@ API void training_begin(struct job *job, void *block) {
         theta = fold(theta, l->weights.now, l->biases.now, l->in, l->out);
         if (first) first = fold(first, l->weights.first, l->biases.first, l->in, l->out);
         if (second) second = fold(second, l->weights.second, l->biases.second, l->in, l->out);
-        if (l->turned) turn(l);
         if (!l->weights.before) continue;
         memcpy((float *)l->weights.before, l->weights.now, sizeof(float) * (size_t)(whole(l->out) * l->in));
         memcpy((float *)l->biases.before, l->biases.now, sizeof(float) * (size_t)whole(l->out));
@@ -380,13 +386,20 @@ API void training_begin(struct job *job, void *block) {
     draw(job, &t.decks, (uint64_t)job->round_steps, t.rows);
 }
 
+/* The sum of sixteen sums, which begin afresh. */
+static double taken(float *chains) {
+    double total = 0;
+    for (int i = 0; i < PANEL; i++) total += chains[i], chains[i] = 0;
+    return total;
+}
+
 /* How strongly the memory term pulls, for every unit of distance, summed over the batch. */
-static double pull(const struct job *job, const struct arithmetic *of, const struct net *net) {
+static double pull(const struct job *job, const struct net *net) {
     double sum = 0, n = 0;
     for (int i = 0; i < net->layers; i++) {
         const struct layer *l = &net->layer[i];
-        sum += of->distance(l->weights.now, l->weights.before, whole(l->out) * l->in);
-        sum += of->distance(l->biases.now, l->biases.before, whole(l->out));
+        sum += taken(l->weights.away);
+        sum += taken(l->biases.away);
         n += (double)((l->in + 1) * l->out);
     }
     double scale = job->lambda * (double)job->batch;
@@ -422,7 +435,7 @@ API void training_steps(struct job *job, void *block, int64_t steps) {
         t.kept[0] *= job->keep_first, t.kept[1] *= job->keep_second;
         double size = step_size(job, t.kept);
         s.length = (float)(size * scale), s.shrink = (float)(1 - job->decay * size);
-        if (job->penalty != PENALTY_NONE) s.pull = (float)pull(job, of, &t.net);
+        if (job->penalty != PENALTY_NONE) s.pull = (float)pull(job, &t.net);
         of->forward(&t.net, (struct inputs){0, 0}, job->batch);
         of->loss(job, rows, t.net.x[t.net.layers], t.scratch);
         of->backward(&t.net, &s);

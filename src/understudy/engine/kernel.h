@@ -29,6 +29,8 @@
 
 typedef ptrdiff_t idx; /* long has 32 bits on Windows */
 
+static INLINE idx lesser(idx a, idx b) { return a < b ? a : b; }
+
 /* --- memory: one block, the caller's -------------------------------------------------------------------------------- */
 
 /* A build that looks for errors (tools/fuzz_kernel.py) also watches the lines between arrays. */

@@ -3,7 +3,9 @@
      NAME(x)     x with the name of the instruction set     WIDTH     floats in a vector
      SET(x)      a vector of equal numbers                  FMA       a * b + c, rounded once (where there is one)
      ROOT(x)     square roots, correctly rounded            HIGH      rows of a block of accumulators
-     WIDE        vectors in a row of such a block           ROOTS(x)  those of half as many doubles */
+     WIDE        vectors in a row of such a block           ROOTS(x)  those of half as many doubles
+     TALL        rows of a block of single vectors          SIDE      as WIDE for gradients: within 16 columns
+     SPARE       whether blocks leave registers for other work */
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -21,6 +23,9 @@
 #define WIDTH 8
 #define HIGH 6
 #define WIDE 2
+#define TALL 12
+#define SIDE 2
+#define SPARE 0
 #define SET _mm256_set1_ps
 #define FMA _mm256_fmadd_ps
 #define ROOT _mm256_sqrt_ps
@@ -39,6 +44,9 @@
 #define WIDTH 16
 #define HIGH 8
 #define WIDE 2
+#define TALL 16
+#define SIDE 1
+#define SPARE 1
 #define SET _mm512_set1_ps
 #define FMA _mm512_fmadd_ps
 #define ROOT _mm512_sqrt_ps
@@ -56,6 +64,9 @@
 #define WIDTH 4
 #define HIGH 4
 #define WIDE 2
+#define TALL 8
+#define SIDE 2
+#define SPARE 0
 #define SET _mm_set1_ps
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define ROOT _mm_sqrt_ps
@@ -69,6 +80,9 @@
 #define WIDTH 4
 #define HIGH 6
 #define WIDE 4
+#define TALL 16
+#define SIDE 4
+#define SPARE 0
 #define SET vdupq_n_f32
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define ROOT vsqrtq_f32
@@ -96,6 +110,9 @@ static INLINE pair pair_root(pair a) { return (pair){__builtin_sqrt(a[0]), __bui
 #define WIDTH 4
 #define HIGH 4
 #define WIDE 2
+#define TALL 8
+#define SIDE 2
+#define SPARE 0
 #define SET quad_of
 #define FMA quad_fma
 #define ROOT quad_root

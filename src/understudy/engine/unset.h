@@ -4,6 +4,9 @@
 #undef WIDTH
 #undef HIGH
 #undef WIDE
+#undef TALL
+#undef SIDE
+#undef SPARE
 #undef SET
 #undef FMA
 #undef ROOT
