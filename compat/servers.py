@@ -1,11 +1,11 @@
-"""Copy what model servers of other people serve: MLServer and MLflow, as installed from PyPI.
+"""Copy what model servers of other people serve: MLServer, MLflow, BentoML and LitServe, as installed from PyPI.
 
 Each server gets a virtual environment of its own, in which two scikit-learn classifiers are trained and saved in the
 server's own format: one of iris measurements as an array, and a pipeline on a data frame of numbers, booleans, words
 and missing values. The server then answers on a free port of 127.0.0.1, `understudy copy` copies it, and every answer
 in the ledger is compared with what the saved model itself says to the same row. docs/compatibility.md has the outcome.
 
-    python compat/servers.py [mlserver] [mlflow] [--folder DIR] [--with REQUIREMENT] [--request-rows N] [--json]
+    python compat/servers.py [SERVER ...] [--folder DIR] [--with REQUIREMENT] [--request-rows N] [--json]
 
 What `--folder` names is kept, logs of the servers among it, and its virtual environments are used again. `--with` names
 what else has to be installed there, such as "pandas<3".
@@ -56,14 +56,72 @@ SERVERS = {
         protocol="v2",
         ready="/v2/models/model/ready",
         path="/v2/models/model",
-        cases=("array", "scores", "frame"),
+        cases=("array", "scores", "frame", "grpc"),
     ),
     "mlflow": Server(
         packages=("mlflow",), pins=(), protocol="mlflow", ready="/ping", path="", cases=("array", "frame")
     ),
+    "bentoml": Server(
+        packages=("bentoml",),
+        pins=("scikit-learn", "pandas"),
+        protocol="bentoml",
+        ready="/readyz",
+        path="/predict",
+        cases=("array", "frame"),
+    ),
+    "litserve": Server(
+        packages=("litserve",),
+        pins=("scikit-learn", "pandas"),
+        protocol="litserve",
+        ready="/health",
+        path="/predict",
+        cases=("array", "frame"),
+    ),
+}
+# The services that these two are told to serve, as their documents write them; ROWS is the type of what they take.
+SERVICES = {
+    "bentoml": """
+import bentoml, joblib, numpy as np, pandas as pd
+
+@bentoml.service
+class Classifier:
+    def __init__(self):
+        self.model = joblib.load("served/model.joblib")
+
+    @bentoml.api
+    def predict(self, rows: ROWS) -> list:
+        return self.model.predict(rows).tolist()
+""",
+    "litserve": """
+import sys
+import joblib, litserve, numpy as np, pandas as pd
+
+class Classifier(litserve.LitAPI):
+    def setup(self, device):
+        self.model = joblib.load("served/model.joblib")
+
+    def decode_request(self, request):
+        return ROWS([request["input"]])
+
+    def predict(self, rows):
+        return self.model.predict(rows)[0]
+
+    def encode_response(self, output):
+        return {"output": output.item() if hasattr(output, "item") else output}
+
+if __name__ == "__main__":
+    server = litserve.LitServer(Classifier(), accelerator="cpu")
+    server.run(host="127.0.0.1", port=int(sys.argv[1]), generate_client_file=False)
+""",
+}
+# A gap in words comes as None where a request is one row, and the pipeline was trained on NaN.
+TYPES = {
+    "bentoml": ("np.ndarray", "pd.DataFrame"),
+    "litserve": ("np.array", "(lambda rows: pd.DataFrame(rows).fillna(np.nan))"),
 }
 # What is said beside the usual, by case; the scores are those of the array's model.
 OPTIONS = {"scores": ["--output", "predict_proba", "--decode", "argmax", "--classes", "0,1,2"]}
+NAMED = {"bentoml": ["--input", "rows"]}
 SHOWN = ("scikit-learn", "pandas", "numpy")
 
 
@@ -90,6 +148,9 @@ def train(server: str, model: str, folder: Path) -> None:
 
     target.mkdir()
     joblib.dump(fitted, target / "model.joblib")
+    if server in SERVICES:
+        (folder / "service.py").write_text(SERVICES[server].replace("ROWS", TYPES[server][model == "frame"]))
+        return
     about = {
         "name": "model",
         "implementation": "mlserver_sklearn.SKLearnModel",
@@ -242,6 +303,10 @@ def free_ports(n: int) -> list[int]:
 def start_command(server: str, python: Path, folder: Path, ports: Sequence[int]) -> list[str]:
     """How the server is started; MLServer reads its ports from a file."""
     served, beside = folder / "served", python.parent
+    if server == "bentoml":
+        return [str(beside / "bentoml"), "serve", "service:Classifier", "--host", HOST, "--port", str(ports[0])]
+    if server == "litserve":
+        return [str(python), "service.py", str(ports[0])]
     if server == "mlflow":
         options = ["--env-manager", "local", "--host", HOST, "--port", str(ports[0])]
         return [str(beside / "mlflow"), "models", "serve", "--model-uri", str(served), *options]
@@ -251,7 +316,7 @@ def start_command(server: str, python: Path, folder: Path, ports: Sequence[int])
 
 
 @contextlib.contextmanager
-def serving(server: str, python: Path, folder: Path) -> Iterator[str]:
+def serving(server: str, model: str, python: Path, folder: Path) -> Iterator[str]:
     """The address of the model while its server runs; the server and whatever it started end with the block."""
     ports, about = free_ports(3), SERVERS[server]
     command, url = start_command(server, python, folder, ports), f"http://{HOST}:{ports[0]}"
@@ -267,7 +332,7 @@ def serving(server: str, python: Path, folder: Path) -> Iterator[str]:
         )
         try:
             wait(url + about.ready, process)
-            yield url + about.path
+            yield f"grpc://{HOST}:{ports[1]}/model" if model == "grpc" else url + about.path
         except Failure as error:
             raise Failure(f"{error}\n--- the end of {log.name}:\n{tail(log.read_text(errors='replace'))}") from None
         finally:
@@ -327,8 +392,8 @@ def check(server: str, model: str, folder: Path, more: Sequence[str] = (), reque
         found = json.loads(there("versions"))
         row |= {"version": found[SERVERS[server].packages[0]], "python": found["python"], "packages": found}
         there("train")
-        with serving(server, python, room) as url:
-            row |= copied(url, SERVERS[server].protocol, model, room, request_rows)
+        with serving(server, model, python, room) as url:
+            row |= copied(url, server, model, room, request_rows)
         row |= json.loads(there("compare"))
         same = row["alike"] == row["answered"] == row["asked"]
         row["outcome"] = "ok" if same else f"{row['asked'] - row['alike']} rows differ"
@@ -339,7 +404,7 @@ def check(server: str, model: str, folder: Path, more: Sequence[str] = (), reque
     return row
 
 
-def copied(url: str, protocol: str, model: str, room: Path, request_rows: int) -> dict[str, Any]:
+def copied(url: str, server: str, model: str, room: Path, request_rows: int) -> dict[str, Any]:
     """Copy what is served, by the command, and write its ledger to asked.csv."""
     understudy = [sys.executable, "-m", "understudy"]
     space, out = "uniform:0:8:4", room / "copy"
@@ -347,18 +412,21 @@ def copied(url: str, protocol: str, model: str, room: Path, request_rows: int) -
     if model == "frame":
         space = str(room / "space.json")
         run([*understudy, "space", str(room / "data.csv"), "--out", space, "--json"], cwd=room)
-    sizes = ["--budget", str(BUDGET), "--certificate-n", str(CERTIFICATE), "--request-rows", str(request_rows)]
+    sizes = ["--budget", str(BUDGET), "--certificate-n", str(CERTIFICATE)]
+    if server != "litserve":  # which takes one row at a time
+        sizes += ["--request-rows", str(request_rows)]
     asking = [
         "copy",
         url,
         "--protocol",
-        protocol,
+        SERVERS[server].protocol,
         "--space",
         space,
         "--out",
         str(out),
         *sizes,
         *OPTIONS.get(model, []),
+        *NAMED.get(server, []),
         "--json",
     ]
     found = json.loads(run([*understudy, *asking], cwd=room))
@@ -386,7 +454,7 @@ def _text(value: Any) -> str:
 
 
 def main() -> int:
-    """Check the servers that are named, or both; 0 only if everything holds."""
+    """Check the servers that are named, or all; 0 only if everything holds."""
     if sys.argv[1:2] == ["inside"]:
         inside(sys.argv[2:])
         return 0
