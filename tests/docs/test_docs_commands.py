@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import understudy as us
 from commands import run_code, run_command
 from faulty import FaultyServer
 from serving import Process
+from understudy.export.compiling import compiler
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCORE = """
@@ -125,6 +127,10 @@ def test_exports(folder):
     start = "import onnxruntime, pandas as pd\nframe = pd.read_csv('answers.csv').drop(columns='decision')\n"
     assert run_code(start + frame, cwd=folder).returncode == 0
     assert (folder / "copy.rules").read_text().startswith("if ")
+    (folder / "main.c").write_text(blocks("export.md", "c")[0])
+    made = [*compiler(), "-std=c99", "-Werror", "-pedantic", "main.c", "copy.c", "-lm", "-o", "program"]
+    subprocess.run(made, cwd=folder, check=True)
+    assert subprocess.run([folder / "program"], capture_output=True, text=True).stdout.startswith("True ")
 
 
 def test_serving(folder):
