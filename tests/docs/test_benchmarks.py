@@ -50,6 +50,12 @@ def test_scale():
     assert (small["kept"], large["kept"]) == (1000, 2000)
 
 
+def test_exports():
+    found = json.loads(run("exports.py", "--families", "tree", "--budget", "200", "--json"))
+    assert [(row["format"], row["in"]) for row in found] == [("c", "cc"), ("sql", "sqlite"), ("sql", "duckdb")]
+    assert all(row["disagree"] == 0 and row["seconds"] > 0 for row in found)
+
+
 def test_parity():
     small = ["--problems", "mixed", "--rows", "2000", "--budget", "200", "--single-rows", "100"]
     document = json.loads(run("parity.py", *small, "--json"))

@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +25,7 @@ import understudy as us
 from commands import run_code, run_command
 from faulty import FaultyServer
 from serving import Process
+from understudy.export.compiling import compiler
 
 QUIETLY = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
 DOCS = Path(__file__).parents[2] / "docs"
@@ -138,6 +140,10 @@ def test_exports(folder):
     start = "import onnxruntime, pandas as pd\nframe = pd.read_csv('answers.csv').drop(columns='decision')\n"
     assert run_code(start + frame, cwd=folder).returncode == 0
     assert (folder / "copy.rules").read_text().startswith("if ")
+    (folder / "main.c").write_text(blocks("export.md", "c")[0])
+    made = [*compiler(), "-std=c99", "-Werror", "-pedantic", "main.c", "copy.c", "-lm", "-o", "program"]
+    subprocess.run(made, cwd=folder, check=True)
+    assert subprocess.run([folder / "program"], capture_output=True, text=True).stdout.startswith("True ")
 
 
 def test_serving(folder):
