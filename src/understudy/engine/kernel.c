@@ -80,12 +80,12 @@ struct arithmetic {
 
 static idx whole(idx n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
-/* Parts of at most `most`, as equal as can be: not a few high blocks and a low one. */
-struct split { idx parts, size, larger; }; /* so many, how much each has, and how many have one more */
+/* Blocks of at most `most` rows, as equal as can be: not a few high ones and a low one. */
+struct blocks { idx n, high, higher; }; /* how many, the rows of each, and how many have one more */
 
-static struct split split_up(idx n, idx most) {
-    idx parts = (n + most - 1) / most;
-    return (struct split){parts, n / parts, n % parts};
+static struct blocks blocks_of(idx rows, idx most) {
+    idx n = (rows + most - 1) / most;
+    return (struct blocks){n, rows / n, rows % n};
 }
 
 /* --- instruction sets ----------------------------------------------------------------------------------------------- */

@@ -127,11 +127,11 @@ static NOINLINE void NAME(multiply)(const struct product *p, idx rows) {
     idx vectors = (p->n + WIDTH - 1) / WIDTH;
     for (idx v = 0; v < vectors;) {
         int wide = vectors - v >= WIDE ? WIDE : 1;
-        struct split split = split_up(rows, wide == 1 ? TALL : HIGH);
+        struct blocks blocks = blocks_of(rows, wide == 1 ? TALL : HIGH);
         idx at = AT(v, p->out_apart), ahead = v ? 0 : p->ahead;
         const float *a = p->a, *w = p->w + AT(v, p->w_apart), *bias = p->bias ? p->bias + v * WIDTH : 0;
-        for (idx b = 0; b < split.parts; b++) {
-            idx high = split.size + (b < split.larger);
+        for (idx b = 0; b < blocks.n; b++) {
+            idx high = blocks.high + (b < blocks.higher);
             const float *gate = (p->gate ? p->gate : p->out) + at;
             if (wide == 1) { WITH_ROWS(TALL, high, NAME(block), 1, p, a, w, bias, gate, p->out + at, ahead) }
             else { WITH_ROWS(HIGH, high, NAME(block), WIDE, p, a, w, bias, gate, p->out + at, ahead) }
@@ -161,11 +161,12 @@ static INLINE F *NAME(away)(const struct parameters *p, idx at) { return (F *)(p
 /* The steps of a block of weights, at once: panel after panel, since sums of squares are in the order in which weights lie. */
 static INLINE void NAME(take_steps)(const int high, const int wide, F (*sum)[BROAD], const struct parameters *p, idx at, idx apart,
                                     const struct step *s) {
+    const int sums = wide < PER_PANEL ? wide : PER_PANEL;
     F away[PER_PANEL], *kept = NAME(away)(p, at);
-    UNROLL for (int q = 0; q < wide && q < PER_PANEL; q++) away[q] = kept[q];
+    UNROLL for (int q = 0; q < sums; q++) away[q] = kept[q];
     UNROLL for (int v = 0; v < wide; v++) UNROLL for (int r = 0; r < high; r++)
         NAME(adam)(sum[r][v], at + AT(v, apart) + r * PANEL, p, s, &away[v % PER_PANEL]);
-    UNROLL for (int q = 0; q < wide && q < PER_PANEL; q++) kept[q] = away[q];
+    UNROLL for (int q = 0; q < sums; q++) kept[q] = away[q];
 }
 
 /* Steps that are still to be taken. Roots and quotients are slow, but in a unit of their own: where there are registers to
@@ -236,7 +237,7 @@ static NOINLINE void NAME(improve)(const struct layer *l, const float *x, const 
         for (idx i = 0, high; i < l->in; i += high) {
             const float *xi = x + i / PANEL * apart + i % PANEL;
             idx left = lesser(l->in - i, PANEL - i % PANEL);
-            high = split_up(left, wide == 1 ? TALL : wide == SIDE ? HIGH : TALL / BROAD).size;
+            high = blocks_of(left, wide == 1 ? TALL : wide == SIDE ? HIGH : TALL / BROAD).high;
             if (wide == 1) { WITH_ROWS(TALL, high, NAME(descend), 1, l, i, v, xi, dv, rows, w, s) }
             else if (wide == SIDE) { WITH_ROWS(HIGH, high, NAME(descend), SIDE, l, i, v, xi, dv, rows, w, s) }
             else { WITH_ROWS(4, high, NAME(descend), BROAD, l, i, v, xi, dv, rows, w, s) }
