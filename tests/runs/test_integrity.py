@@ -123,7 +123,9 @@ def test_a_ledger_of_another_moment_does_not_pass_for_this_one(run, tmp_path):
     """A whole ledger, with a chain of its own, from a run with another seed."""
     us.copy_classifier(original(), SPACE, **{**SETTINGS, "seed": 2}, out=tmp_path / "other")
     shutil.copy(tmp_path / "other" / ledger.NAME, run / ledger.NAME)
-    with pytest.raises(DamagedError, match=r"batch \d+: expected sha256 \w+, as run\.json says"):
+    # How many batches there are depends on how fast the disk is.
+    other = r"(batch \d+: expected sha256 \w+|expected \d+ batches of rows), as run\.json says"
+    with pytest.raises(DamagedError, match=other):
         ledger.summary(run / ledger.NAME)
 
 

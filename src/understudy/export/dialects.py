@@ -266,7 +266,9 @@ class SQLite(Dialect):
         """By whole numbers where the decimal is long: SQLite reads some as the double next to it.
 
         >>> DIALECTS["sqlite"].compare("x", "<=", 0.1)
-        'x*36028797018963968 <= 3602879701896397'
+        'x <= 0.1'
+        >>> DIALECTS["sqlite"].compare("x", "<=", 0.1 + 0.2)
+        'x*4503599627370496 <= 1351079888211149'
         """
         numerator, denominator = float(cut).as_integer_ratio()
         if _digits(repr(float(cut))) <= SAFE_DIGITS or (denominator == 1 and abs(numerator) >= 2**63):

@@ -80,14 +80,19 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def limit(model_bytes: int) -> None:
-    """Bound what this process may take: memory, and what it may write. Time is bounded by whoever asks it."""
+def limit(model_bytes: int, virtual: bool = False) -> None:
+    """Bound what this process may take: memory, and what it may write. Time is bounded by whoever asks it.
+
+    A virtual machine reserves far more addresses than it uses, and bounds its heap by itself.
+    """
     import resource
 
-    memory = MOST_MEMORY + TIMES_MODEL * model_bytes
+    memory = resource.RLIM_INFINITY if virtual else MOST_MEMORY + TIMES_MODEL * model_bytes
     for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, MOST_SAID), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
-        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        allowed = (
+            most if hard == resource.RLIM_INFINITY else hard if most == resource.RLIM_INFINITY else min(most, hard)
+        )
         with contextlib.suppress(OSError, ValueError):  # macOS refuses some
             resource.setrlimit(kind, (allowed, allowed))
 
@@ -144,7 +149,7 @@ def main() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     setting, (model,) = receive(requests)
-    limit(model.nbytes)
+    limit(model.nbytes, virtual=setting.get("library") == "pypmml")
     try:
         about, ask = _loaded(model.tobytes(), setting)
     except Exception as error:

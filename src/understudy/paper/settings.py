@@ -60,6 +60,7 @@ def copy_arguments(
         "until_flat": False,
         "certificate_n": 0,
         "repeat": 0.0,
+        "retries": None,
         "scores": False,
         "seed": seed,
     }
