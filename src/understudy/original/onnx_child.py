@@ -87,12 +87,12 @@ def limit(model_bytes: int, virtual: bool = False) -> None:
     """
     import resource
 
-    memory = resource.RLIM_INFINITY if virtual else MOST_MEMORY + TIMES_MODEL * model_bytes
-    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, MOST_SAID), (resource.RLIMIT_CORE, 0)):
+    bounds = {resource.RLIMIT_FSIZE: MOST_SAID, resource.RLIMIT_CORE: 0}
+    if not virtual:
+        bounds[resource.RLIMIT_AS] = MOST_MEMORY + TIMES_MODEL * model_bytes
+    for kind, most in bounds.items():
         hard = resource.getrlimit(kind)[1]
-        allowed = (
-            most if hard == resource.RLIM_INFINITY else hard if most == resource.RLIM_INFINITY else min(most, hard)
-        )
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
         with contextlib.suppress(OSError, ValueError):  # macOS refuses some
             resource.setrlimit(kind, (allowed, allowed))
 
