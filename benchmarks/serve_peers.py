@@ -86,8 +86,10 @@ def original(rows: np.ndarray) -> np.ndarray:
 
 
 def copies(folder: Path) -> None:
-    """The two copies, as directories and as ONNX."""
+    """The two copies, as directories and as ONNX, unless they are there."""
     for name, family in (("network", "mlp"), ("default", "auto")):
+        if (folder / f"{name}.onnx").exists():
+            continue
         result = us.copy_classifier(original, us.Space.normal(COLUMNS), to=family, budget=1500, certificate_n=0)
         result.save(folder / name)
         us.export(result.copy, folder / f"{name}.onnx")
@@ -239,6 +241,7 @@ def main() -> None:
     options = parser.parse_args()
     if shutil.which("wrk") is None:
         parser.error("wrk was expected, found none: apt-get install wrk")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that servers end with this, too
     folder = options.folder.resolve()
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,10 @@
-"""Where questions are answered: small ones together on the event loop, large ones on another thread."""
+"""Where questions are answered: small ones together on the event loop, large ones on other threads."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +24,16 @@ SMALL_ROWS = 16
 # How many rows of small questions are predicted at once, at most.
 TOGETHER = 256
 
+# How many threads there are for large questions, at most.
+MOST_THREADS = 4
+
 Done = Callable[[Response | Exception], None]
 """What is called with a response, or with the reason that there is none."""
+
+
+def threads() -> int:
+    """How many large questions are answered at once: predicting is not Python, and has a processor to itself."""
+    return max(1, min(MOST_THREADS, len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1))
 
 
 class Desk:
@@ -36,7 +46,7 @@ class Desk:
     def __init__(self, model: Model, counts: Counts, shadow: Shadow | None = None):
         self.model, self._counts, self._shadow = model, counts, shadow
         self._waiting: deque[tuple[Question, float, Done]] = deque()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="understudy-predict")
+        self._pool = ThreadPoolExecutor(threads(), thread_name_prefix="understudy-predict")
 
     def ask(self, read: Callable[[], Question], large: bool, done: Done) -> None:
         """Read a question and answer it; what cannot be read is an error here, unless it is large."""

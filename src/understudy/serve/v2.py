@@ -129,23 +129,29 @@ class Writer:
     def _with_bytes(self, asked: Asked, codes: np.ndarray, probabilities: np.ndarray) -> Response:
         parts, tails = [], []
         for wanted in asked.wanted:
-            about = self._described(codes) if wanted.name == LABELS else _scores(probabilities)
+            labels = wanted.name == LABELS
+            about = self._described(codes) if labels else _described(probabilities)
+            values = self._classes[codes] if labels else probabilities.astype(np.float64)
             if wanted.binary:
-                tails.append(packed(about.pop("data"), about["datatype"]))
+                tails.append(packed(values, about["datatype"]))
                 about["parameters"] = {**about.get("parameters", {}), "binary_data_size": len(tails[-1])}
+            else:
+                about["data"] = values.ravel().tolist()
             parts.append(_compact(about))
         start = f"{self._opening(asked.id)}{','.join(parts)}]}}".encode()
         headers = {"content-type": "application/octet-stream", SIZE_HEADER: str(len(start))}
         return Response(200, b"".join([start, *tails]), headers)
 
     def _described(self, codes: np.ndarray) -> Json:
-        data = self._classes[codes].tolist()
-        return {"name": LABELS, "datatype": self._kind, **self._marks, "shape": [len(codes)], "data": data}
+        return {"name": LABELS, "datatype": self._kind, **self._marks, "shape": [len(codes)]}
+
+
+def _described(probabilities: np.ndarray) -> Json:
+    return {"name": SCORES, "datatype": "FP64", "shape": list(probabilities.shape)}
 
 
 def _scores(probabilities: np.ndarray) -> Json:
-    data = probabilities.astype(np.float64).ravel().tolist()
-    return {"name": SCORES, "datatype": "FP64", "shape": list(probabilities.shape), "data": data}
+    return {**_described(probabilities), "data": probabilities.astype(np.float64).ravel().tolist()}
 
 
 def _compact(content: object) -> str:
