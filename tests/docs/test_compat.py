@@ -38,7 +38,7 @@ def test_it_explains_itself():
 def test_a_server_it_does_not_know():
     done = call("triton")
     assert done.returncode == 2
-    assert "mlserver, mlflow were expected, found triton" in done.stderr
+    assert "mlserver, mlflow, bentoml, litserve were expected, found triton" in done.stderr
 
 
 def test_the_document_names_the_command_and_each_server(servers):
@@ -97,8 +97,10 @@ def test_commands_are_shown_without_folders(servers):
 def test_servers_listen_at_home_only(servers, tmp_path):
     (tmp_path / "served").mkdir()
     python = tmp_path / "venv" / "bin" / "python"
-    command = servers.start_command("mlflow", python, tmp_path, [1, 2, 3])
-    assert command[command.index("--host") + 1] == servers.HOST
+    for server in ("mlflow", "bentoml"):
+        command = servers.start_command(server, python, tmp_path, [1, 2, 3])
+        assert command[command.index("--host") + 1] == servers.HOST
+    assert f'host="{servers.HOST}"' in servers.SERVICES["litserve"]
     servers.start_command("mlserver", python, tmp_path, [1, 2, 3])
     settings = json.loads((tmp_path / "served" / "settings.json").read_text())
     assert (settings["host"], settings["http_port"]) == (servers.HOST, 1)
