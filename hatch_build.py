@@ -1,13 +1,15 @@
 """Builds the kernel into the wheel: a few C files, one command, a shared library that ctypes loads.
 
-The compiler is `$CC`, or the first of cc, gcc and clang that can compile the kernel. Where there is none, the build
-asks for `ziglang`, a whole clang on PyPI. `UNDERSTUDY_TARGET` names another platform to build for.
+The compiler is `$CC`, or the first of cc, gcc and clang that can compile the kernel; it is given `$CFLAGS`, too. Where
+there is none, the build asks for `ziglang`, a whole clang on PyPI. `UNDERSTUDY_TARGET` names another platform to build
+for.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from typing import Any, NamedTuple
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("src/understudy/engine")
-SOURCES = tuple(FOLDER / name for name in ("kernel.c", "trees.c", "radial.c", "rows.c"))
+SOURCES = tuple(FOLDER / name for name in ("kernel.c", "answers.c", "trees.c", "radial.c", "rows.c"))
 # Contraction would fuse operations on some processors only, and so change bits.
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden", "-shared")
 ZIG = "ziglang>=0.13"
@@ -87,7 +89,8 @@ def compiler_of_the_system() -> list[str]:
 
 def compile_kernel(out: Path, target: Target, compiler: list[str]) -> None:
     """Compile the kernel; a failure shows what the compiler said."""
-    command = [*compiler, "-O3", *FLAGS, *target.flags, "-o", str(out), *sources(Path(__file__).parent)]
+    own = shlex.split(os.environ.get("CFLAGS", ""))  # before ours, which decide how numbers are rounded
+    command = [*compiler, "-O3", *own, *FLAGS, *target.flags, "-o", str(out), *sources(Path(__file__).parent)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(

@@ -13,6 +13,7 @@
 #endif
 
 #include "kernel.c"
+#include "answers.c"
 #include "radial.c"
 #include "rows.c"
 #include "trees.c"
@@ -117,8 +118,9 @@ static void plant(struct record *r) {
     if (!trees_levels(children, nodes, levels)) exit(1);
     for (int64_t tree = 0; tree < trees; tree++) depths[tree] = levels[roots[tree]];
     for (int64_t i = 0; i < rows * k; i++) scores[i] = 0;
-    struct forest forest = {feature, threshold, children, values, roots, outputs, depths, trees, k, k, job.d};
-    trees_add(&forest, r->arrays[pointers], rows, scores);
+    struct forest forest = {feature, threshold, children, values, roots, outputs, depths, 0, 0, 0, trees, k, k, job.d, 0};
+    trees_lay_out(&forest, room_for(trees_size(&forest)));
+    trees_add(&forest, r->arrays[pointers], rows, scores, room_for((int64_t)sizeof(float) * ABREAST * job.d));
     put(scores, sizeof(double) * (size_t)(rows * k));
 }
 

@@ -10,7 +10,7 @@ from interrupts import interrupted
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal, Rows, loads
+from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal, Rows, keys, loads
 from understudy.errors import KernelError
 
 STANDARD = Marginal(NORMAL, np.array([0.0, 1.0]))
@@ -172,3 +172,17 @@ def test_an_interrupt_is_heard_in_between():
 def test_distributions_that_do_not_fit_are_refused(name, columns, dependence):
     with pytest.raises(KernelError, match=f"^{name}: "):
         Rows(columns, dependence)
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 3), (500, 21)])
+def test_keys_are_sums_of_halves_times_constants(shape, both, rng):
+    rows, odd = rng.normal(size=shape), rng.integers(2**63, size=2 * shape[1], dtype=np.uint64)
+    bits = rows.view(np.uint64)
+    expected = (bits >> np.uint64(32)) @ odd[: shape[1]]
+    if both:
+        expected += (bits & np.uint64(2**32 - 1)) @ odd[shape[1] :]
+    np.testing.assert_array_equal(keys(rows, odd, both), expected)
+    np.testing.assert_array_equal(keys(np.asfortranarray(rows), odd, both), expected)
+    with pytest.raises(KernelError, match="odd: expected"):
+        keys(rows, odd[1:], both)

@@ -551,14 +551,17 @@ def test_an_interrupt_is_heard_within_a_tree(rng):
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 511, 512, 513, 1500])
+@pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 63, 64, 81, 511, 512, 513, 1500])
 def test_sums_are_those_of_a_walk_to_the_bit(n, rng):
     X, y = problem(n=600, n_c=4)
     rows = rng.normal(size=(n, 4)).astype(np.float32)
+    few, many = (planted(X, y, 4, 3, leaves=leaves) for leaves in (32, 33))  # all tests are made of few leaves
     for grown, outputs, classes in (
         (planted(X, y, 4, 9), np.zeros(9, int), 4),
         (boosted(X, y, 4, Boost(rounds=5)).grown, np.tile(np.arange(4), 5), 4),
-        (boosted(X, y % 2, 2, Boost(rounds=5)).grown, np.ones(5, int), 2),
+        (boosted(X, y % 2, 2, Boost(rounds=5, leaves=2)).grown, np.ones(5, int), 2),
+        (Grown(*(np.concatenate(parts) for parts in zip(few, many, few, strict=True))), np.zeros(9, int), 4),
     ):
         start = rng.normal(size=(n, classes))
         sums, scores = sums_of(grown, outputs, classes, 4), start.copy()
@@ -570,6 +573,17 @@ def test_sums_are_those_of_a_walk_to_the_bit(n, rng):
         assert scores.tobytes() == expected.tobytes()
         sums._piece = 5  # in pieces
         assert sums(rows, start.copy()).tobytes() == expected.tobytes()
+
+
+def test_nodes_that_share_what_is_below_them_are_followed_all_the_same():
+    """A chain that halves, each node with the next as both children: as many paths as the last has levels above it."""
+    for levels in (4, 5, 6):
+        n = levels + 1
+        below = np.minimum(np.arange(n) + 1, levels)
+        shared = Sums(
+            np.zeros(n), np.zeros(n), np.repeat(below, 2), np.arange(n)[:, None], np.zeros(1), np.zeros(1), 1, 1
+        )
+        assert shared(np.array([[-1.0], [1.0]]), np.zeros((2, 1))).tolist() == [[levels], [levels]]
 
 
 def test_the_walk_of_the_reference_is_one_row_at_a_time():

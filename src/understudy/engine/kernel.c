@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-#define VERSION 3
+#define VERSION 4
 #define PANEL 16      /* columns of a panel */
 #define MOST_LAYERS 16
 #define CARDS 1024    /* the least size of the deck that groups are drawn from */

@@ -13,7 +13,7 @@ import numpy as np
 
 from understudy.errors import KernelError
 
-VERSION = 3
+VERSION = 4
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 PATH = Path(__file__).with_name(f"kernel{SUFFIX}")
 # Instruction sets, by their numbers.
@@ -68,9 +68,11 @@ class Planting(ct.Structure):
 
 
 class Forest(ct.Structure):
-    """Trees that answer: `struct forest` of trees.c."""
+    """Trees that answer: `struct forest` of answers.c."""
 
-    _fields_ = _fields("feature threshold children values roots outputs depths", "trees width classes d")
+    _fields_ = _fields(
+        "feature threshold children values roots outputs depths tests ends leaves", "trees width classes d few"
+    )
 
 
 class Drawing(ct.Structure):
@@ -98,10 +100,13 @@ _FUNCTIONS = {
     "forest_begin": (None, (_AT, _AT, _LONG)),
     "forest_grow": (_LONG, (_AT, _AT, _LONG)),
     "trees_levels": (_INT, (_AT, _LONG, _AT)),
-    "trees_add": (None, (_AT, _AT, _LONG, _AT)),
+    "trees_size": (_LONG, (_AT,)),
+    "trees_lay_out": (None, (_AT, _AT)),
+    "trees_add": (None, (_AT, _AT, _LONG, _AT, _AT)),
     "rows_size": (_LONG, (_AT,)),
     "rows_draw": (None, (_AT, _AT, _LONG, _LONG, _AT)),
     "rows_factor": (_LONG, (_AT, _LONG, ct.c_double, _AT, _AT, _AT)),
+    "rows_keys": (None, (_AT, _LONG, _LONG, _AT, _INT, _AT)),
     "radial_answer": (None, (_AT, _LONG, _AT, _LONG, _LONG, ct.c_float, _AT, _LONG, _AT)),
 }
 

@@ -1,5 +1,6 @@
 /* Random rows of a space: normal scores that depend on each other (a Gaussian copula), each taken through the
-   distribution of its column. A row depends on its number and the seed, not on the rows that are drawn with it. */
+   distribution of its column. A row depends on its number and the seed, not on the rows that are drawn with it. And keys by
+   which rows are found again. */
 
 #include "kernel.h"
 
@@ -144,4 +145,18 @@ API int64_t rows_factor(const double *correlation, int64_t size, double least, d
     }
     normalise(loads, rank, size, left);
     return rank;
+}
+
+/* --- rows that are known ---------------------------------------------------------------------------------------------- */
+
+/* A multilinear hash of every row, modulo 2^64: the upper halves of its numbers times odd constants, and the lower halves,
+   too, where both are looked at. Halves, since the low bits of whole numbers are all zero, and a product keeps them so. */
+API void rows_keys(const uint64_t *rows, int64_t n, int64_t d, const uint64_t *odd, int32_t both, uint64_t *keys) {
+    for (int64_t r = 0; r < n; r++) {
+        const uint64_t *row = rows + r * d;
+        uint64_t key = 0;
+        for (int64_t j = 0; j < d; j++) key += (row[j] >> 32) * odd[j];
+        if (both) for (int64_t j = 0; j < d; j++) key += (row[j] & UINT32_MAX) * odd[d + j];
+        keys[r] = key;
+    }
 }

@@ -135,3 +135,18 @@ def _count(column: Marginal) -> int:
     """The intervals of a curve; the steps, filled up to a power of two."""
     n = len(column.numbers)
     return n - 1 if column.kind == CURVE else 1 << (n - 1).bit_length()
+
+
+def keys(rows: np.ndarray, odd: np.ndarray, both: bool) -> np.ndarray:
+    """A hash of every row by odd constants, as many as it has halves of numbers; by the upper halves, or by both.
+
+    >>> keys(np.array([[1.0], [1.0], [2.0]]), np.array([3, 5], np.uint64), both=True).tolist()
+    [3218079744, 3218079744, 3221225472]
+    """
+    bits, odd = flat(rows, np.float64), flat(odd, np.uint64)
+    expect("rows", bits.ndim == 2, "a matrix", f"shape {bits.shape}")
+    n, d = bits.shape
+    expect("odd", odd.shape == (2 * d,), f"{2 * d} numbers", f"shape {odd.shape}")
+    found = np.empty(n, np.uint64)
+    library().rows_keys(address(bits), n, d, address(odd), both, address(found))
+    return found

@@ -1,13 +1,12 @@
-/* Grows trees, by gradient boosting and at random, and answers with them. As in kernel.c memory is the caller's, and no
-   result depends on the machine: sums that decide where a tree splits are sums of whole numbers.
+/* Grows trees, by gradient boosting and at random. As in kernel.c memory is the caller's, and no result depends on the
+   machine: sums that decide where a tree splits are sums of whole numbers.
 
-   Python sees bins_*, boosting_*, forest_* and trees_*; it checks sizes before it passes any pointer. Trees grow a part at
-   a time, so that Python hears an interrupt; what is under way is kept in the block. */
+   Python sees bins_*, boosting_* and forest_*; it checks sizes before it passes any pointer. Trees grow a part at a time, so
+   that Python hears an interrupt; what is under way is kept in the block. */
 
 #include "kernel.h"
 
 #define BINS 256  /* of one input, at most */
-#define SIDE 8    /* rows that walk down a tree side by side */
 
 /* --- bins ----------------------------------------------------------------------------------------------------------- */
 
@@ -323,54 +322,6 @@ API void boosting_grow(struct boosting *job, void *block, int64_t trees, int64_t
         }
     }
     UNGUARD(room.start, room.used);
-}
-
-/* --- answers -------------------------------------------------------------------------------------------------------- */
-
-/* What answers are made from: the nodes of all trees. A leaf is its own child. */
-struct forest {
-    const int32_t *feature;  /* that a node looks at; any at a leaf */
-    const float *threshold;
-    const int32_t *children; /* left and right of every node */
-    const double *values;    /* of every node, for so many outputs */
-    const int32_t *roots, *outputs, *depths;
-    int64_t trees, width, classes, d;
-};
-
-/* The levels below every node. Whether all children come after their parents and are there: else no tree may be walked. */
-API int32_t trees_levels(const int32_t *children, int64_t nodes, int32_t *levels) {
-    for (idx i = (idx)nodes - 1; i >= 0; i--) {
-        idx left = children[2 * i], right = children[2 * i + 1];
-        levels[i] = 0;
-        if (left == i && right == i) continue;
-        if (left <= i || right <= i || left >= nodes || right >= nodes) return 0;
-        levels[i] = 1 + (levels[left] > levels[right] ? levels[left] : levels[right]);
-    }
-    return 1;
-}
-
-/* Add up what the trees say of n rows. Sums of fixed-point numbers are exact, in any order. */
-API void trees_add(const struct forest *f, const float *X, int64_t n, double *scores) {
-    for (int64_t first = 0; first < n; first += 512) {
-        int64_t end = first + 512 < n ? first + 512 : n;
-        for (int64_t tree = 0; tree < f->trees; tree++) {
-            for (int64_t r = first; r < end; r += SIDE) {
-                idx many = end - r < SIDE ? (idx)(end - r) : SIDE;
-                int32_t at[SIDE];
-                for (idx i = 0; i < SIDE; i++) at[i] = f->roots[tree];
-                for (int32_t level = 0; level < f->depths[tree]; level++)
-                    for (idx i = 0; i < many; i++) {
-                        float x = X[(r + i) * f->d + f->feature[at[i]]];
-                        at[i] = f->children[2 * at[i] + (x > f->threshold[at[i]])];
-                    }
-                for (idx i = 0; i < many; i++) {
-                    const double *said = f->values + at[i] * f->width;
-                    double *to = scores + (r + i) * f->classes + f->outputs[tree];
-                    for (idx c = 0; c < f->width; c++) to[c] += said[c];
-                }
-            }
-        }
-    }
 }
 
 /* --- trees at random ------------------------------------------------------------------------------------------------ */

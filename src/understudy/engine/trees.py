@@ -28,6 +28,8 @@ MOST_TARGET = 1.001
 # The work of one call, some hundredths of a second, after which an interrupt is heard: rows times inputs that are put
 # into bins or added up, rows that are split at random, and levels that rows walk down.
 BINNING, BOOSTING, PLANTING, WALKING = 2**22, 2**24, 2**22, 2**21
+# Rows that the kernel lays side by side to ask trees about them, at most.
+ABREAST = 64
 
 
 class Grown(NamedTuple):
@@ -289,6 +291,8 @@ class Sums:
             trees=len(roots), width=values.shape[1], classes=classes, d=inputs,
         )  # fmt: skip
         self._kernel, self._at = library(), ct.addressof(self._forest)
+        self._block = block(self._kernel.trees_size(self._at))
+        self._kernel.trees_lay_out(self._at, address(self._block))
         self._piece = max(1, WALKING // max(1, int((self._arrays["depths"] + np.int64(1)).sum())))
 
     def _checked(self) -> np.ndarray:
@@ -320,9 +324,10 @@ class Sums:
             raise KernelError("scores", f"shape {(len(X), self._classes)}", f"shape {scores.shape}")
         if scores.dtype != np.float64 or not scores.flags.carray:
             raise KernelError("scores", "float64, row after row, that may be written to", f"{scores.dtype}")
+        columns = block(4 * ABREAST * self._inputs)
         for at in range(0, len(X), self._piece):
             part = X[at : at + self._piece]
-            self._kernel.trees_add(self._at, part.ctypes.data, len(part), scores[at:].ctypes.data)
+            self._kernel.trees_add(self._at, address(part), len(part), address(scores[at:]), address(columns))
         return scores
 
     def __reduce__(self) -> tuple[type[Sums], tuple[object, ...]]:
