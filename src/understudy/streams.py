@@ -44,6 +44,8 @@ class Stream(IntEnum):
     """Which half of a certificate's rows differences are found on; the other half measures them."""
     MARGINS = 0xB0
     """Unlabelled rows that tell which margins are low."""
+    PAGE = 0xFA6E
+    """Rows of a space that show, in a page, what values its columns have."""
     CHECK = 0xC4EC
     """Rows of a ledger that are asked again, to find out whether an original changed."""
     CERTIFY = 0xCE27

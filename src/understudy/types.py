@@ -22,7 +22,10 @@ Series: TypeAlias = "pd.Series"
 Table: TypeAlias = "np.ndarray | Frame"
 """Rows as a classifier takes them in production."""
 
-Rows: TypeAlias = "Table | Sequence[Sequence[Label]]"
+Plain: TypeAlias = "Table | Sequence[Sequence[Label]]"
+"""Rows that pandas and NumPy can read."""
+
+Rows: TypeAlias = "Plain | Polars"
 """Rows as a user may pass them."""
 
 Json: TypeAlias = dict[str, Any]
@@ -33,6 +36,13 @@ Answered: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 Estimator: TypeAlias = Any
 """A scikit-learn estimator; that library has no types."""
+
+
+class Polars(Protocol):
+    """A data frame of Polars, or a lazy one, which is not imported for it."""
+
+    def collect_schema(self) -> Any:
+        """The names and types of its columns."""
 
 
 class Classifier(Protocol):

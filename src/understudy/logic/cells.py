@@ -54,7 +54,7 @@ def cells_of(space: Space, encoding: Encoding, thresholds: dict[int, np.ndarray]
 def intervals(cells: Cells, inside: np.ndarray) -> list[tuple[float | None, float | None]]:
     """Runs of adjacent cells of a number, as half-open intervals (low, high]; None where unbounded."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
-    ends = [None, *(int(cut) if cells.column.kind == "integer" else cut for cut in cells.cuts.tolist()), None]
+    ends = [None, *(int(cut) if getattr(cells.column, "whole", False) else cut for cut in cells.cuts.tolist()), None]
     return [(ends[start], ends[stop]) for start, stop in edges.reshape(-1, 2)]
 
 
@@ -74,10 +74,10 @@ def _cells(column: Column, j: int, encoding: Encoding, thresholds: dict[int, np.
         if few is not None:
             cuts = np.append(cuts, value_cuts(few))
         cuts = np.unique(cuts)
-        if column.kind == "integer":
+        if column.whole:
             cuts = np.unique(np.floor(cuts))
         inside = np.append(cuts, np.nextafter(cuts[-1], np.inf) if len(cuts) else 0.0)
-        if column.kind == "integer" and len(cuts):
+        if column.whole and len(cuts):
             inside[-1] = cuts[-1] + 1
     elif isinstance(column, Boolean):
         inside = np.array([0.0, 1.0])

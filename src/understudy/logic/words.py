@@ -6,6 +6,7 @@ import numpy as np
 
 from understudy.logic.cells import Cells, intervals
 from understudy.logic.conditions import Region, Tree
+from understudy.space.columns import Number
 
 ANYTHING = "in every row"
 
@@ -21,7 +22,7 @@ def _condition(cells: Cells, inside: np.ndarray) -> str:
         return ""
     name = cells.column.name
     there = inside[:-1] if cells.gap else inside
-    parts = [_levels(cells, there)] if cells.levels else [interval_of(name, *run) for run in intervals(cells, there)]
+    parts = [_levels(cells, there)] if cells.levels else [interval_of(cells, *run) for run in intervals(cells, there)]
     if cells.gap and inside[-1]:
         parts.append(f"{name} is missing")
     elif cells.gap and there.all():
@@ -30,11 +31,15 @@ def _condition(cells: Cells, inside: np.ndarray) -> str:
     return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
 
 
-def interval_of(name: str, low: float | None, high: float | None) -> str:
+def interval_of(cells: Cells, low: float | None, high: float | None) -> str:
     """The condition low < column <= high, in words."""
-    below = "" if low is None else f"{low:.15g} < "
-    above = "" if high is None else f" <= {high:.15g}"
-    return f"{name} > {low:.15g}" if low is not None and high is None else f"{below}{name}{above}"
+    column = cells.column
+    assert isinstance(column, Number)
+    below = "" if low is None else column.word(low, exact=True)
+    above = "" if high is None else column.word(high, exact=True)
+    if not above:
+        return f"{column.name} > {below}" if below else column.name
+    return f"{below} < {column.name} <= {above}" if below else f"{column.name} <= {above}"
 
 
 def _levels(cells: Cells, inside: np.ndarray) -> str:

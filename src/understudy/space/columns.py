@@ -1,21 +1,40 @@
 """The columns of a space: one class for each kind, with its distribution, and its form in production and in memory.
 
 In memory a table of rows is one float64 matrix. A number stands for itself, a boolean is 0 or 1, a category is the
-position of its level, and NaN is a missing value.
+position of its level, a date is days and a timestamp seconds since 1970, and NaN is a missing value.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, StrictStr, model_validator
+from pydantic import (
+    Field,
+    FiniteFloat,
+    StrictInt,
+    StrictStr,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
+from understudy.display import number
 from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal
 from understudy.errors import SpaceError, UnderstudyWarning
+from understudy.space import dates
+from understudy.space.parts import (
+    Described,
+    Numbers,
+    Share,
+    check_shares,
+    ends_of,
+    moments_of,
+    shares_of,
+    with_gaps,
+)
 from understudy.types import Series
 
 # The code of a level that the space does not know: it may turn up in rows that a copy is asked about.
@@ -23,66 +42,8 @@ UNKNOWN = -1
 # Words that CSV files use for a boolean, in lower case.
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
 
-Share = Annotated[FiniteFloat, Field(gt=0)]
-Numbers = tuple[FiniteFloat, ...]
 
-
-class Part(BaseModel):
-    """A part of a space's JSON form."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class _Column(Part):
-    name: Annotated[str, Field(min_length=1)]
-    missing: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 0.0
-    """The share of rows without a value."""
-    dtype: str | None = None
-    """The pandas type in production, where it is not the default of the kind."""
-
-    @property
-    def cut(self) -> float | None:
-        """The normal score of its own above which a value is missing."""
-        return -NormalDist().inv_cdf(self.missing) if self.missing else None
-
-    def present(self, values: np.ndarray) -> Series:
-        """Values as they stand in a data frame in production."""
-        import pandas as pd
-        from pandas.api.types import pandas_dtype
-
-        column = pd.Series(self.raw(values))
-        if self.dtype is None:
-            return column.infer_objects()
-        try:
-            return column.astype(pandas_dtype(self.dtype))
-        except (TypeError, ValueError) as error:
-            where = f"column {self.name}: dtype"
-            raise SpaceError(where, "a type of pandas that its values hold", f"{self.dtype!r}: {error}") from error
-
-    def read(self, values: Series, where: str) -> np.ndarray:
-        """A column of a data frame as numbers, the inverse of `present`."""
-        absent = np.asarray(values.isna())
-        if absent.any() and not self.missing:
-            found = f"{int(absent.sum())} missing, the first in row {int(np.argmax(absent))}"
-            hint = "fill them, or describe the column with a share of missing values"
-            raise SpaceError(f"{where}: column {self.name}", "a value in every row", found, hint)
-        numbers = np.full(len(absent), np.nan)
-        numbers[~absent] = self.numbers(values[~absent], where)
-        return numbers
-
-    def numbers(self, values: Series, where: str) -> np.ndarray:
-        """Values of a data frame, none of them missing, as numbers."""
-        raise NotImplementedError
-
-    def raw(self, values: np.ndarray) -> np.ndarray:
-        """Values as in production, missing ones as NaN."""
-        raise NotImplementedError
-
-    def _error(self, where: str, expected: str, found: object, hint: str = "") -> SpaceError:
-        return SpaceError(f"{where}: column {self.name}", expected, found, hint)
-
-
-class Number(_Column):
+class Number(Described):
     """A float or an integer, given by its bounds, mean and deviation, quantiles, or a few values with their shares."""
 
     kind: Literal["float", "integer"]
@@ -100,35 +61,36 @@ class Number(_Column):
         ways = ("mean", "quantiles", "values")
         given = [way for way in ways if getattr(self, way) is not None]
         if len(given) > 1:
-            raise ValueError(f"one distribution is enough, found {' and '.join(given)}")
+            raise ValueError(f"expected one distribution, found {' and '.join(given)}")
         if not given and (self.low is None or self.high is None):
-            raise ValueError("a number needs low and high, mean and std, quantiles, or values with shares")
+            raise ValueError(
+                "expected low and high, mean and std, quantiles, or values with shares, found none of them"
+            )
         if self.low is not None and self.high is not None and not self.low < self.high:
-            raise ValueError(f"low must be below high, found low={self.low}, high={self.high}")
+            raise ValueError(f"expected low below high, found {self.word(self.low)} and {self.word(self.high)}")
         if (self.mean is None) != (self.std is None):
-            raise ValueError("mean and std go together")
+            raise ValueError("expected mean and std, found one of them")
         if self.quantiles is not None and np.any(np.diff(self.quantiles) < 0):
-            raise ValueError("quantiles must not decrease")
+            raise ValueError("expected quantiles that never decrease, found others")
         if self.shares is not None and self.values is None:
-            raise ValueError("shares belong to values")
-        _check_shares(self.values, self.shares)
-        if self.kind == "integer" and not np.isfinite(self._inside(np.zeros(1))).all():
-            raise ValueError("no whole number lies between low and high")
+            raise ValueError("expected values to which the shares belong, found none")
+        check_shares(self.values, self.shares)
+        if self.whole and not np.isfinite(self._inside(np.zeros(1))).all():
+            raise ValueError("expected a whole number between low and high, found none")
         return self
 
     @property
     def marginal(self) -> Marginal:
         """How rows are drawn; of a normal distribution with bounds, the probabilities that `at` makes values of."""
         if self.values is not None:
-            return Marginal(STEPS, np.asarray(self.values), _ends(self.weights), missing=self.cut)
+            return Marginal(STEPS, np.asarray(self.values), ends_of(self.weights), missing=self.cut)
         if self.truncated:
             return Marginal(CURVE, np.array([0.0, 1.0]), missing=self.cut)
-        whole = self.kind == "integer"
         if self.mean is not None and self.std is not None:
-            return Marginal(NORMAL, np.array([self.mean, self.std]), whole=whole, missing=self.cut)
+            return Marginal(NORMAL, np.array([self.mean, self.std]), whole=self.whole, missing=self.cut)
         curve = np.asarray(self._bounds if self.quantiles is None else self.quantiles)
         low, high = self._inside(curve[[0, -1]]).tolist()
-        return Marginal(CURVE, curve, whole=whole, low=low, high=high, missing=self.cut)
+        return Marginal(CURVE, curve, whole=self.whole, low=low, high=high, missing=self.cut)
 
     def at(self, u: np.ndarray) -> np.ndarray:
         """Inverse transform sampling: the values at probabilities."""
@@ -152,6 +114,11 @@ class Number(_Column):
         return self.kind == "float" and self.mean is not None and self.low is None and self.high is None
 
     @property
+    def whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.kind != "float"
+
+    @property
     def is_float(self) -> bool:
         """Whether production has it as a plain float."""
         return self.dtype == "float64" or (self.dtype is None and (self.kind == "float" or bool(self.missing)))
@@ -159,7 +126,7 @@ class Number(_Column):
     @property
     def weights(self) -> np.ndarray:
         """The share of each of the values."""
-        return _weights(self.values or (), self.shares)
+        return shares_of(self.values or (), self.shares)
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -167,20 +134,27 @@ class Number(_Column):
         if self.plain and self.mean is not None and self.std is not None:
             return self.mean, self.std
         if self.values is not None:
-            return _moments(np.asarray(self.values), self.weights)
+            return moments_of(np.asarray(self.values), self.weights)
         u = (np.arange(2048) + 0.5) / 2048
-        return _moments(self.at(u), np.full(2048, 1 / 2048))
+        return moments_of(self.at(u), np.full(2048, 1 / 2048))
 
     @property
     def summary(self) -> str:
         """What its values are, in a few words."""
         if self.values is not None:
-            return ", ".join(f"{value:g}" for value in self.values[:8]) + (", ..." if len(self.values) > 8 else "")
+            return ", ".join(map(self.word, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
         if self.quantiles is not None:
-            middle = self.quantiles[len(self.quantiles) // 2]
-            return f"{self.quantiles[0]:g} to {self.quantiles[-1]:g}, half of them below {middle:g}"
-        bounds = "" if self.low is None and self.high is None else f"{self.low} to {self.high}"
-        return bounds if self.mean is None else f"{self.mean:g} +- {self.std:g} {bounds}".rstrip()
+            low, middle, high = (self.word(self.quantiles[k]) for k in (0, len(self.quantiles) // 2, -1))
+            return f"{low} to {high}, median {middle}"
+        ends = ["" if end is None else self.word(end) for end in (self.low, self.high)]
+        bounds = f"{ends[0] or 'anything'} to {ends[1] or 'anything'}" if any(ends) else ""
+        if self.mean is None or self.std is None:
+            return bounds
+        return f"mean {self.word(self.mean)}, deviation {number(self.std)}" + (f", {bounds}" if bounds else "")
+
+    def word(self, value: float, exact: bool = False) -> str:
+        """A value as people write it: with a few digits, or all that matter."""
+        return f"{value:.15g}" if exact else number(value)
 
     def numbers(self, values: Series, where: str) -> np.ndarray:
         """Values of a data frame, none of them missing, as numbers."""
@@ -196,13 +170,13 @@ class Number(_Column):
 
     def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as in production; whole numbers with gaps are floats, as pandas reads them."""
-        return values.astype(np.int64) if self.kind == "integer" and not self.missing else values.copy()
+        return values.astype(np.int64) if self.whole and not self.missing else values.copy()
 
     @property
     def _bounds(self) -> tuple[float, float]:
         low = -np.inf if self.low is None else self.low
         high = np.inf if self.high is None else self.high
-        if self.kind == "integer" and self.mean is None and self.quantiles is None:
+        if self.whole and self.mean is None and self.quantiles is None:
             return np.ceil(low) - 0.5, np.floor(high) + 0.5  # so that the outermost are as likely as the others
         return low, high
 
@@ -216,7 +190,7 @@ class Number(_Column):
     def _inside(self, found: np.ndarray) -> np.ndarray:
         low = -np.inf if self.low is None else self.low
         high = np.inf if self.high is None else self.high
-        if self.kind == "integer":
+        if self.whole:
             low, high = np.ceil(low), np.floor(high)
             if low > high:
                 return np.full(len(found), np.nan)
@@ -224,7 +198,85 @@ class Number(_Column):
         return found if self.low is None and self.high is None else np.clip(found, low, high)
 
 
-class Boolean(_Column):
+class Date(Number):
+    """A date, or a timestamp: a number that production has as a date, or as text in the form of one.
+
+    Its number is what copies and exported files see: whole days since 1970-01-01, or whole seconds since then, in UTC.
+    In JSON its bounds, mean, quantiles and values may be text: 2026-03-01, or 2026-03-01T12:30:00.
+    """
+
+    kind: Literal["date", "timestamp"]  # type: ignore[assignment]
+    form: str | None = None
+    """How production writes it, in the terms of strftime, where it is text there."""
+
+    @field_validator("low", "high", "mean", "quantiles", "values", mode="before")
+    @classmethod
+    def _from_text(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, (list, tuple)):
+            return tuple(cls._from_text(part, info) for part in value)
+        return dates.number_of(value, info.data.get("kind") == "date") if isinstance(value, str) else value
+
+    @field_serializer("low", "high", "mean", "quantiles", "values", when_used="json")
+    def _as_text(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [self.word(part, exact=True) for part in value]
+        return None if value is None else self.word(value, exact=True)
+
+    @model_validator(mode="after")
+    def _within_years(self) -> Self:
+        given = [value for value in (self.low, self.high, self.mean) if value is not None]
+        first, last = self.limits
+        for value in (*given, *(self.quantiles or ()), *(self.values or ())):
+            if not first <= value <= last:
+                raise ValueError(f"expected dates from the year 1 to 9999, found {value:g}")
+        return self
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and the highest number that is a date."""
+        return dates.limits(self.kind == "date")
+
+    @property
+    def is_float(self) -> bool:
+        """Whether production has it as a plain float."""
+        return False
+
+    def word(self, value: float, exact: bool = False) -> str:
+        """A value as people write it."""
+        text = dates.text_of(value, self.kind == "date")
+        return text if exact else text[:16].replace("T", " ")
+
+    def numbers(self, values: Series, where: str) -> np.ndarray:
+        """Values of a data frame, none of them missing, as days or seconds; numbers are taken for such."""
+        if getattr(values.dtype, "kind", "O") in "iuf":
+            found = np.floor(super().numbers(values, where))
+            beyond = (found < self.limits[0]) | (found > self.limits[1])
+            if beyond.any():
+                unit = "days" if self.kind == "date" else "seconds"
+                raise self._error(where, f"dates, or {unit} since 1970-01-01", f"{found[beyond][0]:.6g}")
+            return found
+        try:
+            return dates.counted(values, self.kind == "date", self.form)
+        except (TypeError, ValueError, OverflowError) as error:
+            example = dates.written(np.array([self.moments[0]]), self.kind == "date", self.form or "%Y-%m-%d")[0]
+            raise self._error(where, f"dates such as {example}", repr(dates.stranger(values, self.form))) from error
+
+    def present(self, values: np.ndarray) -> Series:
+        """Values as they stand in a data frame in production."""
+        if self.form is not None:
+            return super().present(values)
+        try:
+            return dates.presented(values, self.kind == "date", self.dtype)
+        except (TypeError, ValueError) as error:
+            where, expected = f"column {self.name}: dtype", "a type of pandas for dates, or object"
+            raise SpaceError(where, expected, f"{self.dtype!r}: {error}") from error
+
+    def raw(self, values: np.ndarray) -> np.ndarray:
+        """Values as text in production."""
+        return dates.written(values, self.kind == "date", self.form or "")
+
+
+class Boolean(Described):
     """True or false."""
 
     kind: Literal["boolean"]
@@ -239,7 +291,7 @@ class Boolean(_Column):
     @property
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of 0 and 1."""
-        return _moments(np.array([0.0, 1.0]), np.array([1 - self.share, self.share]))
+        return moments_of(np.array([0.0, 1.0]), np.array([1 - self.share, self.share]))
 
     @property
     def summary(self) -> str:
@@ -259,10 +311,10 @@ class Boolean(_Column):
 
     def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as in production."""
-        return _with_gaps(np.array([False, True]), values) if self.missing else values.astype(bool)
+        return with_gaps(np.array([False, True]), values) if self.missing else values.astype(bool)
 
 
-class Category(_Column):
+class Category(Described):
     """One of several levels, ordered or not."""
 
     kind: Literal["category", "ordered"]
@@ -274,24 +326,24 @@ class Category(_Column):
     def _consistent(self) -> Self:
         if len(set(self.levels)) < len(self.levels):
             repeated = sorted({str(level) for level in self.levels if self.levels.count(level) > 1})
-            raise ValueError(f"levels must be unique, found {repeated} more than once")
-        _check_shares(self.levels, self.shares)
+            raise ValueError(f"expected every level once, found {repeated} more than once")
+        check_shares(self.levels, self.shares)
         return self
 
     @property
     def marginal(self) -> Marginal:
         """How rows are drawn, as positions of levels."""
-        return Marginal(STEPS, np.arange(len(self.levels)), _ends(self.weights), missing=self.cut)
+        return Marginal(STEPS, np.arange(len(self.levels)), ends_of(self.weights), missing=self.cut)
 
     @property
     def weights(self) -> np.ndarray:
         """The share of each level."""
-        return _weights(self.levels, self.shares)
+        return shares_of(self.levels, self.shares)
 
     @property
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of the positions."""
-        return _moments(np.arange(len(self.levels), dtype=np.float64), self.weights)
+        return moments_of(np.arange(len(self.levels), dtype=np.float64), self.weights)
 
     @property
     def summary(self) -> str:
@@ -321,7 +373,7 @@ class Category(_Column):
 
     def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as in production."""
-        return _with_gaps(np.array(self.levels, dtype=object), values)
+        return with_gaps(np.array(self.levels, dtype=object), values)
 
     def present(self, values: np.ndarray) -> Series:
         """Values as they stand in a data frame in production."""
@@ -340,32 +392,4 @@ class Category(_Column):
         return pd.Index(list(self.levels), dtype=object).get_indexer(pd.Index(values.astype(object), dtype=object))
 
 
-Column = Annotated[Number | Boolean | Category, Field(discriminator="kind")]
-
-
-def _check_shares(values: Sequence[object] | None, shares: Sequence[float] | None) -> None:
-    if values is not None and shares is not None and (len(values) != len(shares) or abs(sum(shares) - 1) > 1e-6):
-        raise ValueError(f"one share for each of {len(values)} values is needed, and shares that sum to 1")
-
-
-def _weights(values: Sequence[object], shares: Sequence[float] | None) -> np.ndarray:
-    return np.full(len(values), 1 / len(values)) if shares is None else np.asarray(shares)
-
-
-def _ends(weights: np.ndarray) -> np.ndarray:
-    """The probabilities at which one value of a discrete distribution ends and the next begins."""
-    return np.cumsum(weights)[:-1]
-
-
-def _with_gaps(levels: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The levels that codes stand for, with NaN where there is none."""
-    found = np.full(len(codes), np.nan, dtype=object)
-    there = ~np.isnan(codes)
-    found[there] = levels[codes[there].astype(int)]
-    return found
-
-
-def _moments(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    with np.errstate(over="ignore", invalid="ignore"):  # such a space is refused when it is made
-        mean = float(values @ weights)
-        return mean, float(np.sqrt((values - mean) ** 2 @ weights))
+Column = Annotated[Number | Date | Boolean | Category, Field(discriminator="kind")]

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.errors import SpaceError
-from understudy.space.columns import Boolean, Category, Number
+from understudy.space import dates
+from understudy.space.columns import Boolean, Category, Date, Number
 from understudy.types import Frame, Label, Series
 
 # Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
@@ -24,7 +25,7 @@ FLOOR = 5
 # The share of rows that the values of a discrete column have to cover, once rare ones are left out.
 COVERED = 0.9
 
-AnyColumn = Number | Boolean | Category
+AnyColumn = Number | Date | Boolean | Category
 Correlation = tuple[tuple[float, ...], ...]
 
 
@@ -89,7 +90,11 @@ def _column(
     if not len(there):
         raise SpaceError(f"{where}: column {name}", "at least one value", "none", "leave the column out")
     found: AnyColumn
-    if category or order is not None or str(values.dtype) == "category" or _is(there, "word"):
+    words = _is(there, "word")
+    form = dates.form_of(there) if words and not category and order is None else None
+    if form is not None or (_is(there, "date") and not category):
+        found = _date(name, there, form, missing, floor)
+    elif category or order is not None or str(values.dtype) == "category" or words:
         found = _category(name, there, missing, where, floor, order)
     elif _is(there, "bool") or all(isinstance(value, (bool, np.bool_)) for value in there):
         found = Boolean(name=name, kind="boolean", missing=missing, share=float(there.astype(bool).mean()))
@@ -99,9 +104,9 @@ def _column(
             raise SpaceError(f"{where}: column {name}", "finite numbers", f"{numbers[~np.isfinite(numbers)][0]}")
         found = _number(name, numbers, floor, missing)
     else:
-        hint = "leave it out, or make it a number, a boolean or a category"
-        raise SpaceError(f"{where}: column {name}", "numbers, booleans or words", f"{values.dtype}", hint)
-    usual = found.present(np.zeros(1) if isinstance(found, (Boolean, Category)) else there[:1].to_numpy(np.float64))
+        hint = "leave it out, or make it a number, a boolean, a date or a category"
+        raise SpaceError(f"{where}: column {name}", "numbers, booleans, dates or words", f"{values.dtype}", hint)
+    usual = found.present(there[:1].to_numpy(np.float64) if _is(there, "number") else np.zeros(1))
     return found if usual.dtype == values.dtype else found.model_copy(update={"dtype": str(values.dtype)})
 
 
@@ -110,6 +115,8 @@ def _is(values: Series, kind: str) -> bool:
 
     if kind == "bool":
         return types.is_bool_dtype(values)
+    if kind == "date":
+        return types.is_datetime64_any_dtype(values) or types.infer_dtype(values, skipna=False) in ("date", "datetime")
     if kind == "number":
         return types.is_numeric_dtype(values) and not types.is_complex_dtype(values)
     return bool(types.infer_dtype(values, skipna=False) == "string")
@@ -154,6 +161,22 @@ def _level(value: object) -> object:
 def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> Number:
     whole = np.all(values == np.rint(values)) and np.abs(values).max() < 2**53
     kind: Literal["float", "integer"] = "integer" if whole else "float"
+    return Number(name=name, kind=kind, missing=missing, **_distribution(values, floor))
+
+
+def _date(name: str, values: Series, form: str | None, missing: float, floor: int) -> Date:
+    """A date if every value is a midnight; else a timestamp."""
+    seconds = dates.counted(values, day=False)
+    days = not (seconds % dates.DAY).any()
+    described = _distribution(seconds / dates.DAY if days else seconds, floor)
+    found: dict[str, Any] = {
+        key: described[key] if key == "shares" else tuple(np.rint(described[key]).tolist()) for key in described
+    }
+    return Date(name=name, kind="date" if days else "timestamp", form=form, missing=missing, **found)
+
+
+def _distribution(values: np.ndarray, floor: int) -> dict[str, Any]:
+    """A few values with their shares, or quantiles."""
     levels, counts = np.unique(values, return_counts=True)
     common = counts >= floor if len(levels) > 1 else counts > 0
     # A handful of rows is no evidence that a column has only as many values as were seen, unless values repeat.
@@ -162,13 +185,11 @@ def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> 
     ):
         nearest = np.abs(levels[:, None] - levels[common]).argmin(axis=1)
         shares = np.bincount(nearest, weights=counts) / len(values)
-        described: dict[str, Any] = {"values": tuple(levels[common].tolist()), "shares": tuple(shares.tolist())}
-    else:
-        window = min(floor, len(values))
-        smooth = np.convolve(np.sort(values), np.full(window, 1 / window), "valid")
-        knots = np.quantile(smooth, np.linspace(0, 1, int(np.clip(len(values) // floor, 2, QUANTILES))))
-        described = {"quantiles": tuple(float(f"{knot:.12g}") for knot in knots)}
-    return Number(name=name, kind=kind, missing=missing, **described)
+        return {"values": tuple(levels[common].tolist()), "shares": tuple(shares.tolist())}
+    window = min(floor, len(values))
+    smooth = np.convolve(np.sort(values), np.full(window, 1 / window), "valid")
+    knots = np.quantile(smooth, np.linspace(0, 1, int(np.clip(len(values) // floor, 2, QUANTILES))))
+    return {"quantiles": tuple(float(f"{knot:.12g}") for knot in knots)}
 
 
 def _codes(column: AnyColumn, values: Series) -> np.ndarray:

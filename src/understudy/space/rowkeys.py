@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-# Rows of more columns than this are hashed by the upper halves of their numbers.
+from understudy.engine.rows import keys
+
+# Rows of more columns than this are hashed by the upper halves of their numbers, which tell them apart well enough.
 WIDE = 4
-# Rows at a time, so that temporary arrays stay in the processor's cache.
-BLOCK = 4096
-HALF, LOWER = np.uint64(32), np.uint64(2**32 - 1)
 _ODD = np.random.default_rng(0x1ED6E2).integers(2**63, size=4096, dtype=np.uint64) | np.uint64(1)
 
 
 def keys_of(rows: np.ndarray) -> np.ndarray:
-    """A multilinear hash of each row, 64 bits: its 32-bit halves times odd random constants, summed modulo 2**64."""
-    # Halves of 32 bits: the low bits of whole numbers are all zero, and a product would keep them so. With many columns
-    # the upper halves tell rows apart well enough.
-    bits, d = np.ascontiguousarray(rows).view(np.uint64), rows.shape[1]
-    odd, keys = np.resize(_ODD, 2 * d), np.empty(len(rows), np.uint64)
-    for at in range(0, len(rows), BLOCK):
-        part = bits[at : at + BLOCK]
-        keys[at : at + BLOCK] = (part >> HALF) @ odd[:d]
-        if d <= WIDE:
-            keys[at : at + BLOCK] += (part & LOWER) @ odd[d:]
-    return keys
+    """A multilinear hash of each row, 64 bits."""
+    d = rows.shape[1]
+    return keys(rows, np.resize(_ODD, 2 * d), both=d <= WIDE)
 
 
 def first_of_each(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -14,14 +14,27 @@ import numpy as np
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
 from understudy import checks
+from understudy.display import listed
 from understudy.engine.rows import Rows as Source
 from understudy.errors import DirectoryError, SpaceError
 from understudy.files import write_text
-from understudy.space.columns import Category, Column, Number, Part
+from understudy.space import dates, words
+from understudy.space.columns import Category, Column, Date, Number
 from understudy.space.learned import FLOOR, describe_frame, describe_matrix
+from understudy.space.parts import Part
+from understudy.space.problems import space_error
 from understudy.space.rules import Rule, read_rule
-from understudy.space.tables import as_matrix, chosen, is_frame, refuse_choice, refuse_repeated
-from understudy.types import Json, Label, Rows, Table
+from understudy.space.tables import (
+    as_matrix,
+    chosen,
+    framed,
+    having,
+    is_frame,
+    refuse_choice,
+    refuse_repeated,
+    refuse_table,
+)
+from understudy.types import Json, Label, Plain, Rows, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,11 +70,13 @@ class Space(Part):
     def _consistent(self) -> Self:
         repeated = {name for name in self.names if self.names.count(name) > 1} if len(set(self.names)) < self.d else ()
         if repeated:
-            raise ValueError(f"column names must be unique, found {sorted(repeated)} more than once")
-        if not self.frame and any(isinstance(column, Category) for column in self.columns):
-            raise ValueError("frame must be true where a column is a category: a plain array holds numbers only")
+            raise ValueError(f"expected every column name once, found {sorted(repeated)} more than once")
+        if not self.frame and any(isinstance(column, (Category, Date)) for column in self.columns):
+            raise ValueError("expected frame to be true where a column is a category or a date, found false")
         if not np.isfinite(self.moments).all():
-            raise ValueError("columns must stay far enough from the largest floating-point number to have a deviation")
+            raise ValueError(
+                "expected columns far enough from the largest floating-point number to have a deviation, found others"
+            )
         if self.correlation is not None:
             self._check_correlation(self.correlation)
         _ = self._rules  # which parses them
@@ -71,18 +86,29 @@ class Space(Part):
         sizes = {self.d, self.d + len(self._gaps)}
         if len(correlation) not in sizes or {len(row) for row in correlation} != {len(correlation)}:
             gaps = f", or {max(sizes)} x {max(sizes)} with those for gaps" if len(sizes) > 1 else ""
-            raise ValueError(f"correlation must be {self.d} x {self.d}, one row and one column per column{gaps}")
+            raise ValueError(
+                f"expected a correlation of {self.d} x {self.d}, one row and one column per column{gaps}, found another"
+            )
         array = np.asarray(correlation)
         if not (np.allclose(array, array.T, atol=1e-8) and np.allclose(np.diag(array), 1, atol=1e-6)):
-            raise ValueError("correlation must be symmetric with ones on its diagonal")
+            raise ValueError("expected a correlation that is symmetric, with ones on its diagonal, found another")
         if np.linalg.eigvalsh(array)[0] < -1e-4:  # room for correlations written with a few digits
-            raise ValueError("correlation must have no negative eigenvalue")
+            raise ValueError("expected a correlation with no negative eigenvalue, found another")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Space({words.title(self)}: {listed(self.names)})"
+
+    def __str__(self) -> str:
+        return words.text(self)
+
+    def _repr_html_(self) -> str:
+        return words.html(self)
 
     # --- making one -------------------------------------------------------------------------------------------------
 
@@ -117,7 +143,7 @@ class Space(Part):
         """Learn the space from unlabelled rows: the columns' distributions, joined by a Gaussian copula.
 
         A data frame keeps its column names, kinds and types, and the original is then asked with data frames; `columns`
-        chooses some, `categories` are numeric columns whose numbers are names, `ordered` lists levels from the lowest
+        chooses some, `categories` are columns whose numbers or dates are names, `ordered` lists levels from the lowest
         to the highest. Levels of fewer rows than the `floor` are left out, and no quantile summarises fewer.
 
         >>> import pandas as pd
@@ -125,11 +151,13 @@ class Space(Part):
         >>> [column.kind for column in Space.from_data(frame).columns]
         ['integer', 'category']
         """
-        where, floor = "Space.from_data", checks.count("floor", floor, 1)
+        where, floor, rows = "Space.from_data", checks.count("floor", floor, 1), framed(rows)
+        if isinstance(rules, str):
+            raise SpaceError(f"{where}: rules", "a list of rules", repr(rules), f"rules=[{rules!r}]")
         named = is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
         if columns is not None:
             rows = chosen(rows, columns, where) if is_frame(rows) and named else refuse_choice(rows, columns, where)
-        if len(rows) < 2:
+        if len(rows) < 2 and not isinstance(rows, str):
             raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
         if is_frame(rows) and named and len(rows.columns):
             refuse_repeated(rows, where)
@@ -143,6 +171,7 @@ class Space(Part):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a space.json."""
+        refuse_table(path)
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, ValueError, TypeError) as error:
@@ -171,7 +200,8 @@ class Space(Part):
     def to_json(self) -> str:
         """The JSON form: quantiles, shares and correlations. No row is in it."""
         content = self.model_dump(mode="json", exclude_none=True)
-        content["columns"] = [column.model_dump(mode="json", exclude_defaults=True) for column in self.columns]
+        written: Json = {"mode": "json", "exclude_defaults": True, "exclude_none": True}
+        content["columns"] = [column.model_dump(**written) for column in self.columns]
         parts = [f'"{key}": {_lines(value)}' for key, value in content.items()]
         return "{\n " + ",\n ".join(parts) + "\n}"
 
@@ -256,13 +286,14 @@ class Space(Part):
 
     def read(self, rows: Rows, where: str) -> np.ndarray:
         """Rows in the layout of production as a matrix, the inverse of `present`. Other columns are ignored."""
+        rows = framed(rows)
         if not self.frame:
             return self._of_width(as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns)), where)
         if not is_frame(rows):
             rows = self._named(rows, where)
         elif not all(isinstance(name, str) for name in rows.columns):
             raise SpaceError(where, f"the columns {list(self.names)}", f"columns called {list(rows.columns)[:8]}")
-        rows = chosen(rows, self.names, where).reset_index(drop=True)
+        rows = having(rows, self.names, where).reset_index(drop=True)
         return np.column_stack([column.read(rows[column.name], where) for column in self.columns])
 
     @cached_property
@@ -277,6 +308,8 @@ class Space(Part):
         for j, column in enumerate(self.columns):
             if isinstance(column, Number) and column.truncated:
                 rows[:, j] = column.at(rows[:, j])
+            if isinstance(column, Date) and column.kind == "timestamp":
+                rows[:, j] -= rows[:, j] % dates.step_of(column.form)  # or the original would see another time
         return rows
 
     def _contradiction(self, found: int, drawn: int) -> SpaceError:
@@ -293,7 +326,7 @@ class Space(Part):
             raise SpaceError(where, f"rows of {self.d} columns", f"{table.shape[1]}")
         return table
 
-    def _named(self, rows: Rows, where: str) -> pd.DataFrame:
+    def _named(self, rows: Plain, where: str) -> pd.DataFrame:
         """Rows without names as a data frame with the space's column names."""
         import pandas as pd
 
@@ -302,7 +335,9 @@ class Space(Part):
         except (TypeError, ValueError) as error:
             raise SpaceError(where, "a table of rows and columns", str(error)) from error
         if frame.shape[1] != self.d:
-            raise SpaceError(where, f"rows of {self.d} columns", f"{frame.shape[1]}")
+            single = getattr(rows, "ndim", 2) == 1
+            hint = "a single row is a table too: frame.iloc[[0]], or [row]" if single else ""
+            raise SpaceError(where, f"rows of {self.d} columns", f"{frame.shape[1]}", hint)
         return frame.set_axis(list(self.names), axis=1)
 
     @cached_property
@@ -339,10 +374,7 @@ def _checked(cls: type[S], content: Json) -> S:
     try:
         space = cls.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "space"
-        found = "nothing" if first["type"] == "missing" else repr(first["input"])[:80]
-        raise SpaceError(where, first["msg"].removeprefix("Value error, "), found) from error
+        raise space_error(error, content) from error
     if space.rules or any(column.dtype is not None for column in space.columns):
         # A trial sample finds rules that contradict each other, and types that do not fit.
         space.present(space.sample(64, np.random.default_rng(0)))
@@ -354,24 +386,3 @@ def _lines(value: object) -> str:
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, dict)):
         return "[\n  " + ",\n  ".join(json.dumps(part) for part in value) + "\n ]"
     return json.dumps(value)
-
-
-def open_space(spec: str) -> Space:
-    """The space that a command line names: a space.json, `normal:D`, or `uniform:LOW:HIGH:D`.
-
-    >>> open_space("uniform:-1:1:3").d
-    3
-    """
-    kind, *parts = spec.split(":")
-    try:
-        if kind == "normal" and len(parts) == 1:
-            return Space.normal(int(parts[0]))
-        if kind == "uniform" and len(parts) == 3:
-            return Space.uniform(float(parts[0]), float(parts[1]), int(parts[2]))
-    except ValueError as error:
-        if isinstance(error, SpaceError):
-            raise
-        raise SpaceError("space", "normal:D or uniform:LOW:HIGH:D with numbers", repr(spec)) from error
-    if kind in ("normal", "uniform") and not Path(spec).exists():
-        raise SpaceError("space", "normal:D or uniform:LOW:HIGH:D", repr(spec))
-    return Space.load(spec)

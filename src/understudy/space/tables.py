@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn, TypeGuard
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
+from understudy.display import listed
 from understudy.errors import SpaceError
-from understudy.types import Frame, Rows
+from understudy.types import Frame, Plain, Rows, Series
+
+# How files of tables end that we read, and of those that we do not.
+CSV, PARQUET = (".csv", ".tsv", ".txt", ".csv.gz"), (".parquet", ".pq")
+SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 
 
 def as_matrix(rows: Rows, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
     """Rows of numbers as a float64 matrix, finite except in columns where `gaps` allows missing values."""
+    rows = framed(rows)
+    if isinstance(rows, (str, Path)):
+        raise SpaceError(where, "rows", f"the name {str(rows)!r}", "read the file first, as by pandas.read_csv")
     if is_frame(rows):
         text = [str(n) for n, kind in zip(rows.columns, rows.dtypes, strict=True) if kind.kind not in "biuf"]
         if text:
@@ -22,7 +32,8 @@ def as_matrix(rows: Rows, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
         try:
             table = np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise SpaceError(where, "a table of numbers", str(error)) from error
+            hint = "give a data frame if some columns hold words or dates"
+            raise SpaceError(where, "a table of numbers", str(error), hint) from error
         if table.ndim != 2:
             raise SpaceError(where, "a table of rows and columns", f"an array of shape {table.shape}")
     if table.shape[1] == 0:
@@ -40,6 +51,54 @@ def as_matrix(rows: Rows, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
 def is_frame(rows: object) -> TypeGuard[Frame]:
     """Whether this is a data frame, of pandas or with its interface."""
     return hasattr(rows, "iloc") and hasattr(rows, "columns")
+
+
+def framed(rows: Rows) -> Plain:
+    """Rows as they are, but a data frame of Polars as one of pandas; neither Polars nor PyArrow is needed for it."""
+    table: Any = rows
+    if is_frame(rows) or not hasattr(rows, "collect_schema"):
+        return table
+    import pandas as pd
+
+    eager = table if hasattr(table, "get_columns") else table.collect()
+    return pd.DataFrame({series.name: _converted(series) for series in eager.get_columns()})
+
+
+def _converted(series: Any) -> Series:
+    """A column of Polars as one of pandas."""
+    import pandas as pd
+
+    kind = series.dtype
+    if kind.is_decimal():
+        series = series.cast(float)
+    if not (kind.is_numeric() or str(kind).startswith("Date")):
+        return pd.Series(series.to_list())
+    column, zone = pd.Series(series.to_numpy()), getattr(kind, "time_zone", None)
+    return column if zone is None else column.dt.tz_localize("UTC").dt.tz_convert(zone)
+
+
+def having(frame: Frame, columns: Sequence[str], where: str) -> Frame:
+    """The columns of a space, of a data frame that has them and perhaps others."""
+    absent = [name for name in columns if name not in frame.columns]
+    if absent:
+        alike = {name: get_close_matches(name.lower(), list(map(str.lower, frame.columns)), 1) for name in absent}
+        given = {name.lower(): name for name in frame.columns}
+        meant = [f"{given[found[0]]!r} for {name!r}" for name, found in alike.items() if found]
+        hint = f"is it {', '.join(meant[:3])}?" if meant else "give it all columns that the space has"
+        found = f"no {listed([*map(repr, absent)])} among those given: {listed([*map(repr, frame.columns)], 12)}"
+        raise SpaceError(where, f"all {len(columns)} columns of the space", found, hint)
+    return chosen(frame, columns, where)
+
+
+def refuse_table(path: object) -> None:
+    """Refuse a table of rows where a space.json is expected, and say how one is made of the other."""
+    name = str(path).lower()
+    if not isinstance(path, (str, Path)) or not name.endswith((*CSV, *PARQUET, *SHEETS)):
+        return
+    saved = "" if not name.endswith(SHEETS) else "save it as CSV or Parquet, then "
+    shown = str(path) if not saved else f"{Path(path).stem}.csv"
+    hint = f"{saved}describe its rows first: understudy space {shown} --out space.json"
+    raise SpaceError(str(path), "a space.json", "a table of rows", hint)
 
 
 def chosen(frame: Frame, columns: Sequence[str], where: str) -> Frame:

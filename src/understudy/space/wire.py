@@ -37,6 +37,9 @@ _BY_VALUES = {
     "floating": REAL,
     "mixed-integer-float": REAL,
     "string": WORD,
+    "date": WORD,
+    "datetime": WORD,
+    "datetime64": WORD,
     "empty": WORD,
 }
 
@@ -47,7 +50,7 @@ def of_column(column: Column) -> WireType:
         return FLAG
     if isinstance(column, Category):
         return WHOLE if all(isinstance(level, int) for level in column.levels) else WORD
-    return WHOLE if column.kind == "integer" and not column.is_float else REAL
+    return WHOLE if column.whole and not column.is_float else REAL
 
 
 def of_values(values: pd.Series | pd.Index) -> WireType | None:
@@ -55,6 +58,15 @@ def of_values(values: pd.Series | pd.Index) -> WireType | None:
     from pandas.api.types import infer_dtype
 
     return _BY_VALUES.get(infer_dtype(values, skipna=True))
+
+
+def spelled(values: pd.Series) -> pd.Series:
+    """A column as it is, but dates as text in the form of ISO 8601, for originals that are not in this process."""
+    from pandas.api.types import infer_dtype
+
+    if infer_dtype(values, skipna=True) not in ("date", "datetime", "datetime64"):
+        return values
+    return values.astype(object).map(lambda value: value.isoformat(), na_action="ignore")
 
 
 def of_labels(classes: np.ndarray) -> WireType:
