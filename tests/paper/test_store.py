@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from understudy.errors import DirectoryError
-from understudy.paper.store import NAME, export, open_store, read_store, unit_of
+from understudy.paper.compact import export
+from understudy.paper.store import NAME, open_store, read_store, unit_of
 from understudy.paper.units import Unit
 
 SETTINGS = {"iterations": 3, "epochs": 10}
@@ -144,7 +145,8 @@ with open_store({str(tmp_path)!r}, SETTINGS) as store:
 
 
 def test_the_compact_table(tmp_path):
-    records = [record("wine"), record(delta=1e-8), record(), record(method="one-shot", delta=None, conv=None)]
+    records = [record("wine"), record(delta=1e-8), record(repetition=1), record()]
+    records.append(record(method="one-shot", delta=None, conv=None))
     path = export([{"conv": 0.123456789, **entry} for entry in records], tmp_path / "units.csv")
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -154,8 +156,9 @@ def test_the_compact_table(tmp_path):
         ("iris", "sequential", "1e-08"),
         ("wine", "sequential", "1e-06"),
     ]
-    assert [row["conv"] for row in rows] == ["", "0.123457", "0.123457", "0.123457"]
-    assert {row["kept"] for row in rows} == {"150"}
+    assert [row["conv"] for row in rows] == ["", ".1235 .1235", ".1235", ".1235"]
+    assert [row["repetition"] for row in rows] == ["0", "0 1", "0", "0"]
+    assert {row["kept"] for row in rows} == {"150", "150 150"}
     assert not {"accuracies", "rhos", "versions"} & set(rows[0])
     assert [entry.name for entry in tmp_path.iterdir()] == ["units.csv"]
 

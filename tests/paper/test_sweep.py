@@ -1,6 +1,5 @@
 """The sweep: which units, in which order; workers and drivers that are killed; and the command."""
 
-import csv
 import fcntl
 import json
 import os
@@ -17,6 +16,7 @@ from commands import run_command
 from processes import shown_on_a_terminal
 from understudy.errors import EngineError, SettingError, SpaceError
 from understudy.paper import FAMILY_OF
+from understudy.paper.compact import read_table
 from understudy.paper.engines import Dask, Local
 from understudy.paper.settings import DELTAS, paper_settings
 from understudy.paper.store import NAME, open_store, read_store, unit_of
@@ -80,22 +80,20 @@ def planned(problem, weight, repetition=0):
     return Planned(Task(Unit(problem, "normal", "pure", None, repetition), {}, None, ""), weight)
 
 
-def test_large_problems_come_first_and_slots_stay_with_theirs():
-    tasks = [planned("small", 1, r) for r in range(3)] + [planned("large", 5, r) for r in range(3)]
+def test_repetitions_come_first_then_large_problems_and_slots_stay_with_theirs():
+    tasks = [planned(name, weight, r) for name, weight in (("small", 1), ("large", 5)) for r in (0, 0, 1)]
     waiting = Waiting([*tasks, planned("middle", 9)])
 
     def take(near):
         one = waiting.take(near)
-        return one and one.task.unit.problem
+        return one and (one.task.unit.repetition, one.task.unit.problem)
 
-    assert [take(None), take(None)] == ["large", "middle"]  # one slot at each
-    assert [take("large"), take("middle")] == ["large", "small"]
+    assert [take(None), take(None)] == [(0, "large"), (0, "middle")]  # one slot at each
+    assert [take("large"), take("middle")] == [(0, "large"), (0, "small")]
     waiting.put_back(planned("middle", 9))  # its worker died
-    assert take("small") == "small"
-    assert take("large") == "large"
-    assert take("large") == "middle"  # most left
-    assert take("large") == "small"
-    assert take("small") is None
+    assert take("large") == (0, "middle")  # most left of this repetition
+    assert take("large") == (0, "small")
+    assert [take("small"), take("small"), take("small")] == [(1, "small"), (1, "large"), None]
 
 
 def test_weights_grow_with_what_a_unit_costs():
@@ -223,7 +221,7 @@ def test_real_units_survive_the_death_of_a_worker(tmp_path, engine):
 
     alone = run(next(one.task for one in todo if one.task.unit == wanted[1]))
     kept = next(found for found in records if unit_of(found) == wanted[1])
-    assert {**kept, "seconds": 0, "times": []} == {**alone, "seconds": 0, "times": []}
+    assert {**kept, "seconds": 0, "cpu": 0, "times": []} == {**alone, "seconds": 0, "cpu": 0, "times": []}
 
 
 def outcomes_kept(todo, store, engine):
@@ -285,8 +283,8 @@ def test_the_command_runs_resumes_and_extends(tmp_path):
     assert (document["units"], document["before"], document["ran"], document["failed"]) == (8, 3, 5, {})
     assert set(document["seconds"]) == {"sequential", "one-shot", "online"}
     assert (tmp_path / "store" / NAME).read_bytes().startswith(lines)
-    with open(document["csv"], newline="") as file:
-        assert Counter(row["method"] for row in csv.DictReader(file)) == {"sequential": 4, "one-shot": 2, "online": 2}
+    methods = Counter(one["method"] for one in read_table(document["csv"]))
+    assert methods == {"sequential": 4, "one-shot": 2, "online": 2}
     third = call(*arguments, "--runs", 2, "--json")
     assert json.loads(third.stdout)["ran"] == 0
     other = call(*arguments, "--runs", 2, "--epochs", 6)
@@ -344,8 +342,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_is_finished(tmp_path, name):
     assert process.returncode == 130
     assert "the same command goes on from there" in said
     assert "Traceback" not in said
-    with (tmp_path / "store" / "units.csv").open(newline="") as file:
-        assert len(list(csv.DictReader(file))) == len(read_store(tmp_path / "store")[1]) >= 1
+    assert len(read_table(tmp_path / "store" / "units.csv")) == len(read_store(tmp_path / "store")[1]) >= 1
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_fidelity_is_agreement_with_the_original_and_accuracy_with_the_labels():
 
 def test_the_repetition_seeds_the_run(records):
     again, other = run(task("sequential", 1e-3)), run(task("sequential", 1e-3, repetition=1))
-    timeless = [{**found, "seconds": 0, "times": []} for found in (again, records["sequential"])]
+    timeless = [{**found, "seconds": 0, "cpu": 0, "times": []} for found in (again, records["sequential"])]
     assert timeless[0] == timeless[1]
     assert other["rhos"] != again["rhos"]
     assert other["original_accuracy"] == again["original_accuracy"]  # not the split, and not the original

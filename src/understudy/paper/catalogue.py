@@ -35,6 +35,8 @@ NAMES = {
     "table4": ("understudy.paper.tables.results:Results", "The results on the UCI problems."),
     "statistics": ("understudy.paper.tables.results:Statistics", "Tests of Table 4, and what the text quotes of it."),
     "spaces": ("understudy.paper.tables.spaces:Spaces", "Copies in the paper's space and in a learned one."),
+    "stages": ("understudy.paper.tables.extensions:Stages", "Algorithms 3 and 4 as printed, and plain epochs."),
+    "scale": ("understudy.paper.tables.extensions:Scale", "Ten times the queries: 30,000 on ten problems."),
     "theorems": ("understudy.paper.figures.theorems:Theorems", "Risk and parameters settle: Theorems 1 and 2."),
     "cost": ("understudy.paper.figures.cost:Cost", "Seconds of training by iteration, up to 100."),
 }
@@ -68,8 +70,8 @@ class Made:
 class Exhibit(Protocol):
     """A figure or a table of the paper.
 
-    One with `compact = True` can be made from a compact table of units; one with an attribute `iterations` has as many
-    where nobody says so.
+    One with `compact = True` can be made from a compact table of units; one with `of_uci = True` is of UCI problems;
+    one with an attribute `iterations` has as many where nobody says so.
     """
 
     title: str

@@ -55,7 +55,7 @@ class Engine(Protocol):
 
 
 class Local:
-    """Worker processes of this machine, each pinned to a core and kept to one thread."""
+    """Worker processes of this machine, each kept to one thread, and to one core if there is none to spare."""
 
     def __init__(self, workers: int | None = None):
         self._cores = _cores()
@@ -106,7 +106,8 @@ class Local:
         with _environment(ONE_THREAD):  # libraries read it before anything of ours is called
             for slot in slots:
                 self.pids.pop(slot, None)
-                core = self._cores[slot % len(self._cores)]
+                # With cores to spare, the system knows better which one is free.
+                core = self._cores[slot % len(self._cores)] if self._slots >= len(self._cores) else None
                 self._pools[slot] = ProcessPoolExecutor(1, context, _begin_worker, (core,))
                 started[slot] = self._pools[slot].submit(os.getpid)
         for slot, pid in started.items():

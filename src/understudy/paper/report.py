@@ -12,7 +12,9 @@ from typing import Any
 from understudy.errors import SettingError
 from understudy.files import as_path, write_text
 from understudy.paper.catalogue import Options, Row, runs_of
+from understudy.paper.claims import Figures, claim_rows
 from understudy.paper.compact import read_table
+from understudy.paper.pictures import complete, read_curves, read_rows
 from understudy.paper.reported import table4
 from understudy.paper.settings import DELTAS, SPACES
 from understudy.paper.store import unit_of
@@ -23,6 +25,7 @@ from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
 from understudy.paper.units import Record, Unit
 
 UNITS, DATA_SETS = "units.csv", "table3.csv"
+BEYOND = ("stages", "scale")
 MARK = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end (?P=name) -->)", re.S)
 NOT_THERE = "Not there yet: `results/{}` is missing{}.\n"
 # From which difference on a number is said to differ from the paper's: of an original, of a single pass, of eff.
@@ -31,11 +34,17 @@ DIFFERS = {"O": ("accuracy_original", 0.03), "S": ("accuracy_single", 0.05), "E"
 
 @dataclass(frozen=True)
 class Results:
-    """What there is to report: the records, the rows of Table 3 if they are there, and repetitions by space."""
+    """What there is to report: the records, the rows of Table 3 if they are there, and repetitions by space.
+
+    `curves` are the rows of the figures by iteration.
+    """
 
     records: Sequence[Record]
     data_sets: Sequence[Row]
     runs: dict[str, int]
+    curves: Figures
+    beyond: dict[str, list[Row]]
+    """The rows of what goes beyond the paper, by name."""
 
     def solved(self, space: str, runs: int | None = None) -> list[Solved]:
         """The problems of a space that are complete, all with as many repetitions."""
@@ -69,7 +78,7 @@ def read_results(folder: str | Path) -> Results | None:
     for space in SPACES:
         found = [complete_runs(records, problem, space) for problem in PROBLEMS]
         runs[space] = min((count for count in found if count), default=0)
-    return Results(records, data_sets, runs)
+    return Results(records, data_sets, runs, read_curves(path), {name: read_rows(path, name) for name in BEYOND})
 
 
 def fill_page(page: str | Path, folder: str | Path) -> list[str]:
@@ -114,11 +123,16 @@ def _with_results(make: Callable[[list[Solved]], str]) -> Callable[[Results], st
 
 
 def _extent(results: Results) -> str:
-    """How much there is."""
+    """How much there is, and by which engine."""
     lines = []
     for space in SPACES:
         count, runs = len(results.solved(space)) if results.runs[space] else 0, results.runs[space]
-        lines.append(f"- space {space}: {count} of {len(PROBLEMS)} problems with all thresholds, {runs_of(runs)}\n")
+        of = [one for one in results.records if one["space"] == space and one["problem"] in PROBLEMS]
+        engines = " and ".join(sorted({str(one["engine"]) for one in of}))
+        told = f", engine {engines}" if engines else ""
+        lines.append(
+            f"- space {space}: {count} of {len(PROBLEMS)} problems with all thresholds, {runs_of(runs)}{told}\n"
+        )
     return "".join(lines)
 
 
@@ -172,14 +186,30 @@ def _spaces(results: Results) -> str:
 
 def _methods(results: Results) -> str:
     there = {unit_of(record): record for record in results.records}
-    runs = 0
-    while all(unit in there for unit in Methods().units(Options(runs + 1))):
-        runs += 1
+    runs = complete("table2", there)
     if not runs:
         return NOT_THERE.format(UNITS, " the units of `understudy paper table2`")
     options = Options(runs)
     made = Methods().make([there[unit] for unit in Methods().units(options)], options)
     return f"{made.notes.strip()}\n\n{_table(made.rows)}"
+
+
+def _claims(results: Results) -> str:
+    if not results.curves:
+        return NOT_THERE.format("fig1.csv", ", and those of the other figures")
+    runs = {name: rows[0]["runs"] for name, rows in results.curves.items()}
+    told = ", ".join(f"{name} {runs_of(count)}" for name, count in runs.items())
+    return f"{told}:\n\n{_table(claim_rows(results.curves))}"
+
+
+def _beyond(name: str) -> Callable[[Results], str]:
+    """A block with the rows of an exhibit."""
+
+    def block(results: Results) -> str:
+        rows = results.beyond[name]
+        return _table(rows) if rows else NOT_THERE.format(f"{name}.csv", f"; `understudy paper {name}` writes it")
+
+    return block
 
 
 def _data_sets(results: Results) -> str:
@@ -206,5 +236,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "tests": _with_results(lambda problems: _table(tested_rows(problems))),
     "spaces": _spaces,
     "methods": _methods,
+    "claims": _claims,
+    **{name: _beyond(name) for name in BEYOND},
     "data-sets": _data_sets,
 }

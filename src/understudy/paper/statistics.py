@@ -22,7 +22,11 @@ LEVEL = 0.05
 MARGIN = 0.05
 # What each operational point is the best in.
 GOALS = {"best_accuracy": "accuracy", "best_efficiency": "eff", "best_convergence": "conv"}
+# Measures that only copies of several rounds have.
+ROUNDS = ("eff", "conv")
 VERDICTS = ("matches", "better", "worse")
+# Samples of the problems, drawn with replacement, for intervals.
+RESAMPLES = 500
 # Below this, differences are what floating point leaves.
 NOISE = 1e-9
 
@@ -130,6 +134,7 @@ def held_out(problem: Points, place: str, measure: str = "accuracy") -> float | 
     """The difference to the single pass where each run's threshold was chosen by the other runs; None for one run.
 
     The best of many thresholds is partly the luckiest. A run that had no part in the choice has no part in the luck.
+    Of eff and conv, which a single pass has none of, it is the value itself.
     """
     runs = range(len(problem.single_accuracy.values))
     if len(runs) < 2:
@@ -141,7 +146,8 @@ def held_out(problem: Points, place: str, measure: str = "accuracy") -> float | 
         eligible = [one for one in problem.deltas if _mean(one.accuracy, others) > least]
         goal = GOALS[place] if eligible else "accuracy"
         chosen = max(eligible or problem.deltas, key=lambda one: _mean(_measure(one, goal), others))
-        found.append(_measure(chosen, measure).values[run] - _single(problem, measure).values[run])
+        single = 0.0 if measure in ROUNDS else _single(problem, measure).values[run]
+        found.append(_measure(chosen, measure).values[run] - single)
     return float(np.mean(found))
 
 
@@ -177,6 +183,17 @@ def figures(rows: Sequence[Row]) -> dict[str, float]:
     found["below_original"] = sum(all(row[name] < row["accuracy_original"] for name in copies) for row in rows)
     found["above_original"] = sum(all(row[name] > row["accuracy_original"] for name in copies) for row in rows)
     return found
+
+
+def intervals(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """From where to where each of these numbers lies in 95 % of bootstrap samples of the problems."""
+    rng = np.random.default_rng(0)
+    found = [figures([rows[k] for k in rng.integers(len(rows), size=len(rows))]) for _ in range(RESAMPLES)]
+    return {
+        name: (float(np.quantile(values, 0.025)), float(np.quantile(values, 0.975)))
+        for name in found[0]
+        for values in [[one[name] for one in found]]
+    }
 
 
 def _count(rows: Sequence[Row], name: str, other: str, below: bool) -> int:

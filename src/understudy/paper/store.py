@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import DirectoryError
-from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, write_text, written
+from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, write_text
 from understudy.paper.units import Record, Unit
 from understudy.runs.directory import lock_for_writing
 
 NAME = "units.jsonl"
 FORMAT = 1
-# What the compact table leaves out: one number per iteration, and what is the same in all rows.
-LEFT_OUT = (
-    "accuracies", "fidelities", "rhos", "test_rhos", "test_risks", "moved", "lambdas", "times", "data", "versions"
-)  # fmt: skip
 
 
 class Store:
@@ -90,17 +85,6 @@ def read_store(folder: str | Path) -> tuple[dict[str, Any], list[Record]]:
     return header["settings"], list(records.values())
 
 
-def export(records: list[Record], path: Path) -> Path:
-    """Write units as a compact table, a row each, in order; the file appears whole."""
-    rows = sorted((_row(record) for record in records), key=_order)
-    with written(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        if rows:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    return path
-
-
 def unit_of(record: Record) -> Unit:
     """The unit that a record is of."""
     # A part that has a default may be missing: it came to be after the record was written.
@@ -110,20 +94,6 @@ def unit_of(record: Record) -> Unit:
             for part in fields(Unit)
         )
     )
-
-
-def _row(record: Record) -> Record:
-    row = {name: value for name, value in (asdict(unit_of(record)) | record).items() if name not in LEFT_OUT}
-    return {name: _digits(value) for name, value in {**row, "kept": record["kept"][-1]}.items()}
-
-
-def _digits(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value
-
-
-def _order(row: Record) -> tuple[Any, ...]:
-    first = row["problem"], row["space"], row["method"], -float(row["delta"] or 0)
-    return *first, str(row["memory"]), row["points"] or 0, row["iterations"] or 0, row["repetition"]
 
 
 def _begin(path: Path, settings: dict[str, Any]) -> None:

@@ -152,34 +152,42 @@ def _reason(error: Exception) -> str:
 
 
 class Waiting:
-    """Units that wait, by problem: largest first, and a slot stays with its problem, whose original it has loaded."""
+    """Units that wait, repetition by repetition, so that whatever ends a sweep leaves complete ones.
+
+    Within a repetition the problem with most left comes first, of a problem the largest unit; and a slot stays with its
+    problem, whose original it has loaded.
+    """
 
     def __init__(self, planned: Sequence[Planned]):
-        self._of: dict[str, list[Planned]] = {}
+        self._of: dict[int, dict[str, list[Planned]]] = {}
         for one in planned:
-            self._of.setdefault(one.task.unit.problem, []).append(one)
-        self._untouched = sorted(self._of, key=self._left, reverse=True)
+            self._units(one).append(one)
+        self._taken: set[tuple[int, str]] = set()
 
     def take(self, near: str | None) -> Planned | None:
         """The next unit: of the problem nearest, of one that nobody is at, or of the one with most left."""
-        name = near if near in self._of else self._next()
-        if name is None:
+        if not self._of:
             return None
-        if name in self._untouched:
-            self._untouched.remove(name)
-        taken = self._of[name].pop(0)
-        if not self._of[name]:
-            del self._of[name]
+        repetition = min(self._of)
+        problems = self._of[repetition]
+        name = near if near in problems else self._next(repetition)
+        self._taken.add((repetition, name))
+        taken = problems[name].pop(0)
+        if not problems[name]:
+            del problems[name]
+        if not problems:
+            del self._of[repetition]
         return taken
 
     def put_back(self, one: Planned) -> None:
         """Have a unit taken again, first of its problem."""
-        self._of.setdefault(one.task.unit.problem, []).insert(0, one)
+        self._units(one).insert(0, one)
 
-    def _next(self) -> str | None:
-        if self._untouched:
-            return self._untouched[0]
-        return max(self._of, key=self._left, default=None)
+    def _units(self, like: Planned) -> list[Planned]:
+        unit = like.task.unit
+        return self._of.setdefault(unit.repetition, {}).setdefault(unit.problem, [])
 
-    def _left(self, name: str) -> float:
-        return sum(one.weight for one in self._of[name])
+    def _next(self, repetition: int) -> str:
+        problems = self._of[repetition]
+        untouched = [name for name in problems if (repetition, name) not in self._taken]
+        return max(untouched or problems, key=lambda name: sum(one.weight for one in problems[name]))

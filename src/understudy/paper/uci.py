@@ -35,7 +35,7 @@ class OfTable4:
     """An exhibit that is made from the units of Table 4, in the space asked for or in several; no curve is needed."""
 
     runs = 30
-    compact = True
+    compact = of_uci = True
     spaces: Sequence[str] | None = None
 
     def units(self, options: Options) -> tuple[Unit, ...]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,13 +46,17 @@ class Unit:
     """How many points one-shot draws, if not as many as the others do in all iterations."""
     iterations: int | None = None
     """How many iterations, if not as many as the others of the sweep."""
+    training: str = "plain"
+    """How a round trains: for a number of epochs, or staged, as Algorithms 3 and 4 have it."""
 
     def __str__(self) -> str:
         delta = "" if self.delta is None else f" delta {self.delta:g}"
         memory = "" if self.memory == "automatic" else f" memory {self.memory}"
         points = "" if self.points is None else f" {self.points} points"
         rounds = "" if self.iterations is None else f" {self.iterations} iterations"
-        return f"{self.problem} {self.space} {self.method}{delta}{memory}{points}{rounds} run {self.repetition}"
+        training = "" if self.training == "plain" else f" {self.training}"
+        what = f"{self.method}{delta}{memory}{points}{rounds}{training}"
+        return f"{self.problem} {self.space} {what} run {self.repetition}"
 
 
 @dataclass(frozen=True)
@@ -88,12 +92,14 @@ def _measured(task: Task, subject: Subject) -> Record:
     unit, problem = task.unit, subject.problem
     space = operational_space(unit.space, problem)
     settings = task.settings if unit.iterations is None else {**task.settings, "iterations": unit.iterations}
-    arguments = copy_arguments(settings, unit.method, unit.delta, unit.repetition, unit.memory, unit.points)
-    clock = perf_counter()
+    arguments = copy_arguments(
+        settings, unit.method, unit.delta, unit.repetition, unit.memory, unit.points, unit.training
+    )
+    clock, work = perf_counter(), process_time()
     result = copy_classifier(
         subject.original, space, **arguments, test=(problem.X_test, problem.y_test, subject.answers)
     )
-    seconds = perf_counter() - clock
+    seconds, cpu = perf_counter() - clock, process_time() - work
     fresh = certify(result.copy, subject.original, space, n=FRESH_ROWS, seed=unit.repetition, explain=False)
     return {
         **asdict(unit),
@@ -103,8 +109,10 @@ def _measured(task: Task, subject: Subject) -> Record:
         "original_accuracy": float((subject.answers == problem.y_test).mean()),
         "family": family_of(problem),
         "source": problem.source,
+        "engine": task.settings["engine"],
         "data": task.digest,
         "seconds": round(seconds, 3),
+        "cpu": round(cpu, 3),
         "versions": result.versions,
     }
 

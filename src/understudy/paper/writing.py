@@ -23,7 +23,7 @@ def write(made: Made, folder: Path, name: str, title: str) -> list[Path]:
     """Write an exhibit's files into a folder, and say which they are."""
     contents = {f"{name}.csv": as_csv(made.rows).encode(), f"{name}.md": _page(made, name, title).encode()}
     if made.figure is not None:
-        contents |= {f"{name}.{kind}": _drawn(made.figure, kind) for kind in ("svg", "png")}
+        contents |= {f"{name}.{kind}": drawn(made.figure, kind) for kind in ("svg", "png")}
     with errors_of(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return [write_bytes(folder / file, content) for file, content in contents.items()]
@@ -66,11 +66,11 @@ def _page(made: Made, name: str, title: str) -> str:
     return f"# {title}\n\n{picture}{made.notes.strip()}\n\n{as_markdown(shown)}\n"
 
 
-def _drawn(figure: Figure, kind: str) -> bytes:
+def drawn(figure: Figure, kind: str) -> bytes:
+    """A figure as a file of this kind; no date and no random names, so that the same numbers give the same file."""
     import matplotlib as mpl
 
     stream = BytesIO()
-    # No date and no random names: the same numbers give the same file.
     with mpl.rc_context({"svg.hashsalt": "understudy", "svg.fonttype": "none"}):
         metadata = {"Date": None} if kind == "svg" else None
         figure.savefig(stream, format=kind, dpi=DPI, metadata=metadata)

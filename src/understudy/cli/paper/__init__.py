@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from understudy.cli.paper.all import all_command
 from understudy.cli.paper.export import export_command
 from understudy.cli.paper.import_ import import_command
 from understudy.cli.paper.make import make_command
@@ -33,6 +34,7 @@ def command() -> None:
     """Run the experiments of the paper: its problems, its originals, its methods."""
 
 
+command.add_command(all_command)
 command.add_command(import_command)
 command.add_command(sweep_command)
 command.add_command(export_command)

@@ -15,12 +15,12 @@ import click
 def export_command(stores: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """Write the finished units in STORES, directories of sweeps, figures and tables, to one table.
 
-    It holds a row for each unit, without what was measured by iteration. `understudy paper NAME --units TABLE` makes
-    from it what needs no more. Stores must have the same settings; a unit that is in several is taken from the first.
+    It holds a row for each way to copy a problem, without what was measured by iteration. `understudy paper NAME
+    --units TABLE` makes from it what needs no more. Stores must have the same settings; a unit that is in several is
+    taken from the first.
     """
     from understudy.files import errors_of
-    from understudy.paper.compact import merged
-    from understudy.paper.store import export
+    from understudy.paper.compact import export, merged
 
     records = merged(stores)
     with errors_of(out.parent):

@@ -14,6 +14,7 @@ from understudy.cli.paper.units import Ran, Wanted, run_units, unit_options
 from understudy.paper.catalogue import NAMES
 
 if TYPE_CHECKING:
+    from understudy.paper.catalogue import Exhibit, Options
     from understudy.paper.units import Unit
 
 HELP = """{}
@@ -44,22 +45,12 @@ def make_command(name: str) -> click.Command:
 def _make(name: str, out: Path, runs: int | None, table: Path | None, wanted: Wanted, as_json: bool) -> None:
     from understudy import checks
     from understudy.errors import SettingError
-    from understudy.paper.catalogue import Options, exhibit
-    from understudy.paper.settings import ITERATIONS
-    from understudy.paper.units import absolute
+    from understudy.paper.catalogue import exhibit
     from understudy.paper.writing import write
 
     shown = exhibit(name)
-    own: int = getattr(shown, "iterations", ITERATIONS)
-    options = Options(
-        runs=shown.runs if runs is None else checks.count("--runs", runs, 1),
-        iterations=wanted.iterations or own,
-        data=absolute(wanted.data),
-        problems=wanted.problems,
-        deltas=wanted.deltas,
-        space=wanted.space,
-        compact=table is not None,
-    )
+    count = shown.runs if runs is None else checks.count("--runs", runs, 1)
+    options = options_of(shown, count, wanted, compact=table is not None)
     if table is not None and not getattr(shown, "compact", False):
         hint = "leave out --units, and it is made from units with curves"
         raise SettingError("--units", "a figure or table that needs no curves by iteration", name, hint)
@@ -74,6 +65,25 @@ def _make(name: str, out: Path, runs: int | None, table: Path | None, wanted: Wa
         return
     ran.tell()
     click.echo("\n".join(map(str, files)))
+
+
+def options_of(shown: Exhibit, runs: int, wanted: Wanted, *, compact: bool = False, all_: bool = False) -> Options:
+    """What an exhibit is asked for. Where all are made, problems and thresholds are for those of UCI problems."""
+    from understudy.paper.catalogue import Options
+    from understudy.paper.settings import ITERATIONS
+    from understudy.paper.units import absolute
+
+    own: int = getattr(shown, "iterations", ITERATIONS)
+    chosen = not all_ or getattr(shown, "of_uci", False)
+    return Options(
+        runs=runs,
+        iterations=wanted.iterations or own,
+        data=absolute(wanted.data),
+        problems=wanted.problems if chosen else None,
+        deltas=wanted.deltas if chosen else None,
+        space=wanted.space,
+        compact=compact,
+    )
 
 
 def _found(units: Sequence[Unit], table: Path | None) -> Ran:

@@ -15,12 +15,17 @@ import click
 def report_command(results: Path, out: Path, as_json: bool) -> None:
     """Fill the blocks between `<!-- begin NAME -->` and `<!-- end NAME -->` of a page with what was measured.
 
-    Everything outside of the blocks stays as it is.
+    Everything outside of the blocks stays as it is. The figures that the results are enough for are drawn into the
+    folder `figures` beside the page. Nothing is run.
     """
+    from understudy.paper.pictures import write_pictures
     from understudy.paper.report import fill_page
 
     filled = fill_page(out, results)
+    drawn = write_pictures(out, results)
     if as_json:
-        click.echo(json.dumps({"out": str(out), "blocks": filled}))
+        click.echo(json.dumps({"out": str(out), "blocks": filled, "figures": [*map(str, drawn)]}))
         return
     click.echo(f"{', '.join(filled)} in {out}.")
+    for path in drawn:
+        click.echo(path)

@@ -123,9 +123,10 @@ class Ran:
 def run_units(units: Sequence[Unit], out: Path, wanted: Wanted) -> Ran:
     """Run the units that the store in `out` does not have yet, showing how far it is."""
     from understudy.cli.progress import watch
+    from understudy.paper.compact import export
     from understudy.paper.engines import open_engine
     from understudy.paper.settings import paper_settings
-    from understudy.paper.store import export, open_store
+    from understudy.paper.store import open_store
     from understudy.paper.sweep import plan, sweep
 
     settings = paper_settings(wanted.iterations or ITERATIONS, wanted.epochs)
@@ -137,7 +138,11 @@ def run_units(units: Sequence[Unit], out: Path, wanted: Wanted) -> Ran:
         try:
             done = list(watch(sweep(planned, store, engine), len(planned), sum(one.weight for one in planned)))
         finally:
-            table = export(list(store.records.values()), out / "units.csv") if store.records else None
+            table = None
+            if store.records:  # those of earlier versions do not say themselves what trained them
+                table = export(
+                    [{"engine": settings["engine"], **one} for one in store.records.values()], out / "units.csv"
+                )
         counts = {"units": len(units), "before": before, "ran": sum(one.record is not None for one in done)}
         failed = {str(one.unit): one.error for one in done if one.record is None}
         return Ran(dict(store.records), counts, failed, _seconds(done), table)

@@ -60,7 +60,9 @@ class Cost:
             grown = f"over the later half, seconds grow as t^{exponent:.2f} and the points trained on as t^{work:.2f}"
             notes.append(f"{words[method]}: {grown}; {curve[-1]['seconds']:.1f} s in all.")
         style(plain, "iteration", "seconds of training so far", "a)").margins(x=0)
-        style(logarithmic, "iteration", "seconds of training so far", "b)").set(xscale="log", yscale="log")
+        # So few that all are the same, or none, have no scale.
+        scale = "log" if len({row["seconds"] for row in rows if row["seconds"] > 0}) > 1 else "linear"
+        style(logarithmic, "iteration", "seconds of training so far", "b)").set(xscale="log", yscale=scale)
         for axes in (plain, logarithmic):
             axes.legend(loc="upper left", frameon=False)
         return Made(rows, "\n\n".join(notes), figure, some(rows, EVERY))

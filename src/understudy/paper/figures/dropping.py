@@ -13,6 +13,7 @@ from understudy.paper.units import Record, Unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 DELTAS = (1e-6, 1e-8, 1e-10)
 LAMBDAS = (0.005, 0.05, 0.1, 0.25)
@@ -97,18 +98,25 @@ class Dropping:
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """The panels as they are in the paper: two, and one below."""
+        rows: list[Row] = []
+        for k, way in enumerate(self.ways(options)):
+            rows += by_iteration(records[k * options.runs : (k + 1) * options.runs], COLUMNS, **_named(way))
+        told = beside([_ours(rows, said) for said in SAID if said.figure == self.number], options)
+        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", self.draw(rows, options), some(rows))
+
+    def draw(self, rows: Sequence[Row], options: Options) -> Figure:
+        """The figure, from its rows."""
         figure = new_figure(9.5, 7.6)
         axes: dict[str, Axes] = figure.subplot_mosaic([["a", "a", "b", "b"], [".", "c", "c", "."]])
         columns = {"a": "accuracy", "b": "rho", "c": "points"}
         names = {"a": "copy accuracy", "b": RHO, "c": "points used $|S_t|$"}
-        rows: list[Row] = []
-        for k, way in enumerate(self.ways(options)):
-            named = {"method": way.method, "delta": way.delta, "memory": _memory(way)}
-            found = by_iteration(records[k * options.runs : (k + 1) * options.runs], COLUMNS, **named)
+        curves = [(way, [row for row in rows if _named(way).items() <= row.items()]) for way in self.ways(options)]
+        for way, found in curves:
+            if not found:
+                continue
             labels = {"a": way.label, "b": way.label, "c": f"{way.label}: {found[-1]['points']:.0f}"}
             for panel, column in columns.items():
                 band(axes[panel], found, column, way.colour, labels[panel])
-            rows += found
         for panel, name in names.items():
             style(axes[panel], "iteration", name, f"{panel})").margins(x=0)
         self._limits(axes)
@@ -116,8 +124,7 @@ class Dropping:
         beyond = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
         shown = axes["c"].legend(title=f"points at t={options.iterations}", frameon=False, fontsize=9, **beyond)
         shown.set_in_layout(False)  # there is room beside the panel
-        told = beside([_ours(rows, said) for said in SAID if said.figure == self.number], options)
-        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", figure, some(rows))
+        return figure
 
     def _limits(self, axes: dict[str, Axes]) -> None:
         axes["a"].set_ylim(top=1.01)
@@ -155,8 +162,10 @@ class AutomaticMemory(Dropping):
     number = 5
 
 
-def _memory(way: Way) -> str | float | None:
-    return way.memory if way.method == "sequential" else None
+def _named(way: Way) -> Row:
+    """What tells the rows of a curve from the others."""
+    memory = way.memory if way.method == "sequential" else None
+    return {"method": way.method, "delta": way.delta, "memory": memory}
 
 
 def _ours(rows: Sequence[Row], said: Said) -> tuple[str, str, float | None]:

@@ -27,7 +27,7 @@ def by_iteration(records: Sequence[Record], columns: dict[str, str], **named: ob
     rounds = len(records[0]["kept"])
     each = records[0]["queries"] // rounds
     return [
-        {**named, "iteration": t + 1, "queries": each * (t + 1)}
+        {**named, "iteration": t + 1, "queries": each * (t + 1), "runs": len(records)}
         | {
             column + suffix: float(values[t])
             for column, pair in curves.items()

@@ -46,6 +46,7 @@ class Toys:
 
     title = "Figure 6: toy problems, operational points"
     runs = 30
+    compact = True
 
     def units(self, options: Options) -> tuple[Unit, ...]:
         """Every threshold, and the single pass, on every toy problem."""

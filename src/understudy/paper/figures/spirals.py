@@ -14,6 +14,7 @@ from understudy.paper.units import Record, Unit, subject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Points of the single passes that are drawn as level lines: the paper says "various".
 SINGLE_PASSES = (200, 500, 1000, 3000)
@@ -49,7 +50,7 @@ class ByMethod:
             groups[record["method"], record["points"]].append(record)
         return [row for (method, _), found in groups.items() for row in by_iteration(found, COLUMNS, method=method)]
 
-    def curves(self, axes: Axes, rows: Sequence[Row], column: str) -> None:
+    def _curves(self, axes: Axes, rows: Sequence[Row], column: str) -> None:
         """The methods that go on as curves, the single passes as level lines."""
         for method, label in CURVES.items():
             band(axes, [row for row in rows if row["method"] == method], column, COLOURS[method], label)
@@ -66,12 +67,6 @@ class Accuracy(ByMethod):
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """Two panels: a) the boundary, b) the curves."""
         rows = self.rows(records)
-        figure = new_figure(11, 4.2)
-        left, right = figure.subplots(1, 2, width_ratios=(0.43, 0.57))
-        _boundary(left, options)
-        style(right, "iteration (100 queries each)", "copy accuracy", "b)")
-        self.curves(right, rows, "accuracy")
-        right.legend(loc="lower right", frameon=False)
         said = [
             ("one-shot, 500 points: accuracy", "0.85", value(rows, "accuracy", method="one-shot", queries=500)),
             ("one-shot, 1000 points: accuracy", "about 1", value(rows, "accuracy", method="one-shot", queries=1000)),
@@ -79,7 +74,18 @@ class Accuracy(ByMethod):
             ("sequential, 500 points: accuracy", "0.94", value(rows, "accuracy", method="pure", queries=500)),
             ("sequential, 1000 points: accuracy", "about 1", value(rows, "accuracy", method="pure", queries=1000)),
         ]
-        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{beside(said, options)}", figure, some(rows))
+        told = beside(said, options)
+        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", self.draw(rows, options), some(rows))
+
+    def draw(self, rows: Sequence[Row], options: Options) -> Figure:
+        """The figure, from its rows."""
+        figure = new_figure(11, 4.2)
+        left, right = figure.subplots(1, 2, width_ratios=(0.43, 0.57))
+        _boundary(left, options)
+        style(right, "iteration (100 queries each)", "copy accuracy", "b)")
+        self._curves(right, rows, "accuracy")
+        right.legend(loc="lower right", frameon=False)
+        return figure
 
 
 class Uncertainty(ByMethod):
@@ -90,16 +96,21 @@ class Uncertainty(ByMethod):
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """One panel, with the methods of figure 1."""
         rows = self.rows(records)
-        figure = new_figure(8, 4.2)
-        axes = style(figure.subplots(), "iteration (100 queries each)", RHO)
-        axes.set_ylim(0, 1.05 * max(row["rho"] + row["rho_std"] for row in rows))
-        self.curves(axes, rows, "rho")
-        axes.legend(loc="upper right", frameon=False)
         said = [
             ("sequential at t=15: rho", "significantly low", value(rows, "rho", method="pure", iteration=15)),
             ("online at t=15: rho", "higher", value(rows, "rho", method="online", iteration=15)),
         ]
-        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{beside(said, options)}", figure, some(rows))
+        told = beside(said, options)
+        return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", self.draw(rows, options), some(rows))
+
+    def draw(self, rows: Sequence[Row], options: Options) -> Figure:
+        """The figure, from its rows."""
+        figure = new_figure(8, 4.2)
+        axes = style(figure.subplots(), "iteration (100 queries each)", RHO)
+        axes.set_ylim(0, 1.05 * max(row["rho"] + row["rho_std"] for row in rows))
+        self._curves(axes, rows, "rho")
+        axes.legend(loc="upper right", frameon=False)
+        return figure
 
 
 def _boundary(axes: Axes, options: Options) -> None:

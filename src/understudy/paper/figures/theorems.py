@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from understudy.paper.catalogue import Made, Options, Row
 from understudy.paper.figures.both import SHADES, labels, of_method, threshold, two_panels, units_of_both
 from understudy.paper.figures.numbers import by_iteration, over, some
 from understudy.paper.figures.style import band, style
 from understudy.paper.units import Record, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLUMNS = {"moved": "moved", "risk": "test_risks", "accuracy": "accuracies", "fidelity": "fidelities"}
 
@@ -25,25 +29,32 @@ class Theorems:
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """Two panels: a) risk on the test rows, b) distance of consecutive parameters."""
-        figure, left, right = two_panels()
-        rows: list[Row] = []
-        for method, label in labels(options).items():
-            found = by_iteration(of_method(records, method), COLUMNS, method=method)
-            band(left, found, "risk", SHADES[method], label)
-            band(right, found, "moved", SHADES[method], label)
-            rows += found
-        style(left, "iteration", "risk on the test rows (mean $\\rho^2$)", "a)").margins(x=0)
-        style(right, "iteration", "$||\\theta_t - \\theta_{t-1}||$", "b)").margins(x=0)
-        for axes in (left, right):
-            axes.set_ylim(bottom=0)
-            axes.legend(loc="upper right", frameon=False)
+        rows = [
+            row
+            for method in labels(options)
+            for row in by_iteration(of_method(records, method), COLUMNS, method=method)
+        ]
         notes = (
             f"{over(options)} Risk is the mean of rho^2 over the test rows, against the original's answers. Theorem 1"
             " says that it settles in pure sequential, Theorem 2 that the distance between consecutive parameters goes"
             f" to 0; Algorithm 5 (delta {threshold(options):g}, automatic memory) drops points, which neither theorem"
             " covers."
         )
-        return Made(rows, f"{notes}\n\n{_settled(rows)}", figure, some(rows))
+        return Made(rows, f"{notes}\n\n{_settled(rows)}", self.draw(rows, options), some(rows))
+
+    def draw(self, rows: Sequence[Row], options: Options) -> Figure:
+        """The figure, from its rows."""
+        figure, left, right = two_panels()
+        for method, label in labels(options).items():
+            found = of_method(rows, method)
+            band(left, found, "risk", SHADES[method], label)
+            band(right, found, "moved", SHADES[method], label)
+        style(left, "iteration", "risk on the test rows (mean $\\rho^2$)", "a)").margins(x=0)
+        style(right, "iteration", "$||\\theta_t - \\theta_{t-1}||$", "b)").margins(x=0)
+        for axes in (left, right):
+            axes.set_ylim(bottom=0)
+            axes.legend(loc="upper right", frameon=False)
+        return figure
 
 
 def _settled(rows: Sequence[Row]) -> str:

@@ -22,6 +22,7 @@ class DataSets:
 
     title = "Table 3: the data sets and their originals"
     runs = 1
+    of_uci = True
 
     def units(self, options: Options) -> tuple[Unit, ...]:
         """None."""

@@ -18,8 +18,8 @@ WAYS = {
     "pure sequential (Algorithm 1)": ("pure", None),
     "sequential (Algorithm 5)": ("sequential", DELTA),
 }
-NOTES = """Measured on {problem}, {queries}. `points` is how many were held for training at the end, `seconds` the time
-of a whole copy on one core; means over {runs}, the deviation of accuracy beside it."""
+NOTES = """Measured on {problem}, {queries}. `points` is how many were held for training at the end, `cpu` the
+seconds of work on a whole copy, on one core; means over {runs}, the deviation of accuracy beside it."""
 
 
 class Methods:
@@ -58,5 +58,5 @@ def _row(name: str, records: Sequence[Record]) -> Row:
         "accuracy_std": float(np.std(accuracies)),
         "fidelity": mean([record["fidelity"] for record in records]),
         "fidelity_fresh": mean([record["fidelity_fresh"] for record in records]),
-        "seconds": mean([record["seconds"] for record in records]),
+        "cpu": mean([record["cpu"] for record in records]),
     }

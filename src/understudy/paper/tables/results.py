@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from understudy.paper.catalogue import Made, Options, Row, runs_of
 from understudy.paper.points import Point, Points
 from understudy.paper.reported import AVERAGES, QUOTED, table4
-from understudy.paper.statistics import LEVEL, averages, compare, counts, figures, held_out, over_problems
+from understudy.paper.statistics import (
+    LEVEL,
+    NOISE,
+    averages,
+    compare,
+    counts,
+    figures,
+    held_out,
+    intervals,
+    over_problems,
+)
 from understudy.paper.uci import PLACES, OfTable4, Solved, solved
 from understudy.paper.units import Record
 from understudy.paper.writing import as_markdown
@@ -17,6 +27,8 @@ on which copy and original agree.{unfit}
 
 {averages}
 """
+# Numbers that say how much is saved; of the first two, more is better.
+SAVINGS = ("_eff", "_conv", "_points", "_time")
 # What each number of the text is, in the order in which the text has them.
 WORDS = {
     "matches": "problems that match the single pass at Best accuracy (within 0.05)",
@@ -86,13 +98,42 @@ def average_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def quoted_rows(rows: Sequence[Row]) -> list[Row]:
-    """Every number of the text: as quoted, by our definition from the paper's own rows, and ours."""
-    ours, theirs = figures(rows), _paper_rows(rows)
+    """Every number of the text: as quoted, by our definition from the paper's own rows, and ours.
+
+    It agrees if what is quoted lies in our interval, a bootstrap over problems. Where it does not, `why` says whether
+    it is ours that differs from the paper's own rows too, or the text from these.
+    """
+    ours, theirs, ranges = figures(rows), _paper_rows(rows), intervals(rows)
     paper = figures(theirs) if theirs else {}
     return [
-        {"number": words, "quoted": QUOTED.get(name), "paper, these rows": paper.get(name), "ours": ours[name]}
+        {
+            "number": words,
+            "quoted": QUOTED[name],
+            "paper, these rows": paper.get(name),
+            "ours": ours[name],
+            "95 % interval": _interval(*ranges[name]),
+            "agrees": "yes" if _within(QUOTED[name], ranges[name]) else "no",
+            "why": "" if _within(QUOTED[name], ranges[name]) else _why(name, ours[name], paper.get(name), ranges[name]),
+        }
         for name, words in WORDS.items()
     ]
+
+
+def _within(value: float | None, ends: tuple[float, float]) -> bool:
+    return value is not None and ends[0] - NOISE <= value <= ends[1] + NOISE
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:.0f} to {high:.0f}" if high >= 2 else f"{low:.3f} to {high:.3f}"
+
+
+def _why(name: str, ours: float, paper: float | None, ends: tuple[float, float]) -> str:
+    """Why a number is not the one quoted."""
+    if _within(paper, ends):
+        return "the text differs from its own table, with which ours agrees"
+    if name.endswith(SAVINGS):
+        return "more is saved here" if (ours > QUOTED[name]) == name.endswith(SAVINGS[:2]) else "less is saved here"
+    return "below"
 
 
 def tested_rows(problems: Sequence[Solved]) -> list[Row]:
@@ -114,6 +155,8 @@ def tested_rows(problems: Sequence[Solved]) -> list[Row]:
                     "p < 0.05 uncorrected": sum((one.p or 0) < LEVEL for one in found) if testable else None,
                     "mean difference": overall.mean,
                     "held-out difference": _mean_held_out(points, place, measure),
+                    "held-out eff": _mean_held_out(points, place, "eff") if measure == "accuracy" else None,
+                    "held-out conv": _mean_held_out(points, place, "conv") if measure == "accuracy" else None,
                     "Wilcoxon p": f"{overall.p:.2g}",
                 }
             )

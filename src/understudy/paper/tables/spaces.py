@@ -23,6 +23,7 @@ class Spaces(OfTable4):
     """The paper's N(0, 1) beside a space learned from rows without labels."""
 
     title = "Spaces: the gap between copy and original"
+    runs = 3
     spaces = SPACES
 
     def make(self, records: Sequence[Record], options: Options) -> Made:

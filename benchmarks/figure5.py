@@ -1,0 +1,235 @@
+"""Figure 5 of the paper, read in several ways: spirals, automatic lambda, thresholds 1e-6 and 1e-8.
+
+The text leaves open how the memory term is scaled, whether Adam keeps its moments between iterations, which epsilon it
+has, what an epoch of balanced batches is, when training stops, and which SVM was copied. Each reading differs from
+`paper`, which is `preset="paper"`, in what its name says. A row is the mean over runs and over iterations 20 to 30: of
+accuracy on the test rows (and the lowest single value), of points kept, and of lambda; `points` is also given as the
+most of any iteration, in the mean over runs. The loop and its policies are the library's own.
+
+    python benchmarks/figure5.py [--json] [--runs 30] [--readings paper,norm,...] [--original study]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from itertools import islice
+from time import process_time
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from understudy.algorithm.memory import Automatic, Fixed, Memory
+from understudy.algorithm.network import MLP, PAPER_LAYERS
+from understudy.algorithm.samples import Samples
+from understudy.algorithm.selection import Select, drop_compressed, keep_all
+from understudy.algorithm.sequential import sequential
+from understudy.algorithm.training import Schedule, Trained, Trainer, plain, staged, steps
+from understudy.engine.library import address
+from understudy.engine.training import Training
+from understudy.streams import Stream, stream
+
+N, ITERATIONS = 100, 30
+# Iterations 20 to 30.
+LATE = 11
+NETWORK = MLP(2, PAPER_LAYERS, 2)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the text is read: what the loop's policies are made of."""
+
+    trainer: dict[str, Any] = field(default_factory=dict)
+    schedule: Schedule = field(default_factory=plain)
+    weight: float = 1.0
+    """What lambda is multiplied by in the loss."""
+    memory: Memory = field(default_factory=Automatic)
+    moments: bool = False
+    """Whether Adam keeps its moments from one iteration to the next."""
+    least: float = 0.0
+    """Lambda does not fall below this."""
+    everything: bool = False
+    """Whether nothing is dropped: pure sequential."""
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A rule for lambda, with a least value."""
+
+    rule: Memory
+    least: float
+
+    @property
+    def initial(self) -> float:
+        return self.rule.initial
+
+    def __call__(self, lam: float, kept: int, kept_before: int) -> float:
+        return max(self.rule(lam, kept, kept_before), self.least)
+
+
+class Remembering(Trainer):
+    """A trainer whose Adam goes on with the moments of the last iteration."""
+
+    def _training(self, theta: np.ndarray, S: Samples, lam: float, t: int, schedule: Schedule) -> Training:
+        training = super()._training(theta, S, lam, t, schedule)
+        kept = self.__dict__.setdefault("_kept", {"first": None, "second": None, "steps": 0})
+        if kept["first"] is None:
+            kept["first"], kept["second"] = np.zeros_like(theta), np.zeros_like(theta)
+        training._job.first, training._job.second = address(kept["first"]), address(kept["second"])
+        training._job.stage_steps = kept["steps"]
+        training._kernel.training_begin(training._at, address(training._block))
+        kept["steps"] += schedule.in_all(len(S), self.batch)
+        return training
+
+
+def penalised(scale: float, penalty: str = "bounded") -> Reading:
+    return Reading({"penalty": penalty}, weight=scale)
+
+
+SIZE = NETWORK.size
+READINGS: dict[str, Reading] = {
+    "paper": Reading(),
+    "pure": Reading(everything=True),
+    "no memory": Reading(memory=Fixed(0.0)),
+    "lambda 0.05": Reading(memory=Fixed(0.05)),
+    "cross-entropy": Reading({"loss": "cross-entropy"}),
+    "cross-entropy without memory": Reading({"loss": "cross-entropy"}, memory=Fixed(0.0)),
+    "cross-entropy + rms": Reading({"loss": "cross-entropy", "penalty": "norm"}, weight=SIZE**-0.5),
+    "norm": penalised(1.0, "norm"),
+    "norm / 10": penalised(0.1, "norm"),
+    "rms": penalised(SIZE**-0.5, "norm"),
+    "norm / 1000": penalised(1e-3, "norm"),
+    "bounded x 3": penalised(3.0),
+    "bounded x 10": penalised(10.0),
+    "bounded x 30": penalised(30.0),
+    "bounded x 100": penalised(100.0),
+    "squared norm": penalised(SIZE),
+    "lambda >= 0.005": Reading(least=0.005),
+    "lambda >= 0.05": Reading(least=0.05),
+    "moments kept": Reading(moments=True),
+    "epsilon 1e-7": Reading({"adam_epsilon": 1e-7}),
+    "epsilon 1e-6": Reading({"adam_epsilon": 1e-6}),
+    "epsilon 1e-10": Reading({"adam_epsilon": 1e-10}),
+    "moments kept + epsilon 1e-7": Reading({"adam_epsilon": 1e-7}, moments=True),
+    "unbalanced": Reading({"balanced": False}),
+    "shuffled": Reading({"order": "shuffled"}),
+    "shuffled + unbalanced": Reading({"order": "shuffled", "balanced": False}),
+    "1000 steps": Reading(schedule=steps(1000, anneal=0.0)),
+    "3200 steps": Reading(schedule=steps(3200, anneal=0.0)),
+    "32000 steps": Reading(schedule=steps(32000, anneal=0.0)),
+    "staged 1e-6": Reading(schedule=staged(1e-6)),
+    "staged 1e-8": Reading(schedule=staged(1e-8)),
+    "staged 1e-10": Reading(schedule=staged(1e-10)),
+    "staged 1e-12": Reading(schedule=staged(1e-12)),
+}
+
+
+def original_of(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The SVM that is copied, and the test rows: the study's, the UCI problems' grid, or smoother ones."""
+    from sklearn.svm import SVC
+
+    from understudy.paper import load
+    from understudy.paper.cache import cached_original
+
+    problem = load(None, "spirals")
+    if name in ("study", "grid"):
+        fitted: Any = cached_original(problem, None if name == "study" else "rbf_svm")
+    else:
+        C, gamma = map(float, name.split(":"))
+        fitted = SVC(C=C, gamma=gamma).fit(problem.X_train, problem.y_train)
+    return fitted, problem.X_test, problem.y_test
+
+
+def run(
+    reading: Reading, delta: float, seed: int, subject: tuple[Any, np.ndarray, np.ndarray], iterations: int = ITERATIONS
+) -> dict[str, Any]:
+    """The curves of one copy."""
+    original, X_test, y_test = subject
+    kind = Remembering if reading.moments else Trainer
+    trainer = kind(NETWORK, reading.schedule, seed=seed, **reading.trainer)
+
+    def draw(t: int, theta: np.ndarray) -> Samples:
+        X = stream(seed, Stream.DRAW, t).normal(size=(N, 2)).astype(np.float32)
+        return Samples(X, original.predict(X.astype(float)).astype(np.int32))
+
+    def train(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
+        return trainer(theta, S, reading.weight * lam, t)
+
+    select: Select = keep_all if reading.everything else drop_compressed(NETWORK, delta)
+    memory = Fixed(0.0) if reading.everything else AtLeast(reading.memory, reading.least)
+    theta = NETWORK.initial(stream(seed, Stream.INITIAL))
+    X_test = X_test.astype(np.float32)
+    clock = process_time()
+    curves: dict[str, list[float]] = {"accuracy": [], "points": [], "lambda": [], "moved": []}
+    for step in islice(sequential(draw, theta, select=select, memory=memory, train=train), iterations):
+        decided = NETWORK.probabilities(step.theta, X_test).argmax(axis=1)
+        curves["accuracy"].append(float((decided == y_test).mean()))
+        curves["points"].append(len(step.S))
+        curves["lambda"].append(step.lam)
+        curves["moved"].append(step.moved)
+    return {"delta": delta, "seed": seed, "cpu": process_time() - clock, **curves}
+
+
+def summary(name: str, delta: float, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over runs and late iterations, with the standard error of the accuracy over runs."""
+    late = {key: np.array([one[key][-LATE:] for one in runs]) for key in ("accuracy", "points", "lambda", "moved")}
+    points = np.array([one["points"] for one in runs])
+    means = late["accuracy"].mean(axis=1)
+    return {
+        "reading": name,
+        "delta": delta,
+        "runs": len(runs),
+        "accuracy": float(means.mean()),
+        "error": float(means.std(ddof=1) / len(runs) ** 0.5) if len(runs) > 1 else float("nan"),
+        "lowest": float(late["accuracy"].min()),
+        "last": float(late["accuracy"][:, -1].mean()),
+        "points": float(late["points"].mean()),
+        "most": float(points.mean(axis=0).max()),
+        "lambda": float(np.median(late["lambda"])),
+        "moved": float(late["moved"].mean()),
+        "cpu": float(np.mean([one["cpu"] for one in runs])),
+    }
+
+
+def line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['reading']:<28}{row['delta']:>7.0e}{row['runs']:>5}{row['accuracy']:>9.4f}{row['error']:>8.4f}"
+        f"{row['lowest']:>8.3f}{row['last']:>8.4f}{row['points']:>8.0f}{row['most']:>7.0f}{row['lambda']:>10.2g}"
+        f"{row['moved']:>8.3f}{row['cpu']:>7.2f}"
+    )
+
+
+HEAD = (
+    f"{'reading':<28}{'delta':>7}{'runs':>5}{'accuracy':>9}{'+-':>8}{'lowest':>8}{'t=30':>8}{'points':>8}{'most':>7}"
+    f"{'lambda':>10}{'moved':>8}{'cpu':>7}"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Figure 5 of the paper, read in several ways.")
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--readings", default=",".join(READINGS))
+    parser.add_argument("--original", default="study", help="study, grid, or C:gamma")
+    parser.add_argument("--deltas", default="1e-6,1e-8")
+    parser.add_argument("--iterations", type=int, default=ITERATIONS)
+    options = parser.parse_args()
+    subject = original_of(options.original)
+    rows = []
+    print(HEAD, file=sys.stderr, flush=True)
+    for name in options.readings.split(","):
+        for delta in map(float, options.deltas.split(",")):
+            seeds = range(options.runs)
+            runs = [run(READINGS[name.strip()], delta, seed, subject, options.iterations) for seed in seeds]
+            rows.append(summary(name.strip(), delta, runs))
+            print(line(rows[-1]), file=sys.stderr, flush=True)
+    print(json.dumps(rows) if options.json else "\n".join([HEAD, *map(line, rows)]))
+
+
+if __name__ == "__main__":
+    main()
