@@ -1,6 +1,7 @@
 """What tests of exports share."""
 
 import pytest
+
 from copies_of import copy_of
 
 

@@ -10,9 +10,9 @@ from shutil import which
 
 import numpy as np
 import pytest
-from copies_of import APART, KINDS, fresh, made
 
 import understudy as us
+from copies_of import APART, KINDS, fresh, made
 from understudy.errors import ExportError, UnderstudyWarning
 from understudy.export import checking, compiling
 from understudy.export.c99 import c_text

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from copies_of import APART, fresh
 
 import understudy as us
+from copies_of import APART, fresh
 from understudy.errors import DirectoryError
 from understudy.export.mlflow import mlflow_answers
 from understudy.export.mlflow_loader import _load_pyfunc

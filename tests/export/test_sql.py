@@ -11,12 +11,13 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from copies_of import KINDS, fresh, network
 from database_servers import started
 
 import understudy as us
+from copies_of import KINDS, fresh, network
 from understudy.errors import ExportError, SettingError, UnderstudyWarning
 from understudy.export import DIALECTS as NAMES
+from understudy.export import checking
 from understudy.export.checking import fresh_rows
 from understudy.export.databases import sql_answers
 from understudy.export.dialects import DIALECTS, GUARD
@@ -117,6 +118,17 @@ def test_standard_sql_is_read_by_others(smaller, family):
     copy = smaller(family, "loans")
     rows = fresh_rows(copy, ROWS, 4)
     np.testing.assert_array_equal(sql_answers(copy, sql_text(copy), rows, "duckdb"), expected(copy, rows))
+
+
+def test_a_database_that_is_slow_is_asked_about_fewer_rows(smaller, tmp_path, monkeypatch):
+    copy, told = smaller("linear", "loans"), []
+    monkeypatch.setattr("understudy.progress.answered", lambda *far: told.append(far))
+    with monkeypatch.context() as little:
+        little.setattr(checking, "SECONDS", 0.0)
+        found = us.export(copy, tmp_path / "copy.sql", dialect="sqlite")
+    assert (found.rows, found.tolerance, told) == (100, 0, [(100, 10_000)])
+    assert us.export(copy, tmp_path / "copy.sql", dialect="sqlite").rows == 10_000
+    assert told[-1] == (10_000, 10_000)
 
 
 def split(name="x0", levels=None, kind="category"):

@@ -28,6 +28,8 @@ from understudy.original.http.address import target
 from understudy.original.http.limits import Breaker, Pace
 from understudy.original.http.token import QUOTED
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
+
 FAST = Patience(first=0.001, most=0.004, jitter=0.001)
 TOKEN = 'to/ken+"with\\all-of-it=='
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5], [0.25, -3.0], [-4.0, 1e-9]])

@@ -16,6 +16,8 @@ from faulty import FaultyServer
 from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original.http import Patience, open_http
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
+
 FAST = Patience(first=0.001, most=0.004, jitter=0.001)
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5]])
 KEY = 'k/e+y"with\\all-of-it=='

@@ -18,6 +18,8 @@ from processes import child_processes
 from understudy.errors import OriginalError, SettingError, UnderstudyError
 from understudy.original import model_files, open_original
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
+
 QUIETLY = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
 
 

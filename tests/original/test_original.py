@@ -152,7 +152,7 @@ def test_the_budget_is_hard_and_counted_by_row():
     queries = Queries(box, Space.normal(2), {"training": CHUNK + 100})
     rng = np.random.default_rng(0)
     assert sum(len(codes) for _, codes in queries.fresh("training", CHUNK + 50, rng)) == CHUNK + 50
-    assert asked == [CHUNK, 50]
+    assert sum(asked) == CHUNK + 50
     with pytest.raises(BudgetError, match=f"at most {CHUNK + 100} queries, found {CHUNK + 50} made and 51 more"):
         next(queries.fresh("training", 51, rng))
     assert (queries.made["training"], sum(asked)) == (CHUNK + 50, CHUNK + 50)  # refused before anything was sent

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import understudy as us
 from understudy.errors import SettingError, UnderstudyError
-from understudy.original.table import open_table, read_csv
+from understudy.original.table import open_table, read_table
+
+pytestmark = pytest.mark.usefixtures("small_lessons")
 
 QUICK = {"budget": 300, "schedule": 50, "certificate_n": 200}
 
@@ -42,7 +44,7 @@ def test_a_run_from_stored_answers_is_kept_and_the_file_is_told_from_another(ans
     frame = pd.read_csv(answers)
     frame.loc[0, "label"] = 1 - frame.loc[0, "label"]
     frame.to_csv(answers, index=False)
-    with pytest.raises(UnderstudyError, match="fingerprint"):
+    with pytest.raises(UnderstudyError, match="another file of the original"):
         us.copy_classifier(us.open_original(str(answers)), space, **QUICK, out=tmp_path / "run")
 
 
@@ -80,7 +82,7 @@ def test_any_file_is_a_table_or_a_typed_error(tmp_path, content):
     path = tmp_path / f"{os.urandom(6).hex()}.csv"
     path.write_bytes(b"a,b,label\n" + content if len(content) % 2 else content)
     with contextlib.suppress(UnderstudyError):
-        frame = read_csv(str(path))
+        frame = read_table(str(path))
         us.Space.from_data(frame, floor=1)
     with contextlib.suppress(UnderstudyError):
         open_table(str(path))

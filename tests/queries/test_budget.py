@@ -209,7 +209,8 @@ def test_after_a_kill_the_run_says_by_how_much_it_may_go_beyond_its_sum(tmp_path
         done = run_command(*call)
         assert done.returncode == 0, done.stderr
         assert "60 rows were under way when this run was stopped" in done.stderr
-        assert "at most 468 rows reach the original in all, 60 more than were announced" in done.stderr
+        said = "at most 468 rows reach the original in all, 60 more than were announced"
+        assert re.search(rf"^understudy: warning: .*{said}$", done.stderr, re.M)
         assert server.asked == books(tmp_path / "run")["asked"] == 468
 
 
@@ -283,6 +284,25 @@ def test_an_allowance_has_room_for_some_requests():
     assert Allowance.of(5100, None, 100, 2000).total == 6375
     assert Allowance.of(408, None, 100, 200).total == 608
     assert Allowance.of(408, 0.0, 100, 200).total == 408
+
+
+def test_an_original_in_this_process_is_asked_in_requests_that_the_share_can_send_again():
+    """So the sum is about a quarter more than the queries, and a row that cannot be answered is still found."""
+    seen = []
+
+    def box(rows):
+        seen.append(len(rows))
+        if sum(seen) > 1000 and (rows[:, 0] > 2.5).any():
+            raise ValueError("too far out")
+        return positive(rows)
+
+    call = {"budget": 300, "certificate_n": 2000, "preset": "fast"}
+    most = job_of(us.Original(box, [0, 1]), SPACE, Plan.of(us.Settings(**call))).allowance
+    assert most == (2346, 587)
+    with pytest.raises(OriginalError, match=r"too far out, for the row \[.*\] alone"):
+        us.copy_classifier(us.Original(box, [0, 1]), SPACE, **call)
+    assert max(seen) <= most.retries
+    assert sum(seen) <= most.total
 
 
 @pytest.mark.parametrize("retries", [-0.1, float("nan"), "many", True])

@@ -35,7 +35,8 @@ class Exported:
     path: Path
     format: str
     rows: int
-    """The fresh rows of the space on which both were compared; 0 where nothing could compute the file's answers."""
+    """The fresh rows of the space on which both were compared: fewer than were asked for, if answers took long; 0 where
+    nothing could compute them."""
     disagreements: int
     tolerance: int
     """How many disagreements would have been accepted."""
@@ -67,7 +68,8 @@ def export(
     The format `mlflow` is a new folder, for `mlflow models serve`.
 
     The file is read back and compared with the copy on fresh rows of its space. If they disagree on more rows than the
-    format allows, nothing is written.
+    format allows, nothing is written. Where a database is slow, those are compared that it answers in ten seconds or
+    so.
 
     SQL is written in a `dialect`: `ansi` unless another is named. Trees and linear copies are an expression, others a
     query of a `table`, which hands on the columns to `keep`, or else those of the copy.
@@ -90,16 +92,15 @@ def export(
         raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
     wish = replace(wish_of(kind, dialect, table, keep), name=c_name(path.stem))
     rows, seed = checks.count("rows", rows, ROWS), checks.count("seed", seed, 0)
-    tolerance = checking.tolerance(copy, kind, rows)
     with _made(path) if kind == "mlflow" else written(path) as part:
         size = checking.write(copy, wish, part)
         differ, found = checking.compared(copy, wish, part, rows, seed)
+        tolerance = checking.tolerance(copy, kind, found.rows)
         if differ > tolerance:
-            expected = f"at most {tolerance} of {rows} rows answered otherwise"
+            expected = f"at most {tolerance} of {found.rows} rows answered otherwise"
             raise ExportError(str(path), expected, f"{differ}", "nothing was written; please report it")
     spoken = wish.dialect.name if kind == "sql" else None
-    rows = rows if found.labels is not None else 0
-    return Exported(path, kind, rows, differ, tolerance, size, found.engine, found.seconds, spoken)
+    return Exported(path, kind, found.rows, differ, tolerance, size, found.engine, found.seconds, spoken)
 
 
 def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> Wish:

@@ -17,3 +17,8 @@ class Answered:
     """None if there is nothing here that computes them."""
     engine: str
     seconds: float
+
+    @property
+    def rows(self) -> int:
+        """How many rows it answered."""
+        return 0 if self.labels is None else len(self.labels)

@@ -23,7 +23,6 @@ from understudy.space.encoding import Encoding
 
 # Characters of a line, and of the part of a comment that names levels.
 LINE, SOME = 116, 60
-KEYWORDS = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern"}
 
 
 def c_name(stem: str) -> str:
@@ -33,7 +32,7 @@ def c_name(stem: str) -> str:
     ('loan_model', 'copy_7')
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", stem)
-    return name if re.match(r"[A-Za-z]", name) and name not in KEYWORDS else f"copy_{name}".rstrip("_")
+    return name if re.match(r"[A-Za-z]", name) else f"copy_{name}".rstrip("_")
 
 
 def c_text(copy: CopyClassifier, name: str = "copy") -> str:
@@ -61,6 +60,10 @@ def level_words(column: Column) -> list[str] | None:
     return words_of(column, [""]) if isinstance(column, Category) else None
 
 
+# How a row has dates.
+DATES = {"date": "whole days since 1970-01-01", "timestamp": "whole seconds since 1970-01-01, UTC"}
+
+
 def quoted(word: str) -> str:
     """A string as C writes it, byte by byte where a byte is no plain character.
 
@@ -83,7 +86,7 @@ def _head(copy: CopyClassifier, name: str) -> str:
 
 def _described(column: Column) -> str:
     """A column in a comment, which nothing of it may end."""
-    kind = {"boolean": "0 or 1", "integer": "a whole number", "float": "a number"}.get(column.kind, "")
+    kind = {"boolean": "0 or 1", "integer": "a whole number", "float": "a number", **DATES}.get(column.kind, "")
     if isinstance(column, Category):
         kind = f"a level: {', '.join(str(level) for level in column.levels)}"
     shown = f"{column.name}: {kind[:SOME]}{', may have gaps' if column.missing else ''}"

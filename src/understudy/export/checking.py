@@ -17,13 +17,15 @@ from understudy.export.sql import TABLE, is_query, sql_text
 from understudy.models.classifier import CopyClassifier
 from understudy.models.fitted import Fitted
 from understudy.models.trees import Trees
-from understudy.space.columns import Category
+from understudy.space.columns import Category, Date
 from understudy.space.tables import is_frame
 from understudy.types import Label, Table
 
 # One row in so many may be answered differently: float32 sums depend on their order, SQL has no float32 to round to,
 # and rules have rounded numbers. Trees compare and add exactly.
 ONE_IN = {"onnx": 10_000, "mlflow": 10_000, "sql": 10_000, "c": 10_000, "rules": 1000}
+# How long a database may take to answer, in seconds: after that, the rows that it answered are all that is compared.
+SECONDS = 10.0
 # In one row of so many, a category has a level that its space does not know.
 STRANGE = 50
 
@@ -86,23 +88,26 @@ def tolerance(copy: CopyClassifier, kind: str, rows: int) -> int:
 
 
 def compared(copy: CopyClassifier, wish: Wish, path: Path, rows: int, seed: int) -> tuple[int, Answered]:
-    """On how many fresh rows file and copy disagree, and how the file was asked."""
+    """On how many fresh rows file and copy disagree, and how the file was asked: about fewer rows, if it is slow."""
     fresh = fresh_rows(copy, rows, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnderstudyWarning)  # that there are unknown levels
         expected, found = copy.predict(fresh), _answers(copy, wish, path, fresh)
-    return (0 if found.labels is None else int((np.asarray(found.labels) != expected).sum())), found
+    return (0 if found.labels is None else int((np.asarray(found.labels) != expected[: found.rows]).sum())), found
 
 
 def fresh_rows(copy: CopyClassifier, n: int, seed: int) -> Table:
-    """Fresh rows of the space as in production, some of them with levels that it does not know."""
-    rows = copy.space.present(copy.space.sample(n, np.random.default_rng(seed)))
+    """Fresh rows as files take them, as in production but for dates; some have levels that the space does not know."""
+    drawn = copy.space.sample(n, np.random.default_rng(seed))
+    rows = copy.space.present(drawn)
     if is_frame(rows):
         for j, column in enumerate(copy.space.columns):
             if isinstance(column, Category):
                 values = rows[column.name].astype(object)
                 values.iloc[j % STRANGE :: STRANGE] = stranger(column)
                 rows[column.name] = values
+            elif isinstance(column, Date):  # a file has no calendar
+                rows[column.name] = drawn[:, j] if column.missing else drawn[:, j].astype(np.int64)
     return rows
 
 
@@ -155,10 +160,11 @@ def _in_database(copy: CopyClassifier, wish: Wish, text: str, rows: Table) -> tu
     engine = engine_of(wish.dialect)
     if wish.dialect.name == "ansi" and not is_query(text):
         engine = "sqlite"  # which reads standard expressions too, but would compute a query's stages again and again
-    if engine:
-        return version_of(engine), sql_answers(copy, text, rows, engine, wish.table, wish.keep)
-    said = f"{version_of('sqlite')}, the same logic in its dialect: no {wish.dialect.name} here"
-    return said, sql_answers(copy, sql_text(copy, DIALECTS["sqlite"]), rows)
+    said, table, keep = version_of(engine or "sqlite"), wish.table, wish.keep
+    if not engine:
+        said = f"{said}, the same logic in its dialect: no {wish.dialect.name} here"
+        engine, text, table, keep = "sqlite", sql_text(copy, DIALECTS["sqlite"]), TABLE, ()
+    return said, sql_answers(copy, text, rows, engine, table, keep, SECONDS)
 
 
 def _rules(copy: CopyClassifier) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
+from math import inf
+from time import perf_counter
+from typing import TypeAlias
 
 import numpy as np
 
+from understudy import progress
 from understudy.errors import ExportError
 from understudy.export.dialects import DIALECTS, Dialect
 from understudy.export.levels import are_words
@@ -16,6 +21,15 @@ from understudy.space.columns import Boolean, Category, Column
 from understudy.space.tables import is_frame
 from understudy.space.wire import WHOLE, of_column
 from understudy.types import Label, Table
+
+# Rows of the first part, and the seconds that a later one takes, about.
+FIRST, PART = 100, 2.0
+
+Record: TypeAlias = Sequence[object]
+"""A row as a database takes it."""
+
+Answers: TypeAlias = Callable[[Sequence[Record]], list[Label]]
+"""From rows to a statement's answers."""
 
 
 def engine_of(dialect: Dialect) -> str | None:
@@ -37,16 +51,36 @@ def version_of(engine: str) -> str:
 
 
 def sql_answers(
-    copy: CopyClassifier, text: str, rows: Table, engine: str = "sqlite", table: str = TABLE, keep: Sequence[str] = ()
+    copy: CopyClassifier,
+    text: str,
+    rows: Table,
+    engine: str = "sqlite",
+    table: str = TABLE,
+    keep: Sequence[str] = (),
+    seconds: float = inf,
 ) -> list[Label]:
-    """The answers of an SQL file to rows as in production."""
+    """The answers of an SQL file to rows as in production; to the first of them, if all would take longer than that."""
     dialect = DIALECTS[engine]
     others = [name for name in keep if name not in copy.space.names]
     created = f"CREATE TABLE {dialect.named(table)} ({', '.join(declared(copy, dialect, others))})"
     asked = text if is_query(text) else f"SELECT ({text}) FROM {dialect.named(table)}"
     filled = [(*record, *[None] * len(others)) for record in records(copy, rows)]
-    answers = _in_sqlite if engine == "sqlite" else _in_duckdb
-    return answers(created, dialect.named(table), filled, asked)
+    database = _in_sqlite if engine == "sqlite" else _in_duckdb
+    with database(created, dialect.named(table), asked) as answers:
+        return _within(seconds, answers, filled)
+
+
+def _within(seconds: float, answers: Answers, filled: Sequence[Record]) -> list[Label]:
+    """Answers to as many rows as there is time for, part by part; the first part shows how long they take."""
+    found: list[Label] = []
+    size, clock, took = FIRST, perf_counter(), 0.0
+    while len(found) < len(filled) and (not found or perf_counter() - clock + took <= seconds):
+        started = perf_counter()
+        found += answers(filled[len(found) : len(found) + size])
+        took = perf_counter() - started
+        size = max(FIRST, int(size * PART / max(took, 1e-6)))
+        progress.answered(len(found), len(filled))
+    return found
 
 
 def declared(copy: CopyClassifier, dialect: Dialect, others: Sequence[str] = ()) -> list[str]:
@@ -55,7 +89,7 @@ def declared(copy: CopyClassifier, dialect: Dialect, others: Sequence[str] = ())
     return names + [f"{dialect.quoted(name)} {dialect.word}" for name in others]
 
 
-def records(copy: CopyClassifier, rows: Table) -> list[Sequence[object]]:
+def records(copy: CopyClassifier, rows: Table) -> list[Record]:
     """Rows as values that a database takes, None for a gap."""
     if not is_frame(rows):
         return [[None if value != value else value for value in row] for row in np.asarray(rows).tolist()]
@@ -78,29 +112,38 @@ def _type(column: Column, dialect: Dialect) -> str:
     return dialect.whole if of_column(column) == WHOLE else dialect.real
 
 
-def _in_sqlite(created: str, table: str, filled: Sequence[Sequence[object]], asked: str) -> list[Label]:
+@contextmanager
+def _in_sqlite(created: str, table: str, asked: str) -> Iterator[Answers]:
     import sqlite3
-    from contextlib import closing
+
+    def answers(filled: Sequence[Record]) -> list[Label]:
+        marks = ", ".join("?" * len(filled[0]))
+        database.execute(f"DELETE FROM {table}")
+        database.executemany(f"INSERT INTO {table} VALUES ({marks})", filled)
+        return [row[-1] for row in database.execute(asked)]  # read once: Python keeps what SQLite made of the text
 
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.execute(created)
-            marks = ", ".join("?" * len(filled[0]))
-            database.executemany(f"INSERT INTO {table} VALUES ({marks})", filled)
-            return [row[-1] for row in database.execute(asked)]
+            yield answers
     except sqlite3.Error as error:
         raise ExportError("sql", "a statement that SQLite computes", str(error), "nothing was written") from error
 
 
-def _in_duckdb(created: str, table: str, filled: Sequence[Sequence[object]], asked: str) -> list[Label]:
+@contextmanager
+def _in_duckdb(created: str, table: str, asked: str) -> Iterator[Answers]:
     import duckdb
     import pandas as pd
+
+    def answers(filled: Sequence[Record]) -> list[Label]:
+        database.execute(f"DELETE FROM {table}")
+        database.register("filled", pd.DataFrame(filled, dtype=object))
+        database.execute(f"INSERT INTO {table} SELECT * FROM filled")
+        return [row[-1] for row in database.execute(asked).fetchall()]
 
     try:
         with duckdb.connect() as database:
             database.execute(created)
-            database.register("filled", pd.DataFrame(filled, dtype=object))
-            database.execute(f"INSERT INTO {table} SELECT * FROM filled")
-            return [row[-1] for row in database.execute(asked).fetchall()]
+            yield answers
     except duckdb.Error as error:
         raise ExportError("sql", "a statement that DuckDB computes", str(error), "nothing was written") from error

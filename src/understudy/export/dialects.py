@@ -61,13 +61,9 @@ class Dialect:
         """A label, in its own type."""
         if isinstance(value, bool):
             return self.truth(value)
-        return (
-            self.number(value)
-            if isinstance(value, float)
-            else self.text(value)
-            if isinstance(value, str)
-            else str(value)
-        )
+        if isinstance(value, float):
+            return self.number(value)
+        return self.text(value) if isinstance(value, str) else str(value)
 
     def number(self, number: float) -> str:
         """A double; in parentheses if it is negative, so that it may follow any operator.

@@ -29,7 +29,7 @@ from understudy.models.radial import Radial
 from understudy.models.trees import Trees
 from understudy.original.onnx import GAP
 from understudy.space import Space
-from understudy.space.columns import UNKNOWN, Category, Column
+from understudy.space.columns import UNKNOWN, Category, Column, Date
 from understudy.space.encoding import FAR, Encoding
 from understudy.space.wire import FLAG, REAL, WHOLE, WORD, WireType, of_column, of_labels
 from understudy.types import Series, Table
@@ -123,7 +123,15 @@ def _read(graph: Graph, space: Space, types: dict[str, WireType]) -> str:
 def _column(graph: Graph, column: Column, kind: WireType) -> str:
     if isinstance(column, Category):
         return _positions(graph, column, kind)
-    return column.name if kind == REAL else _double(graph, column.name)
+    number = column.name if kind == REAL else _double(graph, column.name)
+    return _dated(graph, column, number) if isinstance(column, Date) else number
+
+
+def _dated(graph: Graph, column: Date, number: str) -> str:
+    """Days or seconds. Others, such as a data frame's nanoseconds, the runtime refuses: no tensor has that element."""
+    first, last = (np.array([limit]) for limit in column.limits)
+    beyond = graph("Or", graph("Less", number, first), graph("Greater", number, last))
+    return graph("Add", number, graph("Gather", np.zeros(1), graph("Cast", beyond, to=TensorProto.INT64), axis=0))
 
 
 def _positions(graph: Graph, column: Category, kind: WireType) -> str:

@@ -35,14 +35,16 @@ def _added(term: Term, k: int) -> list[str]:
     name, cells, amounts = term.cells.column.name, term.cells, term.amounts[:, k].tolist()
     gap = [f"{amounts.pop():.6g} if {name} is missing"] if cells.gap else []
     if cells.levels:
-        said = [
+        listed = [
             f"{amount:.6g} if {name} is {word(level)}" for level, amount in zip(cells.levels, amounts, strict=False)
         ]
-        return said + gap
-    lines = [f"{term.slope[k]:.6g} * ({name} - {term.center:.15g})" + (f" if {name} is not missing" if gap else "")]
+        return listed + gap
+    unit = {"date": " in days since 1970-01-01", "timestamp": " in seconds since 1970-01-01"}.get(cells.column.kind, "")
+    said = f"{term.slope[k]:.6g} * ({name}{unit} - {term.center:.15g})"
+    lines = [said + (f" if {name} is not missing" if gap else "")]
     if any(amounts):
         cells_inside = np.eye(len(amounts), dtype=bool)
         for amount, inside in zip(amounts, cells_inside, strict=True):
             (run,) = intervals(cells, inside)
-            lines.append(f"{amount:.6g} if {interval_of(name, *run)}")
+            lines.append(f"{amount:.6g} if {interval_of(cells, *run)}")
     return lines + gap

@@ -30,6 +30,7 @@ TYPES = (
     "understudy.models.trees.Trees",
     "understudy.space.columns.Boolean",
     "understudy.space.columns.Category",
+    "understudy.space.columns.Date",
     "understudy.space.columns.Number",
     "understudy.space.space.Space",
 )

@@ -1,8 +1,18 @@
 """Originals: classifiers that may only be queried, for hard labels and, if the user says so, for scores."""
 
-from understudy.original.base import CHUNK, Original, Said, Told
+from understudy.original.base import CHUNK, Original, Said, Told, told_together
 from understudy.original.labels import Labels, label_array
 from understudy.original.opening import open_original
 from understudy.original.python import as_original
 
-__all__ = ["CHUNK", "Labels", "Original", "Said", "Told", "as_original", "label_array", "open_original"]
+__all__ = [
+    "CHUNK",
+    "Labels",
+    "Original",
+    "Said",
+    "Told",
+    "as_original",
+    "label_array",
+    "open_original",
+    "told_together",
+]

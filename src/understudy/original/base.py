@@ -50,6 +50,12 @@ Told: TypeAlias = tuple[np.ndarray, Said]
 """Rows of a space's matrix, or encoded, and what the original said to them."""
 
 
+def told_together(chunks: Iterable[Told]) -> Told:
+    """Chunks of rows and of what was said to them, as one of each."""
+    rows, said = zip(*chunks, strict=True)
+    return np.concatenate(rows), Said.together(said)
+
+
 class Original:
     """A classifier that is asked for hard labels, and for nothing else unless the user says so.
 

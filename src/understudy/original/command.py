@@ -18,6 +18,7 @@ from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded, decoding, word_reader
 from understudy.original.processes import MOST_BYTES, EndlessError, brief, ending, patience, run
+from understudy.space.wire import spelled
 from understudy.types import Classes, Label, Table
 
 Answer: TypeAlias = Label | list[float]
@@ -132,6 +133,7 @@ def _csv(rows: Table) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
+    rows = rows if isinstance(rows, np.ndarray) else rows.apply(spelled)
     writer.writerows([_field(value) for value in row] for row in np.asarray(rows, dtype=object).tolist())
     return text.getvalue().encode()
 

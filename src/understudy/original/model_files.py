@@ -21,7 +21,7 @@ from understudy.original.labels import Labels, label_array
 from understudy.original.onnx_feeds import number_column
 from understudy.original.onnx_process import ModelProcess
 from understudy.original.processes import patience
-from understudy.space.wire import WHOLE, WORD, of_values
+from understudy.space.wire import WHOLE, WORD, of_values, spelled
 from understudy.types import Classes, Json, Series, Table
 
 
@@ -153,5 +153,5 @@ def _column(column: Series, where: str) -> np.ndarray:
     typed = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
     kind, gone = of_values(typed), column.isna()
     if kind == WORD:
-        return column.astype(object).where(~gone, None).to_numpy(dtype=object)
+        return spelled(column).astype(object).where(~gone, None).to_numpy(dtype=object)
     return number_column(column, np.dtype(np.int64 if kind == WHOLE and not gone.any() else np.float64), where)

@@ -13,6 +13,7 @@ from understudy.original.decode import THRESHOLD, Reading
 from understudy.original.identity import digest
 from understudy.original.labels import label_array
 from understudy.original.table import LABEL
+from understudy.space.tables import PARQUET
 from understudy.types import Classes, Json, Label
 
 
@@ -107,7 +108,7 @@ KINDS = (
     Kind("model.json|.ubj (XGBoost)", _suffix(".json", ".ubj"), "model_files:open_xgboost"),
     Kind("model.cbm (CatBoost)", _suffix(".cbm"), "model_files:open_catboost"),
     Kind("model.pmml", _suffix(".pmml"), "model_files:open_pmml"),
-    Kind("answers.csv", _suffix(".csv"), "table:open_table"),
+    Kind("answers.csv|.parquet", _suffix(".csv", *PARQUET), "table:open_table"),
     Kind("package.module:name", lambda spec: ":" in spec, "python:open_python"),
 )
 
@@ -118,7 +119,7 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Options]
     A fitted classifier or function as `package.module:name`; a file `model.onnx`, `model.skops`, or, with `trust`,
     `model.pkl` or `.joblib`; a model of LightGBM (`.txt`), XGBoost (`.json`, `.ubj`) or CatBoost (`.cbm`), or PMML; an
     endpoint `http(s)://...`, with its `protocol`; `cmd:...`, a program that reads CSV rows
-    and prints a label per line; `answers.csv`, a table of stored answers.
+    and prints a label per line; `answers.csv` or `.parquet`, a table of stored answers.
 
     >>> open_original("understudy.toys:spirals").name
     'understudy.toys:spirals'

@@ -40,7 +40,10 @@ def as_original(model: object, classes: Classes = None, name: str | None = None)
         return found
     if callable(model) and not isinstance(model, type):
         return Original(model, classes, name=name or str(getattr(model, "__name__", type(model).__name__)))
-    raise SettingError("original", "a fitted estimator or a function rows -> labels", repr(model)[:80])
+    hint = f"open it: us.open_original({model!r})" if isinstance(model, str) else ""
+    hint = "give its copy: result.copy" if hasattr(model, "certificate") else hint
+    expected = "a fitted estimator or a function rows -> labels"
+    raise SettingError(name or "original", expected, repr(model)[:80], hint)
 
 
 def _sorted(scores: object, classes: Classes) -> object:

@@ -16,6 +16,8 @@ from understudy.errors import SpentError
 SHARE = 0.25
 # How many requests that fail there is room for at least, however few rows are planned.
 REQUESTS = 3
+# The rows of a request to an original in this process that has little room for retries.
+NEAR = 100
 
 
 class Allowance(NamedTuple):
@@ -76,6 +78,20 @@ status 500; 10 of 15 rows sent were answered: it takes 0.6 to go on, and about 0
     def allow(self, allowance: Allowance) -> None:
         """Set the most rows."""
         self._allowed = allowance
+
+    def near(self, request_rows: int) -> int:
+        """The most rows of a request to an original in this process, of those that it takes.
+
+        One that fails can be halved until a row is to blame, which takes as many rows again. Smaller requests to an
+        original that is near cost little; room for a large one would be most of the sum that is announced.
+
+        >>> meter = Meter()
+        >>> meter.allow(Allowance.of(2400, None, NEAR, 2000))
+        >>> meter.near(8192)
+        600
+        """
+        retries = 0 if self._allowed is None else self._allowed.retries
+        return min(request_rows, max(retries, NEAR)) if retries else request_rows
 
     def take(self, n: int, first: int, cause: str = "") -> None:
         """Count n rows that are about to be sent, so many of them for the first time, or refuse that."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
+from understudy.display import listed
 from understudy.errors import BudgetError, OriginalError, SettingError, SpaceError
 from understudy.original import CHUNK, Original, Said
 from understudy.queries.halving import Part
 from understudy.queries.ledger import Ledger
-from understudy.queries.meter import Allowance, Meter
+from understudy.queries.meter import NEAR, Allowance, Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.streams import Stream, stream
@@ -81,9 +83,13 @@ class Queries:
 
 
 def allowance_of(original: Original, planned: int, at_once: int, share: float | None = None) -> Allowance:
-    """The most rows that may reach an original: those planned, of which so many are asked at once, and for retries."""
+    """The most rows that may reach an original: those planned, of which so many are asked at once, and for retries.
+
+    Requests to an original in this process are as large as the retries allow, not the other way round.
+    """
     share = 0.0 if original.stored is not None else share
-    return Allowance.of(planned, share, original.request_rows, at_once)
+    request_rows = original.request_rows if original.remote else min(original.request_rows, NEAR)
+    return Allowance.of(planned, share, request_rows, at_once)
 
 
 class _Unwritten:
@@ -163,7 +169,22 @@ def check_fit(original: Original, space: object) -> None:
         raise SpaceError("space", "a Space", type(space).__name__, "e.g. Space.normal(d) or Space.from_data(rows)")
     if original.stored is not None:  # read by the names of the space's columns, further ones left out
         return
-    if original.d is not None and original.d != space.d:
-        raise SpaceError("space", f"the {original.d} columns that {original.name} takes", f"{space.d}")
     if original.names is not None and space.frame and original.names != space.names:
-        raise SpaceError("space", f"the columns {list(original.names)} that {original.name} takes", list(space.names))
+        _refuse_names(original.name, original.names, space.names)
+    if original.d is not None and original.d != space.d:
+        hint = "leave out what it was not fitted on, such as a column of labels" if space.d > original.d else ""
+        raise SpaceError("space", f"the {original.d} columns that {original.name} takes", f"{space.d}", hint)
+
+
+def _refuse_names(name: str, wanted: Sequence[str], given: Sequence[str]) -> NoReturn:
+    """Say which columns an original lacks, or has no use for."""
+    more, absent = [n for n in given if n not in wanted], [n for n in wanted if n not in given]
+    expected = f"the {len(wanted)} columns that {name} takes"
+    if absent:
+        hint = f"describe the space from rows as it takes them: {listed(wanted, 20)}"
+        raise SpaceError("space", expected, f"none called {listed([*map(repr, absent)])}", hint)
+    if more:
+        hint = f"leave out what it was not fitted on, such as a column of labels: --drop {more[0]}, or frame.drop"
+        raise SpaceError("space", expected, f"also {listed([*map(repr, more)])}", hint)
+    hint = f"describe them in its own: {listed(wanted, 20)}"
+    raise SpaceError("space", f"{expected}, in its order", "another order", hint)

@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from understudy import progress
 from understudy.errors import OriginalError, OutageError, SpentError
 from understudy.original import Original, Said
 from understudy.queries.halving import Part, failing_rows, parts
@@ -70,8 +71,10 @@ def ask(
     `gently`: of an original that never answered yet, the first request is a small one. If it cannot answer, few rows
     are to be sent again once it can.
     """
-    asked, size = _Asked(original, rows_of, journal, meter), original.request_rows
-    first = min(FIRST, n) if gently and size > LARGE else 0
+    asked = _Asked(original, rows_of, journal, meter)
+    asked.n = n
+    size = original.request_rows if original.remote else meter.near(original.request_rows)
+    first = min(FIRST, n) if gently and original.request_rows > LARGE else 0
     requests = [*parts(first, size), *parts(n, size, first)]
     if original.concurrency == 1 and not original.remote:
         asked.one_by_one(requests)
@@ -104,6 +107,7 @@ class _Toll(Generic[Ticket]):
 class _Asked(Generic[Ticket]):
     def __init__(self, original: Original, rows_of: Callable[[Part], Table], journal: Journal[Ticket], meter: Meter):
         self.original, self.rows_of, self.journal, self.meter = original, rows_of, journal, meter
+        self.n = self.answered = 0
 
     def one_by_one(self, requests: list[Part]) -> None:
         waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()
@@ -191,6 +195,8 @@ class _Asked(Generic[Ticket]):
             return error
         self.journal.answered(ticket, said)
         self.meter.answer(len(said))
+        self.answered += len(said)
+        progress.answered(self.answered, self.n)
         return None
 
     def halve(self, part: Part, first: OriginalError) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from understudy.original.decode import word_reader
 from understudy.original.protocols.answers import MalformedAnswer, Output, checked, quoted
 from understudy.original.protocols.base import Wire
+from understudy.space.wire import spelled
 from understudy.types import Classes, Label, Table
 
 
@@ -33,7 +34,8 @@ class Csv(Wire):
         import pandas as pd
 
         named = self.header and not isinstance(rows, np.ndarray)
-        return str(pd.DataFrame(rows).to_csv(index=False, header=named, lineterminator="\n")).encode()
+        table = pd.DataFrame(rows) if isinstance(rows, np.ndarray) else rows.apply(spelled)
+        return str(table.to_csv(index=False, header=named, lineterminator="\n")).encode()
 
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
         """One label for each line, or one list of scores where a line has several fields."""

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from understudy.errors import OriginalError
+from understudy.space.wire import spelled
 from understudy.types import Label, Series, Table
 
 
@@ -38,8 +39,13 @@ def cells(where: str, values: np.ndarray | Series) -> list[Label | None]:
     missing = pd.isna(values)
     return [
         None if gone else _cell(where, row, value)
-        for row, (value, gone) in enumerate(zip(values.astype(object).tolist(), missing, strict=True))
+        for row, (value, gone) in enumerate(zip(_words(values).astype(object).tolist(), missing, strict=True))
     ]
+
+
+def _words(values: np.ndarray | Series) -> np.ndarray | Series:
+    """Dates as text; all else as it is."""
+    return values if isinstance(values, np.ndarray) else spelled(values)
 
 
 def _columns(rows: Table) -> list[tuple[str, np.ndarray | Series]]:

@@ -23,7 +23,9 @@ from understudy.queries.ledger.file import (
     SAVED,
     answered_requests,
     labels_of,
+    later_settings,
     matrix,
+    meta_of,
     prepared,
     scores_of,
     sent_by_purpose,
@@ -58,7 +60,14 @@ class Ledger:
                 self._indexes[purpose == REPEAT].add(keys_of(rows), number)
             self._tried: dict[bool, set[int]] = {False: set(), True: set()}  # keys of rows sent and not answered
             self.meter = self._metered()
+            self._note_stage(settings)
             undone.pop_all()
+
+    def _note_stage(self, settings: Json) -> None:
+        """Write down the settings of a run that goes on."""
+        if settings.get("stages") and meta_of(self._reader, self.path)["settings"].get("stages") != settings["stages"]:
+            table, entry = later_settings(self._reader, settings)
+            self._writer.put(table, *entry)
 
     def _metered(self) -> Meter:
         """A meter of what was sent so far, and of what was under way when an earlier process ended without a word."""

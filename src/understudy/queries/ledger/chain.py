@@ -18,6 +18,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
@@ -61,10 +62,14 @@ def write(connection: sqlite3.Connection, rows: Iterable[Row], last: Anchor) -> 
 
 
 def _written(connection: sqlite3.Connection, table: str, values: tuple[Value, ...]) -> tuple[str, Value, str]:
-    marks = ", ".join("?" * len(values))
-    cursor = connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", values)
+    cursor = connection.execute(_statement(table, len(values)), values)
     row = (cursor.lastrowid, *values[1:]) if values[0] is None else values
     return table, row[0], digest_of(row)
+
+
+@cache
+def _statement(table: str, columns: int) -> str:
+    return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
 
 
 def digest_of(row: Sequence[Value]) -> str:

@@ -24,6 +24,8 @@ UNCHAINED = 1
 REPEAT = "repeat"
 # The purpose of rows that are asked again to see whether an original changed.
 CHECK = "check"
+# What the ledger belongs to, in its table of facts.
+SETTINGS = "settings"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
 SAVED = "saved"
 # Rows are only ever added, each with its key first: the chain covers them.
@@ -140,9 +142,23 @@ def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
     """What the ledger belongs to."""
     format_of(connection, path)
     found = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
-    if not isinstance(found.get("settings"), dict):
-        raise DirectoryError(str(path), "the settings of a run", repr(found.get("settings"))[:80])
+    found[SETTINGS] = found.get(_settings_key(_times_set(connection)))
+    if not isinstance(found[SETTINGS], dict):
+        raise DirectoryError(str(path), "the settings of a run", repr(found[SETTINGS])[:80])
     return found
+
+
+def later_settings(connection: sqlite3.Connection, settings: Json) -> chain.Row:
+    """An entry for settings that replace those before: of a run that goes on, or that is made anew."""
+    return "meta", (_settings_key(_times_set(connection) + 1), json.dumps(settings))
+
+
+def _times_set(connection: sqlite3.Connection) -> int:
+    return connection.execute("SELECT count(*) FROM meta WHERE key LIKE ?", (f"{SETTINGS}%",)).fetchone()[0]
+
+
+def _settings_key(time: int) -> str:
+    return SETTINGS if time <= 1 else f"{SETTINGS} {time}"
 
 
 def sent(connection: sqlite3.Connection) -> str:

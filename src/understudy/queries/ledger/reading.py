@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter, defaultdict
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from understudy.checksums import Anchor
 from understudy.errors import DirectoryError
-from understudy.original import label_array
+from understudy.original import Said, Told, label_array, told_together
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.file import (
     REPEAT,
@@ -20,9 +22,12 @@ from understudy.queries.ledger.file import (
     format_of,
     is_begun,
     labels_of,
+    later_settings,
     matrix,
     meta_of,
+    prepared,
     reading,
+    scores_of,
     sent,
     sent_by_purpose,
     unanswered,
@@ -103,16 +108,24 @@ def summary(path: Path) -> Summary:
         )
 
 
-def answers(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """By purpose, the rows that were answered, as they were drawn, and their labels."""
+def answers(path: Path) -> dict[str, Told]:
+    """By purpose, the rows that were answered, as they were drawn, and what was said: labels, scores if any."""
     with reading(path) as connection:
         meta_of(connection, path)
-        labels, found = labels_of(connection), defaultdict[str, list[tuple[np.ndarray, np.ndarray]]](list)
-        for _, purpose, rows, codes in answered_requests(connection):
-            found[purpose].append((rows, codes))
-        table = _table(labels)
-        parts = {purpose: map(np.concatenate, zip(*chunks, strict=True)) for purpose, chunks in found.items()}
-        return {purpose: (rows, table[codes]) for purpose, (rows, codes) in parts.items()}
+        table, found = _table(labels_of(connection)), defaultdict[str, list[Told]](list)
+        for number, purpose, rows, codes in answered_requests(connection):
+            found[purpose].append((rows, Said(table[codes], scores_of(connection, number, len(codes)))))
+        return {purpose: told_together(chunks) for purpose, chunks in found.items()}
+
+
+def duplicate(path: Path, to: Path, settings: Json) -> None:
+    """Write a ledger once more, to another file, for a run with these settings, once all in it was checked."""
+    with reading(path) as connection, closing(sqlite3.connect(to, isolation_level=None)) as other:
+        connection.backup(other)
+        last = prepared(other, to, {})
+        other.execute("BEGIN IMMEDIATE")
+        chain.write(other, [later_settings(other, settings)], last)
+        other.execute("COMMIT")
 
 
 def last_round(path: Path) -> tuple[int, np.ndarray]:
