@@ -1,66 +1,89 @@
-"""One self-contained HTML page about a copy: no scripts, no external requests."""
+"""One self-contained HTML page about a copy, for the person who decides whether it may replace the original.
+
+No request leaves it: its one script, which computes the copy's answers, and its one style stand in it, named by their
+hashes in its content security policy.
+"""
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from understudy.certificate.values import Certificate
 from understudy.files import write_text
 from understudy.original import Original
-from understudy.report import figures
+from understudy.report.evidence import Evidence
+from understudy.report.words import FILTERS
 from understudy.runs.result import Result
-from understudy.types import Label
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
 
-# With more labels than this, pairs are listed in place of a matrix. Of more columns, examples show the first.
-LABELS, COLUMNS = 12, 30
+# The parts of the page's script, in order.
+SCRIPTS = ("scorer.js", "page.js")
 
 
 def write_report(
-    path: str | Path, results: Mapping[str, Result], *, original: Original | None = None, title: str
+    path: str | Path,
+    results: Mapping[str, Result],
+    *,
+    original: Original | None = None,
+    title: str,
+    answers: str | Path | Evidence | None = None,
 ) -> Path:
     """Write the page about the first of the results, with the others beside it.
 
-    In two dimensions the copy's decisions are drawn, and the original's beside them if it is given; that asks it for
-    the label of every pixel, so give only an original whose answers are free.
+    `answers` is the directory of its run, whose ledger has every answer: by default the one that the result knows.
+    Without it, the page says less. In two dimensions the copy's decisions are drawn, and the original's beside them if
+    it is given; that asks it for the label of every pixel, so give only an original whose answers are free.
     """
-    path, main = Path(path), next(iter(results.values()))
-    page = _template().render(
-        title=title,
-        results=results,
-        main=main,
-        matrix=None if main.certificate is None else flip_matrix(main.certificate),
-        columns=main.space.names[:COLUMNS],
-        boundaries=figures.boundaries(main, original),
-        curves=figures.curves(results),
-        original_drawn=original is not None,
+    from understudy.report.content import content
+
+    main = next(iter(results.values()))
+    evidence = answers if isinstance(answers, Evidence) else Evidence.of(main, answers or main.directory)
+    found = content(evidence, results, original)
+    style, script = asset("style.css"), "\n".join(asset(name) for name in SCRIPTS)
+    page = (
+        _environment()
+        .get_template("page.html")
+        .render(**found, title=title, style=style, script=script, policy=_policy(style, script))
     )
-    return write_text(path, page)
+    return write_text(Path(path), page)
 
 
-def flip_matrix(proof: Certificate) -> list[tuple[Label, list[int]]] | None:
-    """The confusion matrix: a row for each label of the original, with the copy's labels counted; None if too large."""
-    if proof.differences is None:
-        return None
-    flips = {(flip.original, flip.copy): flip.n for flip in proof.differences.flips}
-    labels = list(dict.fromkeys([*proof.per_class, *(label for pair in flips for label in pair)]))
-    agreed = {label: round(bound.estimate * bound.n) for label, bound in proof.per_class.items()}
-    if len(labels) > LABELS:
-        return None
-    return [
-        (one, [agreed.get(one, 0) if one == other else flips.get((one, other), 0) for other in labels])
-        for one in labels
-    ]
+def asset(name: str) -> str:
+    """A file that pages are made from."""
+    return (resources.files(__name__) / "page" / name).read_text(encoding="utf-8")
 
 
-def _template() -> Template:
+def _policy(style: str, script: str) -> str:
+    """The content security policy: nothing may be loaded, and nothing run but this."""
+    hashes = [f"'sha256-{b64encode(sha256(part.encode()).digest()).decode()}'" for part in (style, script)]
+    return f"default-src 'none'; style-src {hashes[0]}; script-src {hashes[1]}; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("understudy.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader(__name__, "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return environment.get_template("page.html")
+    environment.filters.update(FILTERS, data=_data)
+    return environment
+
+
+def _data(value: Any) -> str:
+    """JSON inside a script element, which nothing in it may end."""
+    from markupsafe import Markup
+
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))

@@ -5,7 +5,7 @@ Everything in it is read from the run's directory; there is no query.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from understudy.queries.ledger import NAME, Summary, summary
 from understudy.report.markdown import escaped, table
 from understudy.runs.directory import FILES
 from understudy.runs.result import Result, load
-from understudy.space.columns import Category, Number
+from understudy.space.columns import Category, Date, Number
 
 # A class with fewer answers than this among the certificate's rows has a bound that says little.
 FEW = 50
@@ -42,8 +42,8 @@ def card(directory: str | Path, types: Sequence[str] = ()) -> str:
     return "\n".join(text) + "\n"
 
 
-def limits(result: Result) -> Iterator[str]:
-    """What the certificate does not cover, a sentence each."""
+def limits(result: Result, show: Callable[[object], str] = escaped) -> Iterator[str]:
+    """What the certificate does not cover, a sentence each; `show` writes what comes from outside."""
     proof, settings = result.certificate, result.settings
     yield (
         "The bound is about inputs that are drawn as the space says. On others, and where the space draws rarely, the "
@@ -54,17 +54,17 @@ def limits(result: Result) -> Iterator[str]:
         yield "There is no certificate: the run was asked for none."
     for label, bound in proof.per_class.items() if proof else ():
         if bound.n < FEW:
-            yield f"Only {bound.n} of the certificate's rows were {escaped(repr(label))} to the original: few to tell."
+            yield f"Only {bound.n} of the certificate's rows were {show(repr(label))} to the original: few to tell."
     absent = [] if proof is None else [label for label in result.copy.classes.tolist() if label not in proof.per_class]
     if absent:
-        yield f"None of the certificate's rows was {escaped(', '.join(map(repr, absent)))} to the original."
+        yield f"None of the certificate's rows was {show(', '.join(map(repr, absent)))} to the original."
     if result.repeats is not None and result.repeats.disagreed:
         yield (
             f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers: no copy can "
             f"be expected to agree with it on more than {result.repeats.ceiling:.4f} of rows."
         )
     if settings.get("exclude"):
-        named = escaped(", ".join(settings["exclude"]))
+        named = show(", ".join(settings["exclude"]))
         yield f"The copy does not see {named}. Other columns may still tell what they held."
     if result.tried:
         yield (
@@ -85,6 +85,9 @@ def _facts(result: Result) -> Iterator[str]:
         ),
         ("queries", sum(result.queries.values())),
     ]
+    if settings.get("stages"):
+        earlier = " and ".join(map(str, settings["stages"]))
+        rows.append(("went on", f"to {settings['budget']} training queries, after {earlier}"))
     if proof is not None:
         rows.append(
             ("fidelity", f"{proof.estimate:.4f}, at least {proof.lower:.4f} with {proof.confidence:.0%} confidence")
@@ -114,6 +117,8 @@ def _inputs(result: Result) -> Iterator[str]:
 def _values(column: object) -> str:
     if isinstance(column, Category):
         return ", ".join(map(str, column.levels))
+    if isinstance(column, Date):
+        return column.summary
     if isinstance(column, Number):
         mean, std = column.moments
         return f"mean {mean:.4g}, deviation {std:.4g}"
@@ -181,7 +186,7 @@ def _families(result: Result) -> Iterator[str]:
 
 
 def _files(path: Path, result: Result) -> Iterator[str]:
-    yield from _table(("file", "sha256"), _hashes(path))
+    yield from _table(("file", "sha256"), hashes(path))
     yield ""
     if result.checked:
         yield "All of them agree with the checksums in run.json."
@@ -190,7 +195,8 @@ def _files(path: Path, result: Result) -> Iterator[str]:
     yield f"Signature: {result.signature}."
 
 
-def _hashes(path: Path) -> Iterator[tuple[str, str]]:
+def hashes(path: Path) -> Iterator[tuple[str, str]]:
+    """The files of a run, with their checksums."""
     for name in (*FILES, NAME):
         if (path / name).is_file():
             yield name, sha256((path / name).read_bytes()).hexdigest()

@@ -1,0 +1,80 @@
+"""Everything that a page shows, computed before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from understudy.original import Original
+from understudy.report import charts
+from understudy.report.bins import bins_of
+from understudy.report.card import hashes, limits
+from understudy.report.differing import by_column, examples_of, flip_matrix
+from understudy.report.drivers import drivers
+from understudy.report.evidence import Evidence
+from understudy.report.form import form_of
+from understudy.report.maps import COLOURS, maps_of
+from understudy.report.reached import paper_curves, reached
+from understudy.report.verdict import verdict
+from understudy.runs.plan import Plan
+from understudy.runs.result import Result
+from understudy.runs.settings import Settings
+from understudy.streams import Stream, stream
+from understudy.types import Json
+
+# Rows of the space that cost nothing: they show what values a column has.
+DRAWN = 4000
+
+
+def content(evidence: Evidence, results: Mapping[str, Result], original: Original | None) -> Json:
+    """What the page's template is filled with."""
+    result = evidence.result
+    drawn = result.space.sample(DRAWN, stream(0, Stream.PAGE))
+    bins = [bins_of(column, drawn[:, j]) for j, column in enumerate(result.space.columns)]
+    columns, scale = by_column(evidence, bins)
+    examples, proof = examples_of(evidence), result.certificate
+    head = verdict(evidence)
+    return {
+        "main": result,
+        "proof": proof,
+        "results": results,
+        "verdict": head,
+        "bars": [] if proof is None else _bars(proof.estimate, [rival.fidelity for rival in head.rivals]),
+        "classes": {} if proof is None else _classes(result),
+        "matrix": None if proof is None else flip_matrix(proof),
+        "columns": columns,
+        "scale": scale,
+        "examples": examples,
+        "drivers": drivers(evidence, bins, drawn),
+        "reached": reached(result),
+        "curves": list(paper_curves(results)),
+        "spent": evidence.spent,
+        "maps": maps_of(result, original),
+        "colours": COLOURS,
+        "original_drawn": original is not None,
+        "form": form_of(evidence, drawn, examples),
+        "limits": list(limits(result, str)),
+        "given": given(result),
+        "excluded": result.settings.get("exclude") or [],
+        "hashes": [] if evidence.directory is None else list(hashes(evidence.directory)),
+    }
+
+
+def _bars(copy: float, rivals: list[float]) -> list[str]:
+    scale = charts.Scale(0.0, 1.0)
+    return [charts.bar(copy, "copy", scale), *(charts.bar(rival, "original", scale) for rival in rivals)]
+
+
+def _classes(result: Result) -> Json:
+    """The tracks of fidelity by label, near the boundary and away from it, all on one scale."""
+    proof = result.certificate
+    assert proof is not None
+    bounds = [*proof.per_class.values(), *(one for one in (proof.near, proof.away) if one)]
+    scale = charts.share_scale(bound.lower for bound in bounds)
+    tracks = [charts.interval(bound.estimate, bound.lower, scale, proof.estimate) for bound in bounds]
+    return {"tracks": tracks, "scale": scale}
+
+
+def given(result: Result) -> Json:
+    """The settings that are not what they are by themselves: what the user wrote."""
+    usual = Plan.of(Settings()).as_json()
+    return {key: value for key, value in result.settings.items() if key in usual and value != usual[key]}

@@ -1,0 +1,114 @@
+"""What a page is made from beside the result: the answers that were paid for. Nothing is ever asked for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from understudy.certificate.differences import Compared
+from understudy.engine.trees import Boost
+from understudy.models.base import Model
+from understudy.models.families import Family, Limits, boosted, fit
+from understudy.original import Labels, Told, told_together
+from understudy.queries.ledger import CHECK, NAME, Summary, answers, summary
+from understudy.runs.result import Result
+from understudy.space.encoding import Encoding, View
+from understudy.types import Answered
+
+# Gradient boosting as one would use it instead: what scikit-learn does unless told otherwise.
+PLAIN = Boost(rounds=100, leaves=31, share=1.0, bins=128)
+# Smaller trees are enough to read off what drives two models, side by side.
+READING = Boost(rounds=40, leaves=16, rate=0.2, share=1.0, bins=64)
+# The most trees of either, where there are many labels, and the most rows that are read off.
+MOST_TREES, READ = 2000, 20_000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Rows with the original's answers and the copy's: those that taught, and those held out; either may be missing."""
+
+    result: Result
+    training: Answered | None = None
+    held_out: Answered | None = None
+    spent: Summary | None = None
+    directory: Path | None = None
+    """Of the run's files, where there are any."""
+
+    @classmethod
+    def of(cls, result: Result, directory: str | Path | None) -> Evidence:
+        """What the ledger in a run's directory holds; nothing, if there is none."""
+        folder = None if directory is None else Path(directory)
+        if folder is None or not (folder / NAME).is_file():
+            return cls(result, directory=folder)
+        found = answers(folder / NAME)
+        training, held_out = (_labelled(found, purposes) for purposes in ((CHECK, "training"), ("certificate",)))
+        return cls(result, training, held_out, summary(folder / NAME), folder)
+
+    @cached_property
+    def compared(self) -> Compared | None:
+        """The held-out rows with both labels, and the copy's probabilities."""
+        if self.held_out is None or not len(self.held_out[1]):
+            return None
+        rows, said = self.held_out
+        copy, chances = self.result.copy, self.chances(rows)
+        return Compared(rows, said, copy.classes[chances.argmax(axis=1)], chances)
+
+    def chances(self, rows: np.ndarray) -> np.ndarray:
+        """The copy's probabilities, for rows of all columns."""
+        return self.result.copy.model.probabilities(self._view(rows))
+
+    @cached_property
+    def plain(self) -> Model | None:
+        """Plain boosting of the original's answers: it sees every column, the excluded ones too."""
+        return None if self.training is None or not len(self._known[1]) else self._boosted(*self._known, PLAIN)
+
+    @cached_property
+    def readings(self) -> tuple[Model, Model] | None:
+        """Smaller trees, fitted to the original's answers, and to the copy's answers to the same rows."""
+        if self.training is None or not len(self._known[1]):
+            return None
+        rows, codes = (part[:: -(-len(part) // READ)] for part in self._known)
+        said = self.chances(rows).argmax(axis=1).astype(np.int32)
+        return self._boosted(rows, codes, READING), self._boosted(rows, said, READING)
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """What boosting sees of rows: all columns."""
+        return Encoding(self.result.space)
+
+    @cached_property
+    def _view(self) -> View:
+        return View(self.result.space, self.result.settings.get("exclude") or ())
+
+    @cached_property
+    def _known(self) -> Answered:
+        """The rows that taught, with the codes of their labels; without labels that the copy does not know."""
+        assert self.training is not None
+        rows, said = self.training
+        codes = Labels(self.result.copy.classes).find(said)
+        return rows[codes >= 0], codes[codes >= 0]
+
+    def rounds(self, how: Boost) -> int:
+        """The rounds of boosting that there are for so many labels."""
+        return max(1, min(how.rounds, MOST_TREES // len(self.result.copy.classes)))
+
+    def _boosted(self, rows: np.ndarray, codes: np.ndarray, how: Boost) -> Model:
+        how = replace(how, rounds=self.rounds(how))
+
+        def make(X: np.ndarray, y: np.ndarray, n_c: int, limits: Limits, seed: int) -> Model:
+            return boosted(X, y, n_c, limits, seed, how)
+
+        return fit(Family(make, 0), self.encoding(rows), codes, len(self.result.copy.classes))
+
+
+def _labelled(found: Mapping[str, Told], purposes: Sequence[str]) -> Answered | None:
+    """The rows that were asked for these purposes, with their labels; None if there are none."""
+    parts = [found[purpose] for purpose in purposes if purpose in found]
+    if not parts:
+        return None
+    rows, said = told_together(parts)
+    return rows, said.labels

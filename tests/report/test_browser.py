@@ -1,0 +1,257 @@
+"""Pages in a real browser: they compute what the copy answers, can be used by anybody, and keep to themselves."""
+
+import os
+import re
+import socket
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from browser import opened, started
+from sklearn.neighbors import KNeighborsClassifier
+
+import understudy as us
+from cases import loans
+from commands import run_command
+from copies_of import APART, KINDS, copy_of
+from understudy.errors import UnderstudyWarning
+from understudy.export.checking import fresh_rows
+from understudy.models.blend import Blend
+from understudy.models.fitted import Fitted
+from understudy.report import write_report
+from understudy.report.differing import numbers_of
+
+EARLIER = Path(__file__).parent.parent / "runs" / "version_0_1" / "run"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with started() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory):
+    """Where pictures are written for people to look at."""
+    named = os.environ.get("UNDERSTUDY_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def judged(rows):
+    """An original that decides about loans by rules, and has gaps to decide about."""
+    score = rows["income"] / 30000 - rows["debt"] / 40000 + 0.4 * rows["owner"] - 0.1 * rows["jobs"].fillna(4)
+    return np.where(score - 0.5 * (rows["region"] == "west") > 1, "grant", np.where(score > 0.4, "ask", "refuse"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, small_lessons):
+    """A run on a table with gaps and categories, and its page."""
+    path = tmp_path_factory.mktemp("report") / "run"
+    space = us.Space.from_data(loans(1000, 0)[0])
+    original = us.Original(judged, name="judged")
+    result = us.copy_classifier(original, space, budget=400, certificate_n=800, exclude=["employer"], out=path)
+    return result, write_report(path / "report.html", {"sequential": result}, title="Loans")
+
+
+@pytest.fixture(scope="module")
+def plain(small_lessons):
+    """A result whose copy and space others take the place of."""
+    return us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(1), budget=60, certificate_n=0)
+
+
+@pytest.mark.parametrize("family", [*KINDS, "a power of a forest"])
+def test_the_page_answers_what_the_copy_answers(family, plain, browser, tmp_path):
+    """A thousand rows with gaps and unknown levels, of a space with every kind of column."""
+    copy = copy_of("forest" if family not in KINDS else family, "odd")
+    if family not in KINDS:
+        copy = type(copy)(Blend((copy.model,), np.array([0.7])), copy.classes, copy.space)
+    page = write_report(tmp_path / "page.html", {"a": replace(plain, copy=copy, space=copy.space)}, title=family)
+    rows = fresh_rows(copy, 1000, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnderstudyWarning)  # that there are unknown levels
+        matrix, expected = copy.space.read(rows, "test"), copy.predict_proba(rows)
+    with opened(browser, page) as (tab, heard):
+        found = np.array(tab.evaluate("rows => understudy.score(rows)", [numbers_of(row) for row in matrix.tolist()]))
+        assert "Checked: on 24 rows" in tab.text_content("#check")
+    assert not heard
+    assert (matrix < 0).any()
+    assert np.isnan(matrix).any()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=APART.get(family, 1e-9))
+    sure = np.abs(np.diff(np.sort(expected, axis=1)[:, -2:]))[:, 0] > 1e-4
+    assert (found.argmax(axis=1) == expected.argmax(axis=1))[sure].all()
+
+
+def test_a_copy_that_a_page_cannot_compute_says_why(plain, browser, tmp_path, rng):
+    X = rng.normal(size=(50, 1)).astype(np.float32)
+    copy = type(plain.copy)(Fitted(KNeighborsClassifier().fit(X, X[:, 0] > 0), 2), plain.copy.classes, plain.space)
+    page = write_report(tmp_path / "page.html", {"a": replace(plain, copy=copy)}, title="t")
+    with opened(browser, page) as (tab, heard):
+        assert "KNeighborsClassifier of scikit-learn, kept as it is" in tab.text_content("#try")
+        assert tab.query_selector("form") is None
+    assert not heard
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_anybody_can_read_it(run, browser, shots, width, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    with opened(browser, run[1], width, theme) as (tab, heard):
+        tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        tab.screenshot(path=shots / f"report-{width}-{theme}.png", full_page=True)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        found = Axe().run(tab).response["violations"]
+        assert not heard
+    grave = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+    assert not grave
+
+
+def test_examples_sort_and_filter(run, browser):
+    with opened(browser, run[1]) as (tab, heard):
+        rows = tab.locator("#examples tbody tr:visible")
+        whole = rows.count()
+        assert whole == run[0].certificate.differences.n > 5
+        place = [head.strip() for head in tab.locator("#examples thead th").all_text_contents()].index("income")
+
+        def values():
+            return [float(row.locator("td").nth(place).text_content().replace(",", "")) for row in rows.all()]
+
+        head = tab.get_by_role("button", name="income", exact=True)
+        head.focus()
+        tab.keyboard.press("Enter")
+        assert values() == sorted(values())
+        head.click()
+        assert values() == sorted(values(), reverse=True)
+        assert tab.locator("#examples th[aria-sort=descending]").text_content().strip() == "income"
+        tab.select_option("#filter-original", "grant")
+        left = rows.count()
+        assert 0 < left < whole
+        assert {row.locator("td").nth(1).text_content() for row in rows.all()} == {"grant"}
+        assert tab.text_content("#shown") == f"{left} of {whole} rows"
+        tab.fill("#search", "no such thing")
+        assert rows.count() == 0
+        assert not heard
+
+
+def test_a_row_is_tried(run, browser):
+    """Fields change the answer at once; a gap is none of the numbers; an example fills the form."""
+    copy = run[0].copy
+    with opened(browser, run[1]) as (tab, heard):
+        names = tab.locator(".field > label[for]").all_text_contents()
+        assert names == list(copy.space.names)  # an excluded column has no field
+
+        def field(name):
+            return tab.locator(".field").nth(names.index(name))
+
+        row = {"age": 40, "income": 52000.0, "debt": 1000.0, "owner": True, "region": "north", "grade": "B"}
+        for name, value in row.items():
+            if isinstance(value, (str, bool)):
+                field(name).locator("select").select_option(label=str(value).lower() if value is True else value)
+            else:
+                field(name).locator(".box").fill(str(value))
+        for jobs in (np.nan, 3.0):
+            box = field("jobs").get_by_role("checkbox")
+            box.check() if np.isnan(jobs) else field("jobs").locator(".box").fill(str(jobs))
+            assert box.is_checked() == np.isnan(jobs)
+            chances = copy.predict_proba(pd.DataFrame([{**row, "jobs": jobs}]))[0]
+            assert tab.text_content("#label") == copy.classes[chances.argmax()]
+            shown = tab.locator("#chances li").first.locator(".n").text_content()
+            assert float(shown.split()[0]) == pytest.approx(100 * chances.max(), abs=0.06)
+        slider = field("income").locator("input[type=range]")
+        slider.focus()
+        tab.keyboard.press("Home")
+        assert tab.text_content("#label") == "refuse"
+        assert field("income").locator(".box").input_value() == slider.input_value()
+        field("income").locator(".box").fill("")
+        assert tab.text_content("#label") == "…"  # a number that must be there
+        example = tab.locator("#examples tbody tr").first
+        said = example.locator("td").nth(2).text_content()
+        example.get_by_role("button").click()
+        assert tab.text_content("#label") == said
+        assert (
+            tab.text_content("#told") == f"The original says {example.locator('td').nth(1).text_content()} to this row."
+        )
+        tab.click("#another")
+        assert tab.text_content("#told") == ""
+        assert not heard
+
+
+DATED = """{"columns": [
+ {"name": "day", "kind": "date", "low": "2020-01-01", "high": "2026-01-01", "missing": 0.1},
+ {"name": "moment", "kind": "timestamp", "low": "2026-01-01T00:00:00", "high": "2026-02-01T00:00:00"}
+]}"""
+
+
+def test_dates_are_dates(browser, tmp_path, small_lessons):
+    late = us.Original(lambda rows: rows["day"] > pd.Timestamp("2023-03-01"), name="late")
+    settings = {"budget": 300, "certificate_n": 400, "to": "tree", "out": tmp_path / "run"}
+    copy = us.copy_classifier(late, us.Space.from_json(DATED), **settings).copy
+    done = run_command("report", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    with opened(browser, tmp_path / "run" / "report.html") as (tab, heard):
+        said = tab.text_content("#differ")
+        assert re.search(r"up to 202\d-\d\d-\d\d", said)
+        assert re.search(r"above 2026-01-2\d \d\d:00", said)
+        day, moment = tab.locator(".field .box").all()
+        day.fill("2025-07-01")
+        moment.fill("2026-01-15T12:30:00")
+        assert tab.text_content("#label") == "true"
+        day.fill("2021-07-01")
+        assert tab.text_content("#label") == "false"
+        found = tab.evaluate("understudy.score([[18809, 1768480200]])")[0]
+        row = pd.DataFrame({"day": pd.to_datetime(["2021-07-01"]), "moment": pd.to_datetime(["2026-01-15T12:30:00"])})
+        assert found == pytest.approx(copy.predict_proba(row)[0].tolist())
+        assert not heard
+
+
+def test_the_drivers_of_another_label_are_shown(run, browser):
+    with opened(browser, run[1]) as (tab, heard):
+        assert "employer, which the copy does not" in tab.text_content("#drivers")
+        before = tab.locator(".dependence:visible").get_attribute("data-label")
+        tab.select_option("#dependence-label", "1")
+        after = tab.locator(".dependence:visible").get_attribute("data-label")
+        assert before != after == tab.text_content("#dependence-of")
+        assert not heard
+
+
+LEAVING = """async (place) => {
+  const picture = Object.assign(new Image(), { src: `${place}/x.png` });
+  const loaded = new Promise((done) => {
+    picture.onload = () => done("loaded");
+    picture.onerror = () => done("refused");
+  });
+  document.body.append(picture);
+  return [await fetch(place).then(() => "sent", () => "refused"), await loaded];
+}"""
+
+
+def test_nothing_leaves_the_page_even_if_it_tried(run, browser):
+    with socket.create_server(("127.0.0.1", 0)) as server, opened(browser, run[1]) as (tab, _):
+        server.setblocking(False)
+        place = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert tab.evaluate(LEAVING, place) == ["refused", "refused"]
+        with pytest.raises(BlockingIOError):  # nobody came
+            server.accept()
+
+
+def test_it_prints(run, browser, shots):
+    with opened(browser, run[1]) as (tab, heard):
+        written = tab.pdf(path=shots / "report.pdf", format="A4")
+        assert written.startswith(b"%PDF")
+        tab.emulate_media(media="print")
+        assert not tab.locator("#form").is_visible()
+        assert not heard
+
+
+def test_a_run_of_an_earlier_version_has_its_page(browser, tmp_path):
+    done = run_command("report", EARLIER, "--out", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    with opened(browser, tmp_path / "page.html") as (tab, heard):
+        assert tab.locator(".figure").count() == 1
+        assert "Checked: on 24 rows" in tab.text_content("#check")
+        assert not heard

@@ -1,0 +1,135 @@
+"""Progress: a bar on a terminal and in a notebook, lines for the command, nothing elsewhere; and no part of a copy."""
+
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import understudy as us
+from cases import disc
+from commands import run_command
+from processes import shown_on_a_terminal
+from understudy import progress
+from understudy.progress import ROWS, answered, doing, shown
+from understudy.runs.plan import Plan
+
+PLANE = us.Space.normal(2)
+QUICK = {"budget": 60, "certificate_n": 40, "preset": "fast", "repeat": 0}
+SCRIPT = """
+import numpy as np
+import understudy as us
+
+def disc(rows):
+    return (rows**2).sum(axis=1) < 1
+
+plane = us.Space.normal(2)
+settings = dict(budget=60, certificate_n=40, preset="fast")
+result = us.copy_classifier(disc, plane, out="run", {progress} **settings)
+us.certify(result.copy, disc, plane, n=50, {progress})
+us.frontier("run", ["linear"], {progress})
+us.refresh("run", disc, check=20, {progress})
+"""
+
+
+def test_a_terminal_shows_a_bar_in_python_unless_told_not_to(tmp_path):
+    bars = shown_on_a_terminal([sys.executable, "-c", SCRIPT.replace("{progress}", "")], cwd=tmp_path).decode()
+    for words in ("copy", "certify", "frontier", "refresh", "3/3", "50/50", "60 queries, fidelity", "linear"):
+        assert words in bars, words
+    silent = SCRIPT.replace("{progress}", "progress=False,").replace('"run"', '"other"')
+    assert shown_on_a_terminal([sys.executable, "-c", silent], cwd=tmp_path) == b""
+
+
+def test_nothing_is_shown_where_nobody_watches(capfd):
+    us.certify(us.copy_classifier(disc, PLANE, **QUICK).copy, disc, PLANE, n=50)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_is_not_recognised_by_it_and_its_copy_is_the_same(tmp_path):
+    seen = us.copy_classifier(disc, PLANE, **QUICK, out=tmp_path / "run")
+    (tmp_path / "run" / "run.json").unlink()  # as if it had been interrupted
+    again = us.copy_classifier(disc, PLANE, **QUICK, out=tmp_path / "run", progress=False)
+    assert again.settings == seen.settings
+    np.testing.assert_array_equal(again.copy.model.theta, seen.copy.model.theta)
+    assert "progress" not in json.dumps(Plan.of(us.Settings(progress=False)).as_json())
+    with pytest.raises(us.errors.SettingError, match="progress: expected True or False, found 1"):
+        us.copy_classifier(disc, PLANE, progress=1)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a kernel of Jupyter's shows: the bundles that were displayed, and those they were replaced by."""
+    IPython = pytest.importorskip("IPython")
+    bundles = []
+    handle = types.SimpleNamespace(update=lambda bundle, raw: bundles.append(bundle))
+
+    def display(bundle, raw, display_id):
+        bundles.append(bundle)
+        return handle
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr(IPython, "get_ipython", lambda: types.SimpleNamespace(kernel=True))
+    monkeypatch.setattr(progress, "NOTEBOOK", 0)
+    return bundles
+
+
+def test_a_notebook_shows_a_bar_in_html(notebook):
+    original = us.Original(disc, name="<script>", request_rows=10)
+    us.copy_classifier(original, PLANE, **QUICK)
+    assert any("10 of 40 rows answered" in bundle["text/plain"] for bundle in notebook)
+    assert '<progress value="3" max="3">' in notebook[-1]["text/html"]
+    del notebook[:]
+    with shown("a <b>", 2) as tell:
+        tell(1, "<script>")
+    assert notebook[-1]["text/html"].endswith("a &lt;b&gt; 1/2, 0 s  &lt;script&gt;")
+
+
+def test_what_is_made_meanwhile_is_said(notebook, small_lesson):
+    us.copy_classifier(disc, PLANE, budget=100, certificate_n=100, to="tree")
+    said = " ".join(bundle["text/plain"] for bundle in notebook)
+    for words in ("fitting a tree", "teaching a tree", "making the blend that teaches", "the blend labels"):
+        assert words in said
+
+
+def test_work_inside_other_work_shows_nothing_of_its_own(notebook):
+    with shown("outer", 2, step=ROWS) as outer:
+        answered(1, 2)
+        with shown("inner", 5) as inner:
+            inner(5)
+            doing("a detail")
+        outer(2)
+    doing("nobody sees this")
+    shown_words = [bundle["text/plain"].partition(",")[0] for bundle in notebook]
+    assert shown_words == ["outer 1/2", "outer 1/2", "outer 2/2"]
+
+
+def test_the_command_can_be_silent_too(tmp_path):
+    (tmp_path / "mine.py").write_text("def decide(rows):\n    return rows[:, 0] > 0\n")
+    arguments = [
+        "copy",
+        "mine:decide",
+        "--space",
+        "normal:1",
+        "--out",
+        "run",
+        "--budget",
+        "60",
+        "--certificate-n",
+        "40",
+        "--preset",
+        "fast",
+    ]
+    assert "iteration 3/3" in run_command(*arguments, cwd=tmp_path).stderr
+    again = run_command(*arguments, "--no-progress", cwd=tmp_path)  # the same run
+    assert again.returncode == 0
+    assert again.stderr.count("\n") == 1
+
+
+def test_lines_of_the_command_come_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0)
+    with shown("sequential", 2, log=True, step="iteration") as tell:
+        tell(1, "100 queries")
+        doing("too soon for a line")
+        tell(2, "200 queries")
+    assert capsys.readouterr().err == "sequential: iteration 1/2, 100 queries\nsequential: iteration 2/2, 200 queries\n"
