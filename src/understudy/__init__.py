@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from understudy.original import Original, open_original
     from understudy.runs.copying import copy_classifier, copy_steps
     from understudy.runs.frontier import frontier
+    from understudy.runs.remaking import remake
     from understudy.runs.result import Record, Result, load
     from understudy.runs.settings import Settings
     from understudy.space import Space
@@ -47,6 +48,7 @@ _HOME = {
     "memory": "algorithm.memory",
     "metrics": "metrics",
     "open_original": "original:open_original",
+    "remake": "runs.remaking:remake",
     "selection": "algorithm.selection",
     "sequential": "algorithm.sequential:sequential",
     "toys": "toys",
@@ -76,6 +78,7 @@ __all__ = [
     "metrics",
     "open_original",
     "refresh",
+    "remake",
     "selection",
     "sequential",
     "toys",

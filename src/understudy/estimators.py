@@ -27,6 +27,7 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         function rows -> labels.
     space : where to draw queries from; learned from X if not given.
     random_state : what the seed of the run comes from.
+    progress : whether to show how far it is; not by default, because a search makes many.
     The other parameters are those of `copy_classifier`.
     """
 
@@ -34,6 +35,7 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     original: Estimator = field(default=None, kw_only=False)
     space: Space | None = None
     random_state: int | np.random.RandomState | None = None
+    progress: bool = False  # as others of scikit-learn do: a search has many
 
     def fit(self, X: Rows, y: object = None) -> Self:
         """Copy the original, on the space given or learned from X.

@@ -231,7 +231,7 @@ def test_levels_that_the_space_does_not_know_are_left_out_and_counted(rng):
     assert (proof.on_data.n, proof.on_data.left_out) == (593, 7)
     with pytest.raises(SpaceError, match="data: expected at least one row with levels that the space knows, found non"):
         certify(original, original, space, 100, data=data.iloc[:7])
-    with pytest.raises(SpaceError, match="columns among"):
+    with pytest.raises(SpaceError, match="found no 'plan' among those given"):
         certify(original, original, space, 100, data=frame.drop(columns="plan"))
 
 

@@ -21,6 +21,8 @@ from understudy.checksums import KEY_VARIABLE, Key
 from understudy.errors import DirectoryError
 from understudy.queries import ledger
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
+
 ORIGINAL = """
 import numpy as np
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from commands import run_program
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -48,6 +50,12 @@ def test_spirals():
 def test_scale():
     small, large = json.loads(run_alone("scale.py", "--quick", "--json"))
     assert (small["kept"], large["kept"]) == (1000, 2000)
+
+
+def test_ledger():
+    head, *lines = run("ledger.py", "--rows", "3000", "--rounds", "1").splitlines()
+    assert head.split()[:2] == ["original", "direct"]
+    assert [line.split()[0] for line in lines[:2]] == ["asleep", "at_work"]
 
 
 def test_exports():
@@ -122,6 +130,13 @@ def test_scaling(tmp_path):
     found = {(row["method"], row["budget"]): row["fresh"] for row in document["rows"]}
     assert found["understudy", 300] > found["understudy", 100] > found["sklearn boosting", 100]
     assert (tmp_path / "scaling.svg").read_text().count("<svg") == 1
+
+
+def test_pictures(tmp_path):
+    run("pictures.py", "--out", tmp_path)
+    decisions, scaling = ((tmp_path / f"{name}.svg").read_text() for name in ("decisions", "scaling"))
+    assert float(re.search(r"agrees on ([\d.]+) %", decisions)[1]) > 99
+    assert scaling == (BENCHMARKS.parent / "docs" / "scaling.svg").read_text()  # as the tables say
 
 
 PARTS = [
@@ -204,3 +219,17 @@ def test_iterations():
     for found in document.values():
         assert len(found["all"]) == 10
         assert 0 < found["asking_to_training"] < 1
+
+
+def test_report():
+    lines = run("report.py", "--answers", "200", "--times", "1").splitlines()
+    assert lines[0] == "200 answers, 40 columns, a blend"
+    assert [line.split()[0] for line in lines[1:]] == ["bytes", "seconds", "seconds"]
+
+
+def test_readings_of_figure_5():
+    small = ["--runs", "1", "--iterations", "2", "--deltas", "1e-6", "--readings", "paper,moments kept,1000 steps"]
+    paper, moments, steps = json.loads(run("figure5.py", "--json", *small))
+    # The first iteration is the same but for its length, and the shorter it is, the fewer points it compresses.
+    assert 100 < paper["points"] == moments["points"] < steps["points"] <= 150
+    assert len({row["moved"] for row in (paper, moments, steps)}) == 3

@@ -42,7 +42,7 @@ def test_a_server_it_does_not_know():
 
 
 def test_the_document_names_the_command_and_each_server(servers):
-    text = (ROOT / "docs" / "compatibility.md").read_text()
+    text = (ROOT / "docs" / "background" / "compatibility.md").read_text()
     assert "$ python compat/servers.py" in text
     for name, about in servers.SERVERS.items():
         for case in about.cases:

@@ -12,6 +12,7 @@ from understudy.models.blend import pooled
 from understudy.models.calibration import calibrated
 from understudy.models.families import FITTED, fit
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 X, Y = make_classification(1200, 8, n_informative=5, n_classes=3, random_state=1)
 SPACE = us.Space.from_data(X)
 

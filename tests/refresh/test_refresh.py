@@ -135,7 +135,7 @@ def test_flips_are_what_they_are(followed, finished):
     assert len(found["sha256"]) == 64
     assert found["of"] == str(finished)
     kept, again = (ledger.answers(path / ledger.NAME) for path in (finished, out))
-    rows, new = again["certificate"]
+    rows, new = again["certificate"][0], again["certificate"][1].labels
     paired = found["answers"]["rows"]
     assert 200 < paired < 300  # without those of the check
     assert found["answers"]["flipped"] == (disc(rows[:paired]) != moved(rows[:paired])).sum()
@@ -310,6 +310,8 @@ def test_the_command(finished, tmp_path):
     document = json.loads(said.stdout)
     assert (document["verdict"], document["certificate"]["n"]) == ("changed", 300)
     assert document["out"] == str(tmp_path / "new")
+    assert "What changed in the original" in (tmp_path / "new" / "report.html").read_text()
+    assert document["report"] == str(tmp_path / "new" / "report.html")
     missing = command(tmp_path, tmp_path / "none", "models:other")
     assert missing.returncode == 2
     assert "expected a file of a finished run, found nothing" in missing.stderr

@@ -78,9 +78,9 @@ def test_a_run_that_goes_on_has_checksums_from_then_on(run):
     )
     (run / "run.json").unlink()
     with ledger.Ledger(path, settings, ledger.space_of(path)) as book:
-        for purpose, (rows, labels) in answered.items():  # of an original that cannot be asked
+        for purpose, (rows, said) in answered.items():  # of an original that cannot be asked
             found = book.ask(us.Original(None, ["no", "yes"]), ledger.space_of(path), rows, purpose)
-            np.testing.assert_array_equal(found, labels)
+            np.testing.assert_array_equal(found, said.labels)
     assert ledger.summary(path).checked
     pd.testing.assert_frame_equal(ledger.entries(path, ledger.space_of(path)), before)
 

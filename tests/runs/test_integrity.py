@@ -262,7 +262,7 @@ def test_a_damaged_ledger_of_version_0_1_is_bad_input_too(tmp_path, damage):
 
 
 def test_the_rest_of_a_damaged_ledger_is_salvaged_and_the_run_goes_on(killed, tmp_path):
-    cut(killed / f"{ledger.NAME}-wal", 0.7)
+    cut(killed / f"{ledger.NAME}-wal", 0.75)  # how requests share transactions varies
     said = run_command("ledger", killed).stderr
     left = int(said.partition("answers to ")[2].split()[0])
     assert 0 < left < ANSWERED

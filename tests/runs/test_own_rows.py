@@ -11,6 +11,8 @@ from understudy.errors import OriginalError, SettingError, SpaceError
 from understudy.original import open_original
 from understudy.runs import choosing
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
+
 FRAME, LABELS = loans(900, 0)
 SPACE = us.Space.from_data(FRAME)
 QUICK = {"certificate_n": 200, "repeat": 0, "budget": 400}
@@ -136,7 +138,7 @@ def test_the_command_takes_rows_and_announces_what_they_cost(tmp_path):
     assert (
         "100 for the certificate, 100 for one on your rows, 0 again and 100 if requests fail, 500 in all" in done.stderr
     )
-    assert "of your own rows" in done.stdout
+    assert "rows of your own; with 95% confidence" in " ".join(done.stdout.split())
     assert us.load(tmp_path / "run").certificate.on_data.n == 100
 
 

@@ -12,7 +12,9 @@ from sklearn.svm import SVC
 import understudy as us
 from commands import run_command
 from understudy.errors import OriginalError, SettingError, UnderstudyWarning
+from understudy.models.base import size_of
 
+pytestmark = pytest.mark.usefixtures("small_lessons")
 X, Y = make_classification(1500, 10, n_informative=6, n_classes=3, random_state=0)
 SPACE = us.Space.from_data(X)
 QUICK = {"certificate_n": 200, "repeat": 0}
@@ -73,6 +75,29 @@ def test_the_ledger_keeps_scores_and_a_run_that_is_resumed_has_the_same_copy(boo
                 np.frombuffer(p, np.float32).reshape(n, 3), boosted.predict_proba(asked), atol=1e-6
             )
         assert connection.execute("SELECT count(*) FROM scores").fetchone()[0] > 1
+
+
+@pytest.fixture(scope="module")
+def scored(boosted, tmp_path_factory):
+    path = tmp_path_factory.mktemp("scored") / "run"
+    return path, us.copy_classifier(boosted, SPACE, budget=600, scores=True, out=path, **QUICK)
+
+
+def test_the_frontier_learns_from_scores_too(scored):
+    path, result = scored
+    (blend,) = us.frontier(path, ["blend"]).itertuples()
+    assert blend.fidelity == result.certificate.estimate
+    assert blend.bytes == size_of(result.copy.model)
+
+
+def test_an_original_that_lost_a_class_since(scored, tmp_path):
+    path, _ = scored
+    fewer = HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(X[Y != 2], Y[Y != 2])
+    result = us.refresh(path, fewer, out=tmp_path / "refreshed")
+    assert result.copy.classes.tolist() == [0, 1, 2]
+    assert set(result.copy.predict(SPACE.sample(1000, np.random.default_rng(0))).tolist()) == {0, 1}
+    (blend,) = us.frontier(tmp_path / "refreshed", ["blend"]).itertuples()
+    assert blend.fidelity > 0.85
 
 
 def test_labels_that_are_not_the_argmax_are_refused_and_what_was_answered_is_kept(boosted, tmp_path):

@@ -31,7 +31,7 @@ def test_estimators_take_every_setting(estimator):
     assert set(SETTINGS) - set(chosen) == {"method", "seed"}
     assert set(found) - set(chosen) == {"original", "space", "random_state"}
     different = {name for name, default in chosen.items() if found[name] != default}
-    assert different == ({"budget"} if estimator is us.SinglePassCopy else set())
+    assert different == {"progress"} | ({"budget"} if estimator is us.SinglePassCopy else set())
 
 
 def test_the_command_takes_every_setting():
@@ -75,7 +75,7 @@ def test_words_and_numbers_of_the_memory_weight_are_told_apart():
 
 
 @pytest.mark.parametrize("method", ["sequential", "pure", "one-shot", "online"])
-@pytest.mark.parametrize("preset", ["default", "fast", "paper"])
+@pytest.mark.parametrize("preset", ["default", "fast", "paper", "paper-staged"])
 def test_a_plan_survives_its_json(method, preset):
     asked = us.Settings(method=method, preset=preset, budget=700, exclude=["a"], layers=[5, 4])
     plan = Plan.of(asked)

@@ -17,11 +17,12 @@ from understudy.certificate.values import Certificate
 from understudy.errors import SettingError, SpaceError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import CHUNK, Labels, Original, as_original
+from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
 from understudy.space import Space
 from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
-from understudy.types import Rows
+from understudy.types import Answered, Rows
 
 SPACE, DATA = "certificate", "data"
 
@@ -37,6 +38,7 @@ def certify(
     *,
     explain: bool = True,
     retries: float | None = None,
+    progress: bool = True,
 ) -> Certificate:
     """Certify any classifier against any original, from n fresh rows of the space.
 
@@ -44,6 +46,7 @@ def certify(
     the bound is about the population that the rows are a random sample of. Unless `explain` is false, the certificate
     also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
     `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
+    `progress` shows how far it is, on a terminal or in a notebook.
     Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
 
     >>> sign = lambda rows: rows[:, 0] > 0
@@ -52,18 +55,43 @@ def certify(
     >>> proof.estimate < 0.6, proof.differences.rules[0].text
     (True, 'x0 <= 0')
     """
+    return proved(
+        copy, original, space, n, confidence, seed, data, explain=explain, retries=retries, progress=progress
+    )[0]
+
+
+def proved(
+    copy: object,
+    original: object,
+    space: Space,
+    n: int,
+    confidence: float,
+    seed: int,
+    data: Rows | None,
+    *,
+    explain: bool = True,
+    retries: float | None = None,
+    progress: bool = True,
+) -> tuple[Certificate, Answered]:
+    """A certificate, with the rows of the space that were asked for it, and their answers."""
     n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
     seed = checks.count("seed", seed, 0)
     asked, copied = as_original(original), as_original(copy, name="copy")
     given = None if data is None else Given.of(asked, space, data)
     limits = {SPACE: n, DATA: 0 if given is None else len(given.different)}
     queries = Queries(asked, space, limits, seed=seed, allowance=allowed(asked, limits, retries))
-    chunks = [(rows, said.labels) for rows, said in queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))]
-    rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
-    low = low_margin(copy, space, seed) if explain else None
-    about = Proving(copy, copied, asked.declared, space, confidence, seed)
-    proof = about.proved(rows, answers, low, explain)
-    return proof if given is None else replace(proof, on_data=about.on_data(given, queries, DATA, low, explain))
+    with shown("certify", sum(limits.values()), wanted=progress, step=ROWS) as tell:
+        chunks = list[tuple[np.ndarray, np.ndarray]]()
+        for rows, said in queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY)):
+            chunks.append((rows, said.labels))
+            tell(queries.made[SPACE])
+        rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
+        low = low_margin(copy, space, seed) if explain else None
+        about = Proving(copy, copied, asked.declared, space, confidence, seed)
+        proof = about.proved(rows, answers, low, explain)
+        if given is not None:
+            proof = replace(proof, on_data=about.on_data(given, queries, DATA, low, explain))
+        return proof, (rows, answers)
 
 
 def allowed(original: Original, limits: Mapping[str, int], retries: float | None = None) -> Allowance:

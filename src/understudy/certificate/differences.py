@@ -23,7 +23,7 @@ from understudy.models.classifier import CopyClassifier
 from understudy.models.shallow import shallow_tree
 from understudy.original import CHUNK
 from understudy.space import Space
-from understudy.space.columns import UNKNOWN, Category
+from understudy.space.columns import UNKNOWN, Category, Date
 from understudy.space.encoding import Encoding
 from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
@@ -188,6 +188,10 @@ def _examples(compared: Compared, differ: np.ndarray, space: Space) -> list[Exam
 def _records(space: Space, rows: np.ndarray) -> list[dict[str, Any]]:
     """Rows as in production, as plain values by column name."""
     presented = space.present(rows)
+    for j, column in enumerate(space.columns):
+        if isinstance(column, Date) and is_frame(presented):
+            spelled: Any = [None if value != value else column.word(value, exact=True) for value in rows[:, j].tolist()]
+            presented = presented.assign(**{column.name: spelled})
     values = presented.astype(object).to_numpy() if is_frame(presented) else np.asarray(presented)
     return [dict(zip(space.names, map(_plain, row), strict=True)) for row in values.tolist()]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from understudy.certificate import words
 from understudy.types import Label
 
 
@@ -75,7 +76,7 @@ class Differences:
         return cls(**{**content, **parts})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """Fidelity on fresh rows of the space: estimate, exact (Clopper-Pearson) lower bound, and the same for parts of it.
 
@@ -109,6 +110,22 @@ class Certificate:
     """Of the user's rows: how many are distinct."""
     left_out: int | None = None
     """Of the user's rows: how many more were not asked, because the space does not know their levels."""
+
+    def __repr__(self) -> str:
+        own = "" if self.on_data is None else f", on_data={self.on_data!r}"
+        shown = f"estimate={self.estimate:.4f}, lower={self.lower:.4f}, confidence={self.confidence:g}, n={self.n}"
+        return f"Certificate({shown}{own})"
+
+    def __str__(self) -> str:
+        return words.text(self)
+
+    def _repr_html_(self) -> str:
+        return words.html(self)
+
+    @property
+    def whole(self) -> Bound:
+        """The bound of all rows, beside those of parts of them."""
+        return Bound(self.estimate, self.lower, self.n)
 
     def as_json(self) -> dict[str, Any]:
         """The certificate as JSON values; classes become a list, because JSON keys would lose their type."""

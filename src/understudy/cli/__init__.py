@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import TextIO
 
 import click
 
@@ -15,10 +19,11 @@ COMMANDS = {
     "demo": ("demo", "Copy a built-in original, certify the copy and show both side by side."),
     "copy": ("copy", "Copy an original into a directory."),
     "certify": ("certify", "Measure how alike a finished copy and an original decide, and where they differ."),
+    "remake": ("remake", "Make another copy from the answers of a run: another family, smaller, or constrained."),
     "refresh": ("refresh", "See whether an original changed, and bring its copy up to date."),
     "space": ("space", "Describe inputs from unlabelled rows."),
     "ledger": ("ledger", "Show what a run has asked, or export it."),
-    "export": ("export", "Write a finished copy as one file: ONNX, skops, rules or SQL."),
+    "export": ("export", "Write a finished copy as one file: ONNX, SQL, C, rules or skops; or for MLflow."),
     "frontier": ("frontier", "How small and fast further copies can be, from the answers of a run."),
     "serve": ("serve", "Answer in the original's place, over HTTP."),
     "report": ("report", "Write one self-contained HTML page about a finished copy."),
@@ -57,11 +62,13 @@ def understudy() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; errors become a line on stderr and an exit code."""
-    from understudy.cli.terminal import Terminated, printable
+    from understudy.cli.terminal import Terminated
+    from understudy.display import printable
     from understudy.errors import UnderstudyError
 
     try:
-        code = understudy.main(args=arguments, prog_name="understudy", standalone_mode=False)
+        with _warnings_as_lines():
+            code = understudy.main(args=arguments, prog_name="understudy", standalone_mode=False)
     except UnderstudyError as error:
         click.echo(f"understudy: {printable(error)}", err=True)
         sys.exit(error.exit_code)
@@ -79,3 +86,29 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo("understudy: this is a bug; please report it with the lines above", err=True)
         sys.exit(70)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Within, what we warn of is a line like our errors, without a place in our code."""
+    from understudy.display import printable
+    from understudy.errors import UnderstudyWarning
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def said(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, UnderstudyWarning):
+                click.echo(f"understudy: warning: {printable(message)}", err=True)
+            else:
+                usual(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = said
+        yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from understudy.cli.original import opened, original_options
-from understudy.cli.terminal import printable
+from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
     from understudy.original import Original
     from understudy.runs.result import Result
+    from understudy.types import Answered
 
 # Fresh rows, where no number is given and the original can be asked about any.
 ROWS = 2000
@@ -25,13 +27,14 @@ ROWS = 2000
 @click.command("certify")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.argument("original")
-@click.option("--data", metavar="ROWS.csv", help="Unlabelled rows to measure on as well; further columns are ignored.")
+@click.option("--data", metavar="ROWS", help="CSV or Parquet of unlabelled rows to measure on as well.")
 @click.option(
     "--n", type=int, help=f"Fresh rows of the space to ask about.  [default: {ROWS}, or all stored answers left]"
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the lower bounds.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed asks about other rows.")
 @click.option("--retries", type=float, help="Rows that may be sent again after failures, as a share.  [default: 0.25]")
+@click.option("--report", type=click.Path(path_type=Path), metavar="PAGE.html", help="Write a page about it as well.")
 @original_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
@@ -42,6 +45,7 @@ def command(
     confidence: float,
     seed: int,
     retries: float | None,
+    report: Path | None,
     about: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -49,15 +53,15 @@ def command(
 
     Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
     labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
-    its bound is about the population that they are a random sample of. Nothing is written. The copy's files are checked
-    against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
+    its bound is about the population that they are a random sample of. Nothing is written but the page that --report
+    names. The copy's files are checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
 
     Exit codes: 0 done; 2 bad input; 3 the original failed.
     """
     from understudy import checks
-    from understudy.certificate.certify import Given, allowed, certify
+    from understudy.certificate.certify import Given, allowed, proved
     from understudy.cli.table import certificate
-    from understudy.original.table import read_csv
+    from understudy.original.table import read_table
     from understudy.runs.result import load
 
     checks.fraction("confidence", confidence)
@@ -66,23 +70,40 @@ def command(
     if source.stored is not None:
         source = _fresh(source, result)
     n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
-    rows = None if data is None else read_csv(data)
+    rows = None if data is None else read_table(data)
     different = 0 if rows is None else len(Given.of(source, result.space, rows).different)
     most = allowed(source, {"certificate": n, "data": different}, retries)
-    words = f"{printable(source.name)} will be asked {most.planned} queries"
-    click.echo(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
+    words = f"{source.name} will be asked {most.planned} queries"
+    say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        proof = certify(result.copy, source, result.space, n, confidence, seed, rows, retries=retries)
+        proof, asked = proved(result.copy, source, result.space, n, confidence, seed, rows, retries=retries)
+    page = None if report is None else _reported(report, directory, replace(result, certificate=proof), asked, source)
     if as_json:
         queries = {"certificate": n, "data": different}
         seconds = round(perf_counter() - clock, 3)
         checked = {"checked": result.checked, "signature": result.signature}
         document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
-        click.echo(json.dumps({**document, **checked, "certificate": proof.as_json()}))
+        written = {} if page is None else {"report": str(page)}
+        click.echo(json.dumps({**document, **checked, "certificate": proof.as_json(), **written}))
         return
     certificate(proof, data)
-    click.echo(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
+    say(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
+    if page is not None:
+        say(f"The report is {page}.")
+
+
+def _reported(path: Path, directory: Path, result: Result, asked: Answered, source: Original) -> Path:
+    """Write the page about a copy, with this certificate in place of its run's."""
+    from understudy.report import write_report
+    from understudy.report.evidence import Evidence
+
+    title = f"A copy of {result.settings['original']}, compared with {source.name}"
+    if source.stored is not None and result.certificate is not None and result.certificate.differences is not None:
+        shown = replace(result.certificate.differences, examples=())  # stored rows are the user's: a page has none
+        result = replace(result, certificate=replace(result.certificate, differences=shown))
+    evidence = replace(Evidence.of(result, directory), held_out=asked)
+    return write_report(path, {result.settings["method"]: result}, title=title, answers=evidence)
 
 
 def _fresh(table: Original, result: Result) -> Original:

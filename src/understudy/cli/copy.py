@@ -14,7 +14,7 @@ import click
 from understudy.cli.groups import Grouped
 from understudy.cli.original import opened, original_options
 from understudy.cli.settings import settings_options
-from understudy.cli.terminal import printable
+from understudy.cli.terminal import say
 from understudy.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ Examples:
 @click.argument("original")
 @click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
-@click.option("--rows", metavar="ROWS.csv", help="Unlabelled rows of yours: part of the queries are about them.")
+@click.option(
+    "--rows", metavar="ROWS", help="CSV or Parquet of unlabelled rows of yours: part of the queries are about them."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 @click.option("--sign", is_flag=True, help="Sign the directory with the key in UNDERSTUDY_SIGNING_KEY.")
 @settings_options
@@ -55,24 +57,26 @@ def command(
 
     ORIGINAL is a fitted classifier or function as package.module:name, a file model.onnx, model.skops or, with --trust,
     model.pkl or .joblib, an endpoint http(s)://... with its --protocol, a program cmd:... that reads CSV rows and
-    prints a label per line, or answers.csv, a table of stored answers.
+    prints a label per line, or answers.csv or .parquet, a table of stored answers.
 
     Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed, and what
     was answered is kept, or the disk is full, likewise; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
     from understudy.checksums import Key
     from understudy.cli.progress import follow
-    from understudy.original.table import read_csv
+    from understudy.original.table import read_table
     from understudy.runs.copying import job_of, job_steps
+    from understudy.runs.going_on import gone_on
     from understudy.runs.plan import Plan
     from understudy.runs.settings import Settings
 
     plan, key = Plan.of(Settings(**options)), Key.needed() if sign else None  # before anything is opened
     source = opened(original, about)
-    job = job_of(source, _space(space_text, source), plan, rows=None if rows is None else read_csv(rows))
+    job = job_of(source, _space(space_text, source), plan, rows=None if rows is None else read_table(rows))
+    job = gone_on(job, out)
     _announce(source.name, job)
     with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        result = follow(plan.asked.method, job_steps(job, out, key), plan.iterations)
+        result = follow(plan.asked.method, job_steps(job, out, key), job.plan.iterations, plan.asked.progress)
     _tell(result, out, source.name, job.allowance.total, as_json)
     end(job.plan.asked.target, result)
 
@@ -83,14 +87,16 @@ def _announce(name: str, job: Job) -> None:
 
     plan, asked, most = job.plan, job.plan.asked, job.allowance
     own = "" if job.own is None else f", {job.own.queries} for one on your rows"
-    click.echo(
-        f"{printable(name)} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
+    say(
+        f"{name} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
         f"certificate{own}, {plan.repeats} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
     )
+    if job.further:
+        click.echo(f"it goes on from a run with {plan.stages[-1]} training queries, whose answers are used", err=True)
     shown = lower_bound(asked.certificate_n, asked.certificate_n, asked.confidence) if asked.target else 1.0
     if asked.target is not None and asked.target > shown:
-        click.echo(f"{asked.certificate_n} held-out rows can show {shown:.4f} at most, if all agree", err=True)
+        say(f"{asked.certificate_n} held-out rows can show {shown:.4f} at most, if all agree", err=True)
 
 
 @contextmanager
@@ -110,7 +116,7 @@ def reported(path: Path, results: dict[str, Result], title: str, original: Origi
     from understudy.report import write_report
 
     try:
-        return write_report(path, results, original=original, title=title)
+        return write_report(path, results, original=original, title=title, answers=path.parent)
     except DirectoryError as error:
         hint = f"the copy is in {path.parent}; make room, and `understudy report {path.parent}` writes its page"
         raise UnwrittenError(error.where, error.expected, error.found, hint) from error
@@ -118,7 +124,6 @@ def reported(path: Path, results: dict[str, Result], title: str, original: Origi
 
 def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -> None:
     """The outcome, for people or for programs."""
-    from understudy.cli.table import comparison
     from understudy.queries.ledger import NAME, summary
 
     results = {result.settings["method"]: result}
@@ -128,27 +133,17 @@ def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -
     if as_json:
         click.echo(json.dumps({**result.summary(), "rows": sent, "out": str(out), "report": str(report)}))
         return
-    comparison(results)
-    on_data = None if result.certificate is None else result.certificate.on_data
-    if on_data is not None:
-        click.echo(
-            f"\nOf {on_data.n} of your own rows that were not asked before, {on_data.estimate:.4f} get the original's "
-            f"label; at least {on_data.lower:.4f} do, with {on_data.confidence:.0%} confidence."
-        )
-    for one in result.tried[:1]:
-        click.echo(f"\nThe copy is a {one['family']}, taught by {one['teacher']}, of {one['bytes']} bytes.")
-    for advice in result.advice:
-        click.echo(f"Advice: {printable(advice.text)}.")
-    click.echo(f"\nRows asked: {found.asked} of at most {announced}; {found.answered} answered", nl=False)
-    click.echo(f", {found.maybe_paid} without an answer and maybe paid." if found.maybe_paid else ".")
-    click.echo(f"The copy is in {out}; its report is {report}.")
+    click.echo(f"\n{result}\n")
+    lost = f", {found.maybe_paid} without an answer and maybe paid" if found.maybe_paid else ""
+    say(f"Rows asked: {found.asked} of at most {announced}; {found.answered} answered{lost}.")
+    say(f"The copy is in {out}; its report is {report}.")
 
 
 def end(target: float | None, result: Result) -> None:
     """Exit with 1 if a target was asked for and not reached."""
     if target is not None and result.stopped != "target":
-        why = "" if result.diagnosis is None else f": {printable(result.diagnosis.text)}"
-        click.echo(f"understudy: the target {target} was not reached{why}", err=True)
+        why = "" if result.diagnosis is None else f": {result.diagnosis.text}"
+        say(f"understudy: the target {target} was not reached{why}", err=True)
         sys.exit(1)
 
 

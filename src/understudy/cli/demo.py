@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from understudy.cli.copy import reported
+from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,9 +63,11 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     jobs = {name: job_of(original, Space.normal(2), plan, test=test) for name, plan in plans.items()}
     claim(out, jobs[KEPT].about)  # before the work, not after
     total = sum(plan.total for plan in plans.values())
-    click.echo(f"{original.name}, accuracy {accuracy:.4f}; four methods will ask it {total} queries in all", err=True)
-    results = {name: follow(name, job_steps(job), plans[name].iterations) for name, job in jobs.items()}
-    results[KEPT].save(out)
+    say(f"{original.name}, accuracy {accuracy:.4f}; four methods will ask it {total} queries in all", err=True)
+    results = {
+        name: follow(name, job_steps(job, out if name == KEPT else None), plans[name].iterations)
+        for name, job in jobs.items()
+    }
     report = reported(out / "report.html", results, f"A copy of {original.name}", original)
     _tell(results, out, report, as_json)
 
@@ -90,7 +93,8 @@ def _tell(results: dict[str, Result], out: Path, report: Path, as_json: bool) ->
 
     if not as_json:
         comparison(results)
-        click.echo(f"\nThe copy is in {out}; open {report} to see both side by side.")
+        say()
+        say(f"The copy is in {out}; open {report} to see both side by side.")
         return
     methods = {name: {**result.summary(), "accuracy": result.history[-1].accuracy} for name, result in results.items()}
     document = {**methods[KEPT], "out": str(out), "report": str(report), "methods": methods}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from understudy.export import DIALECTS, FORMATS, Exported, export, format_of, wish_of
+from understudy.cli.terminal import say
+from understudy.export import DIALECTS, FORMATS, ROWS, Exported, export, format_of, wish_of
 
 
 @click.command("export")
@@ -37,14 +38,16 @@ def command(
 
     Exit codes: 0 done; 2 bad input, or a file that answers otherwise, and nothing was written.
     """
+    from understudy.progress import shown
     from understudy.runs.result import load
 
     wish_of(format_of(file, kind), dialect, table, keep)  # before anything is read
-    written = export(load(directory).copy, file, kind, dialect=dialect, table=table, keep=keep)
+    with shown(f"{file} compared with the copy", ROWS, log=True, step="rows"):
+        written = export(load(directory).copy, file, kind, dialect=dialect, table=table, keep=keep)
     if as_json:
         click.echo(json.dumps(written.as_json()))
         return
-    click.echo(f"{written.path}: {written.format}{_spoken(written)}, {written.bytes} bytes; {_compared(written)}")
+    say(f"{written.path}: {written.format}{_spoken(written)}, {written.bytes} bytes; {_compared(written)}")
 
 
 def _spoken(written: Exported) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
+from understudy.cli.terminal import say
+from understudy.display import Grid
 from understudy.runs.settings import FAMILIES
 
 
@@ -21,38 +24,29 @@ def command(directory: Path, families: tuple[str, ...], as_json: bool) -> None:
 
     Writes frontier.csv and frontier.svg there: bytes and milliseconds against certified fidelity.
     """
-    from rich.console import Console
-
     from understudy.files import write_text
     from understudy.report.figures import frontier as drawn
     from understudy.runs.frontier import frontier
     from understudy.spreadsheets import without_formulas
 
-    with Console(stderr=True).status("Making copies of every family"):
-        table = frontier(directory, families or None)
+    table = frontier(directory, families or None)
     files = directory / "frontier.csv", directory / "frontier.svg"
     write_text(files[0], without_formulas(table).to_csv(index=False))
     write_text(files[1], drawn(table))
     if as_json:
         click.echo(json.dumps({"points": table.to_dict("records"), "files": [str(file) for file in files]}))
         return
-    _print(table)
-    click.echo(f"The table is {files[0]}, the figure {files[1]}.")
+    click.echo(f"\n{_text(table)}\n")
+    say(f"The table is {files[0]}, the figure {files[1]}.")
+    say(f"A row becomes a copy by its number: understudy remake {directory} --take N --out NEW")
 
 
-def _print(table: object) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for heading in ("family", "size", "taught by"):
-        shown.add_column(heading, no_wrap=True)
-    for heading in ("bytes", "ms a row", "fidelity", "at least"):
-        shown.add_column(heading, justify="right")
-    shown.add_column("best for its")
-    for one in table.itertuples():  # type: ignore[attr-defined]
+def _text(points: Any) -> str:
+    """The copies as a table."""
+    numbers = ("bytes", "ms a row", "fidelity", "at least")
+    rows = []
+    for number, one in enumerate(points.itertuples(), 1):
         best = ", ".join(word for word, is_best in (("bytes", one.best_by_bytes), ("ms", one.best_by_ms)) if is_best)
-        numbers = f"{one.bytes}", f"{one.ms:.3f}", f"{one.fidelity:.4f}", f"{one.lower:.4f}"
-        shown.add_row(one.family, one.size, one.teacher, *numbers, best)
-    Console().print(shown)
+        cells = f"{one.bytes}", f"{one.ms:.3f}", f"{one.fidelity:.4f}", f"{one.lower:.4f}"
+        rows.append((str(number), one.family, one.size, one.teacher, *cells, best))
+    return Grid(("row", "family", "size", "taught by", *numbers, "best for its"), rows, right=("row", *numbers)).text()

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from understudy.cli.terminal import printable
+from understudy.display import printable
 
 
 @click.command("ledger")

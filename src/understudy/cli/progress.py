@@ -12,7 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from understudy.cli.terminal import Terminated
-from understudy.runs.copying import finish
+from understudy.progress import EVERY, ITERATIONS, shown
+from understudy.runs.copying import finish, told
 from understudy.runs.result import Record, Result
 
 if TYPE_CHECKING:
@@ -21,19 +22,17 @@ if TYPE_CHECKING:
     # Shows that so many units are done, the last of them, the seconds gone and those left.
     Tell = Callable[[int, Outcome, float, float], None]
 
-# Seconds between plain lines where there is no terminal.
-EVERY = 2.0
 
-
-def follow(title: str, run: Generator[Record, None, Result], iterations: int) -> Result:
+def follow(title: str, run: Generator[Record, None, Result], iterations: int, progress: bool = True) -> Result:
     """Consume a run, showing how far it is."""
-    with _heard() as check, (_bar if sys.stderr.isatty() else _lines)(title, iterations) as show:
+    with _heard() as check, shown(title, iterations, wanted=progress, log=True, step=ITERATIONS) as tell:
+        show = told(tell)
 
-        def shown(record: Record) -> None:
+        def checked(record: Record) -> None:
             check()
             show(record)
 
-        return finish(run, shown)
+        return finish(run, checked)
 
 
 @contextmanager
@@ -136,50 +135,3 @@ def _clock(seconds: float) -> str:
     """
     minutes, rest = divmod(round(max(0.0, seconds)), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
-
-
-@contextmanager
-def _bar(title: str, iterations: int) -> Iterator[Callable[[Record], None]]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        SpinnerColumn(),  # the only thing that moves while a single long round trains
-        TextColumn("{task.description:<11}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(title, total=iterations, note="")
-        yield lambda record: progress.update(task, completed=record.iteration + 1, note=_note(record))
-
-
-@contextmanager
-def _lines(title: str, iterations: int) -> Iterator[Callable[[Record], None]]:
-    last = perf_counter()
-
-    def show(record: Record) -> None:
-        nonlocal last
-        if perf_counter() - last >= EVERY or record.iteration + 1 == iterations:
-            last = perf_counter()
-            at = f"iteration {record.iteration + 1}/{iterations}"
-            print(f"{title}: {at}, {_note(record)}", file=sys.stderr, flush=True)
-
-    yield show
-
-
-def _note(record: Record) -> str:
-    known = "" if record.fidelity is None else f", fidelity {record.fidelity:.4f}"
-    return f"{record.queries} queries, {record.kept} kept{known}"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from understudy.cli.copy import end, resumable
+from understudy.cli.copy import end, reported, resumable
 from understudy.cli.original import opened, original_options
-from understudy.cli.terminal import printable
+from understudy.cli.terminal import say
 from understudy.types import Json
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def command(
 
     source = opened(original, about)
     refresh = Refresh.of(directory, source, given, out, budget, check, deterministic)
-    plan, most, name = refresh.plan, refresh.allowance, printable(source.name)
-    click.echo(
+    plan, most, name = refresh.plan, refresh.allowance, source.name
+    say(
         f"{name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "
         f"{refresh.budget} queries to check and train with, {plan.asked.certificate_n} for the certificate, "
         f"{refresh.repeats} again and {most.retries} if requests fail, {most.total} in all",
@@ -73,41 +73,41 @@ def command(
 
 def _tell(result: Result, out: Path, as_json: bool) -> bool:
     """The outcome, for people or for programs; gives whether the original changed."""
-    from understudy.cli.table import comparison
-
     found = result.refreshed or {}
     changed = bool(found["verdict"] == "changed")
+    page = None
+    if changed:
+        title = f"A copy of {result.settings['original']}, refreshed"
+        page = reported(out / "report.html", {"refresh": result}, title)
     if as_json:
-        more = {**result.summary(), "out": str(out)} if changed else {"out": None}
+        more = {**result.summary(), "out": str(out), "report": str(page)} if changed else {"out": None}
         click.echo(json.dumps({**found, **more}))
         return changed
     _say(found)
     if changed:
-        comparison({"refresh": result})
-        click.echo(f"\nThe refreshed copy is in {out}.")
+        click.echo(f"\n{result}\n")
+        say(f"The refreshed copy is in {out}; its report is {page}.")
     return changed
 
 
 def _say(found: Json) -> None:
     """What was found, in words."""
     check = found["check"]
-    click.echo(f"{found['verdict']}: {check['asked']} rows asked again, {check['flipped']} answers differ")
+    say(f"{found['verdict']}: {check['asked']} rows asked again, {check['flipped']} answers differ")
     if found["verdict"] == "unchanged":
-        click.echo(f"with 95 % confidence, at most {check['at_most']:.2%} of the ledger's answers changed for good")
+        say(f"with 95% confidence, at most {check['at_most']:.2%} of the ledger's answers changed for good")
         if check["stayed"]:
-            click.echo("too few to tell a change from noise; if the original always answers alike, add --deterministic")
+            say("too few to tell a change from noise; if the original always answers alike, add --deterministic")
         return
     answers = found["answers"]
     if answers["rows"]:
-        click.echo(
-            f"of {answers['rows']} held-out rows, the original answers {answers['flipped']} otherwise than before"
-        )
+        say(f"of {answers['rows']} held-out rows, the original answers {answers['flipped']} otherwise than before")
         for one in answers["became"][:10]:
-            click.echo(f"  {one['n']:>6}  {one['old']!r} became {one['new']!r}")
+            say(f"  {one['n']:>6}  {one['old']!r} became {one['new']!r}")
     for one in found.get("regions", ()):
-        click.echo(f"  {one['flipped']:>6}  of {one['rows']} where {printable(one['where'])}")
+        say(f"  {one['flipped']:>6}  of {one['rows']} where {one['where']}")
     if "mistakes" in found:
         wrong = found["mistakes"]
-        click.echo(f"of {wrong['rows']} held-out rows, the copy got {wrong['before']} wrong; now {wrong['after']}")
+        say(f"of {wrong['rows']} held-out rows, the copy got {wrong['before']} wrong; now {wrong['after']}")
         for one in wrong["by_class"]:
-            click.echo(f"  {one['rows']:>6}  are {one['label']!r}: {one['before']} wrong; now {one['after']}")
+            say(f"  {one['rows']:>6}  are {one['label']!r}: {one['before']} wrong; now {one['after']}")

@@ -22,5 +22,7 @@ def command(directory: Path, out: Path | None, as_json: bool) -> None:
 
     result = load(directory)
     title = f"A copy of {result.settings['original']}"
-    path = write_report(out or directory / "report.html", {result.settings["method"]: result}, title=title)
+    path = write_report(
+        out or directory / "report.html", {result.settings["method"]: result}, title=title, answers=directory
+    )
     click.echo(json.dumps({**result.summary(), "out": str(directory), "report": str(path)}) if as_json else path)

@@ -10,7 +10,7 @@ import click
 
 from understudy.cli.groups import GroupedOption
 from understudy.errors import SettingError
-from understudy.runs.settings import COLUMNS, SIZES, WEIGHT, About, Settings, about
+from understudy.runs.settings import COLUMNS, MAKE, SIZES, WEIGHT, About, Settings, about
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,15 +20,25 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def making_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command an option for every setting about what to make; what is not given stays as it was."""
+    for part in reversed(_in_groups()):
+        if about(part.name).group == MAKE:
+            command = _option(part, kept="as it was")(command)
+    return command
+
+
 def _in_groups() -> list[Field[Any]]:
     """Settings in the order of their groups; what a group comes to first, the declaration tells."""
     order = list(dict.fromkeys(about(part.name).group for part in fields(Settings)))
     return sorted(fields(Settings), key=lambda part: (order.index(about(part.name).group), part.name != "method"))
 
 
-def _option(part: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _option(part: Field[Any], kept: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     found, flag = about(part.name), f"--{part.name.replace('_', '-')}"
-    shown = f"{found.text}  [default: {found.open}]" if found.open else found.text
+    flag += f"/--no-{flag[2:]}" if part.default is True else ""
+    usual = kept or found.open
+    shown = f"{found.text}  [default: {usual}]" if usual else found.text
     default = None if part.default is MISSING else part.default
     return click.option(
         flag,
@@ -37,7 +47,7 @@ def _option(part: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., An
         group=found.group,
         help=shown,
         default=default,
-        show_default=default is not None and default is not False and default != (),
+        show_default=default not in (None, False, True, ()),
         **_reading(found),
     )
 

@@ -6,22 +6,19 @@ import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from understudy.cli.terminal import printable
+from understudy.cli.terminal import say
 from understudy.space.learned import FLOOR
-
-if TYPE_CHECKING:
-    from understudy.space import Space
 
 
 @click.command("space")
 @click.argument("data")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The space.json to write.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out, such as one of labels.")
-@click.option("--category", multiple=True, metavar="COLUMN", help="Take numbers for names of levels.")
+@click.option("--category", multiple=True, metavar="COLUMN", help="Take numbers, or dates, for names of levels.")
 @click.option("--ordered", multiple=True, metavar="COLUMN=A,B,C", help="Levels with an order, lowest first.")
 @click.option("--rule", "rules", multiple=True, metavar="RULE", help="What every row keeps, as 'a <= b'.")
 @click.option("--floor", type=int, default=FLOOR, show_default=True, help="The fewest rows that may show.")
@@ -36,15 +33,17 @@ def command(
     floor: int,
     as_json: bool,
 ) -> None:
-    """Describe the inputs in DATA, a CSV file of unlabelled rows: columns, distributions, and how they depend.
+    """Describe the inputs in DATA, a CSV or Parquet file of unlabelled rows: columns, distributions, dependence.
 
     The file written holds quantiles, shares and correlations, and nothing that fewer rows than the floor have in
     common. It may be edited. Options that name a column may be given more than once.
     """
-    from understudy.original.table import read_csv
+    from understudy.original.table import read_table
+    from understudy.runs.leaks import named_like_labels
     from understudy.space import Space
+    from understudy.space.words import table
 
-    frame = read_csv(data)
+    frame = read_table(data)
     orders = {name: levels.split(",") for name, _, levels in (text.partition("=") for text in ordered)}
     _refuse_unknown(frame, data, [*drop, *category, *orders])
     frame = frame.drop(columns=list(drop))
@@ -56,10 +55,13 @@ def command(
         columns = {column.name: column.kind for column in space.columns}
         click.echo(json.dumps({"out": str(out), "rows": len(frame), "columns": columns, "break_rules": broken}))
         return
-    _show(space)
+    click.echo(f"\n{table(space).text()}")
+    for name in named_like_labels(space.names):
+        say(f"understudy: is {name!r} what the original answers? Then leave it out: --drop {name}", err=True)
     if broken:
-        click.echo(f"{broken} of {len(frame)} rows break a rule", err=True)
-    click.echo(f"\nThe space is in {out}.")
+        say(f"{broken} of {len(frame)} rows break a rule", err=True)
+    say()
+    say(f"The space is in {out}.")
 
 
 def _refuse_unknown(frame: Any, data: str, names: Sequence[str]) -> None:
@@ -68,18 +70,3 @@ def _refuse_unknown(frame: Any, data: str, names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in frame.columns]
     if unknown:
         raise SpaceError(data, f"columns among {list(frame.columns)}", unknown, "check their spelling")
-
-
-def _show(space: Space) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for heading in ("column", "kind", "missing", "values"):
-        table.add_column(heading, justify="right" if heading == "missing" else "left")
-    for column in space.columns:
-        missing = f"{column.missing:.1%}" if column.missing else ""
-        table.add_row(Text(printable(column.name)), column.kind, missing, Text(printable(column.summary)))
-    Console().print(table)

@@ -1,16 +1,24 @@
-"""What a terminal sends and shows: signals, and text of others."""
+"""What a terminal sends and shows: signals, and lines that end between words."""
 
 from __future__ import annotations
+
+import sys
+from textwrap import fill
+
+import click
+
+from understudy.display import printable, screen
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: an interrupt like Ctrl-C, with an exit code of its own."""
 
 
-def printable(text: object) -> str:
-    """Text of others on a terminal: what would move the cursor or change colours is spelled out.
-
-    >>> printable("a\x1b[31m")
-    'a\\\\x1b[31m'
-    """
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
+def say(text: str = "", err: bool = False) -> None:
+    """Print a sentence; on a terminal its lines end between words. Further lines are indented as the first is."""
+    line = printable(text)
+    if (sys.stderr if err else sys.stdout).isatty() and line.strip():
+        indent = " " * (len(line) - len(line.lstrip()))
+        kept = {"break_long_words": False, "break_on_hyphens": False}
+        line = fill(line, screen(), subsequent_indent=indent, **kept)  # type: ignore[arg-type]
+    click.echo(line, err=err)

@@ -21,6 +21,7 @@ from understudy.models.blending import BLEND, FAMILIES, twins
 from understudy.models.calibration import calibrated
 from understudy.models.families import Family, Limits, fit
 from understudy.models.sharpness import raised, sharpening
+from understudy.progress import doing
 
 NOBODY = "nobody"
 # Unlabelled rows that calibrate a copy.
@@ -80,6 +81,7 @@ class Workshop:
             return self.lent.teacher
         if BLEND in self.known:
             return self.known[BLEND]
+        doing("making the blend that teaches")
         found = self._of_answers(BLEND, Limits(effort=self.limits.effort))
         return replace(found, powers=found.powers / self._power) if isinstance(found, Blend) else found
 
@@ -100,6 +102,7 @@ class Workshop:
         if self.lent is not None:
             return self.lent.lesson
         X = self.free(max(map(self.usable, self.families)) + CALIBRATING)
+        doing(f"the blend labels {len(X)} rows")
         return X, self.teacher.probabilities(X)
 
     def taught(self, family: str) -> Model:
@@ -128,9 +131,15 @@ class Workshop:
         """A model of the family, with or without a teacher."""
         return self.alone(family) if teacher == NOBODY else self.taught(family)
 
-    def candidates(self, family: str, held_out: Samples) -> list[Candidate]:
-        """Models of the family with every teacher that it may have, measured on held-out rows."""
-        made = {teacher: self.made(family, teacher) for teacher in teachers(family)}
+    def candidates(self, family: str, held_out: Samples, place: str = "") -> list[Candidate]:
+        """Models of the family with every teacher that it may have, measured on held-out rows.
+
+        `place` says which family of how many it is, to whoever watches.
+        """
+        made = dict[str, Model]()
+        for teacher in teachers(family):
+            doing(f"{place}fitting a {family}" if teacher == NOBODY else f"{place}teaching a {family}")
+            made[teacher] = self.made(family, teacher)
         return [Candidate(family, name, model, _agrees(model, held_out)) for name, model in made.items()]
 
 
@@ -163,7 +172,10 @@ def choose(
         best, tried = choose(families, part, workshop.paid.where(back), reaches, refused)
         made = workshop.made(best.family, best.teacher)
         return replace(best, model=workshop.calibrated(best.family, made)), tried
-    tried = [one for family in families for one in workshop.candidates(family, held_out)]
+    tried = list[Candidate]()
+    for k, family in enumerate(families, 1):
+        place = f"family {k} of {len(families)}, " if len(families) > 1 else ""
+        tried += workshop.candidates(family, held_out, place)
     reasons = [refused(one) for one in tried]
     allowed = [one for one, reason in zip(tried, reasons, strict=True) if reason is None]
     if not allowed:

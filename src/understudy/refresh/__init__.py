@@ -26,6 +26,7 @@ def refresh(
     retries: float | None = None,
     classes: Iterable[Any] | None = None,
     test: tuple[Any, ...] | None = None,
+    progress: bool = True,
 ) -> Result:
     """Bring the copy in a run's directory up to date with what its original answers today.
 
@@ -40,7 +41,7 @@ def refresh(
     deterministic : whether the original always gives the same row the same label, so that one flip is a change.
     target : stop as soon as the certificate's lower bound reaches this.
     certificate_n : held-out queries, on top of the budget; the last run's by default, whose rows are asked first.
-    schedule, seed, retries, classes, test : as in `copy_classifier`; the seed is the last run's by default.
+    schedule, seed, retries, classes, test, progress : as in `copy_classifier`; the seed is the last run's by default.
 
     `refreshed` of the result is a dictionary with the `verdict`, "changed" or "unchanged"; the `check`; and, after a
     change, the flips: of the original's `answers`, of the copy's `mistakes` before and after, and by `regions`.
@@ -55,9 +56,12 @@ def refresh(
     ('unchanged', 100)
     """
     from understudy.original import as_original
+    from understudy.progress import ITERATIONS, shown
     from understudy.refresh.plan import Refresh
-    from understudy.runs.copying import finish
+    from understudy.runs.copying import finish, told
 
     given = {"target": target, "certificate_n": certificate_n, "schedule": schedule, "seed": seed, "retries": retries}
     source = as_original(original, classes)
-    return finish(Refresh.of(directory, source, given, out, budget, check, deterministic, test).steps())
+    planned = Refresh.of(directory, source, given, out, budget, check, deterministic, test)
+    with shown("refresh", planned.rounds, wanted=progress, step=ITERATIONS) as tell:
+        return finish(planned.steps(), told(tell))

@@ -129,8 +129,7 @@ class Refresh:
             found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = replace(result, queries=queries, refreshed=found)
             ledger.settle()
-            result.save(self.out)
-        return result
+            return replace(result, directory=result.save(self.out))
 
     def _checked(self, ledger: Ledger) -> Check:
         past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget}

@@ -32,6 +32,7 @@ def checked(settings: Settings) -> Settings:
         settings,
         target=None if settings.target is None else checks.fraction("target", settings.target),
         until_flat=checks.flag("until_flat", settings.until_flat),
+        progress=checks.flag("progress", settings.progress),
         scores=uses_scores(settings),
         certificate_n=certificate_n,
         confidence=checks.fraction("confidence", settings.confidence),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
@@ -24,7 +24,7 @@ from understudy.runs.plan import Plan
 from understudy.space import Space
 from understudy.space.encoding import View
 from understudy.streams import Stream, stream
-from understudy.types import Classifier, is_classifier
+from understudy.types import Classifier, Json, is_classifier
 
 # Single rows that are timed, after a warm-up of a few.
 TIMED, UNTIMED = 40, 5
@@ -91,6 +91,16 @@ def latency(copy: CopyClassifier) -> float:
         copy.predict(row)
         seconds.append(perf_counter() - clock)
     return 1000 * median(seconds[UNTIMED:])
+
+
+def listed(tried: Iterable[Candidate], copy_of: Callable[[Model], CopyClassifier]) -> list[Json]:
+    """What run.json says of candidates, with the latency of each on this machine."""
+    return [{**one.as_json(), "ms": rounded_latency(copy_of(one.model))} for one in tried]
+
+
+def rounded_latency(copy: CopyClassifier) -> float:
+    """Milliseconds for a single row, with the digits that mean something."""
+    return round(latency(copy), 4)
 
 
 def workshop(

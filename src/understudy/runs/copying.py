@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Generator
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from textwrap import fill
@@ -16,10 +17,13 @@ from understudy.errors import UnderstudyWarning
 from understudy.files import as_path
 from understudy.original import Original, as_original
 from understudy.original.identity import fitted_of
+from understudy.progress import ITERATIONS, Watch, shown
 from understudy.queries import Allowance, check_fit
 from understudy.queries.ledger import Ledger
+from understudy.runs import leaks
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
+from understudy.runs.going_on import gone_on
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.result import Record, Result, load
@@ -59,7 +63,7 @@ def _takes(request: Callable[P, Request]) -> Callable[[Callable[[Request], R]], 
     def decorated(function: Callable[[Request], R]) -> Callable[P, R]:
         @wraps(function)
         def taking(*given: P.args, **named: P.kwargs) -> R:
-            return function(request(*given, **named))
+            return function(_requested(request, function.__name__, *given, **named))
 
         found = inspect.signature(request).replace(return_annotation=function.__annotations__["return"])
         cast(Any, taking).__signature__ = found
@@ -67,6 +71,16 @@ def _takes(request: Callable[P, Request]) -> Callable[[Callable[[Request], R]], 
         return taking
 
     return decorated
+
+
+def _requested(request: Callable[P, Request], name: str, *given: P.args, **named: P.kwargs) -> Request:
+    """The request; an argument that it does not take is an error of the function's, not of ours."""
+    known = inspect.signature(request).parameters
+    for word in named:
+        if word not in known:
+            alike = get_close_matches(word, known, 1)
+            raise TypeError(f"{name}() takes no {word!r}" + (f"; is it {alike[0]!r}?" if alike else ""))
+    return request(*given, **named)
 
 
 def _documented() -> str:
@@ -113,7 +127,8 @@ def copy_classifier(request: Request) -> Result:
     """
     plan = Plan.of(request.settings())
     job = job_of(request.original, request.space, plan, classes=request.classes, test=request.test, rows=request.rows)
-    return finish(job_steps(job, request.out))
+    with shown("copy", plan.iterations, wanted=plan.asked.progress, step=ITERATIONS) as tell:
+        return finish(job_steps(job, request.out), told(tell))
 
 
 def copy_steps(
@@ -146,6 +161,17 @@ def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -
         show(record)
 
 
+def told(tell: Watch) -> Callable[[Record], None]:
+    """What shows a record on a bar."""
+
+    def show(record: Record) -> None:
+        kept = "" if record.kept == record.queries else f", {record.kept} kept"
+        known = "" if record.fidelity is None else f", fidelity {record.fidelity:.4f}"
+        tell(record.iteration + 1, f"{record.queries} queries{kept}{known}")
+
+    return show
+
+
 def job_of(
     original: object,
     space: Space,
@@ -164,6 +190,11 @@ def job_of(
     elif plan.asked.scores:
         source = source.with_scores()
     check_fit(source, space)
+    if source.stored is None and source.declared is not None:
+        held = leaks.holding_labels(space, source.declared)
+        if held:
+            why = f"has the very values that {source.name} answers"
+            warnings.warn(leaks.warning(held, why), UnderstudyWarning, stacklevel=CALLER)
     truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
     own = None if rows is None else Own.of(rows, source, space, plan)
     about = describe(source, space, plan, truth)
@@ -177,7 +208,8 @@ def job_steps(job: Job, out: str | Path | None = None, key: Key | None = None) -
     """
     if out is None:
         return (yield from run_steps(job))[0]
-    if finished(claim(as_path(out), job.about)):
+    job = gone_on(job, as_path(out))
+    if finished(claim(out, job.about)) and not job.further:
         result = load(out)
         yield from result.history
         return result
@@ -185,8 +217,7 @@ def job_steps(job: Job, out: str | Path | None = None, key: Key | None = None) -
         say_lost(ledger, job.allowance)
         result, _ = yield from run_steps(job, ledger)
         ledger.settle()
-        result.save(out, key)
-    return result
+        return replace(result, directory=result.save(out, key))
 
 
 def say_lost(ledger: Ledger, allowance: Allowance) -> None:

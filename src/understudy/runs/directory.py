@@ -23,6 +23,20 @@ from understudy.types import Json
 SOURCE = "opened.source"
 # What earlier versions did not write down; a run without it is the same as one with any.
 TOLD_LATER = (SOURCE, "opened.fitted")
+# What is remembered as a hash, in words.
+HASHED = {
+    "space": "another space",
+    "fingerprint": "another file of the original",
+    "fitted": "an original that was fitted otherwise",
+    "rows": "other rows of your own",
+    "refresh_of": "a refresh of another run",
+    "header": "other headers",
+    "template": "another template",
+}
+# What follows from other settings, and need not be said beside them.
+FOLLOWS = {"batch": ("budget",), "iterations": ("budget", "batch"), "schedule": ("budget", "preset", "method", "to")}
+# What is another number when a run goes on.
+FURTHER = ("budget", "iterations", "batch", "target", "stages")
 # What a finished run consists of, in the order it is written; a report may lie beside it.
 FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", RUN)
 
@@ -107,30 +121,39 @@ def lock_for_writing(descriptor: int, path: Path) -> None:
         raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint) from error
 
 
+def settings_there(path: Path) -> Json | None:
+    """The settings of the run that is in a directory, finished or not, if there is one."""
+    if finished(path):
+        there = read_run(path).get("settings")
+        if not isinstance(there, dict):
+            raise DirectoryError(str(path / RUN), "the settings of a run", repr(there)[:80])
+        return there
+    return settings_of(path / NAME) if (path / NAME).is_file() else None
+
+
 def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
     if not path.is_dir():
         raise DirectoryError(str(path), "a directory", "a file", "choose another name")
-    if finished(path):
-        there = read_run(path).get("settings")
-    elif (path / NAME).is_file():
-        there = settings_of(path / NAME)
-        if there is None:
-            return
-    elif all(entry.name.startswith(UNFINISHED) or entry.name in FILES for entry in path.iterdir()):
-        return  # one that was saved from memory, and killed meanwhile
-    else:
+    there = settings_there(path)
+    if there is not None:
+        refuse_differences(path, there, settings)
+    elif not (path / NAME).is_file() and any(map(_foreign, path.iterdir())):
         expected = "a new or empty directory, or one with the same run"
         raise DirectoryError(str(path), expected, "other files", "choose another directory")
-    if not isinstance(there, dict):
-        raise DirectoryError(str(path / RUN), "the settings of a run", repr(there)[:80])
-    refuse_differences(path, there, settings)
+
+
+def _foreign(entry: Path) -> bool:
+    """Whether a file is none of ours; without a ledger, ours are of a run that was being saved from memory."""
+    return not (entry.name.startswith(UNFINISHED) or entry.name in FILES)
 
 
 def refuse_differences(path: Path, there: Json, now: Json) -> None:
     """Refuse settings, or an original, other than those of the run that was found; what is only doubtful is said."""
     before, after = _flat(there), _flat(now)
-    lacking = {key for key in TOLD_LATER if key not in before}
+    lacking = {key for key in TOLD_LATER if key not in before} | ({*FURTHER} if goes_on(there, now) else set())
     differ = [key for key in sorted({*before, *after} - lacking) if _json(before, key) != _json(after, key)]
+    if SOURCE in differ and "original" in differ:
+        differ.remove(SOURCE)
     if SOURCE in differ:
         module = str(now["original"]).partition(":")[0]
         message = f"{path}: the source of {module} was changed since this run was begun; if it answers otherwise now, "
@@ -139,9 +162,15 @@ def refuse_differences(path: Path, there: Json, now: Json) -> None:
         )
         differ.remove(SOURCE)
     if differ:
-        found = ", ".join(f"{_word(key)} {_shown(before, key)} (now {_shown(after, key)})" for key in differ)
+        said = [key for key in differ if key not in FOLLOWS or not {*differ} & {*FOLLOWS[key]}]
+        found = ", ".join(_difference(key, before, after) for key in said)
         hint = "choose another directory, or use the same settings and original"
         raise DirectoryError(str(path), "a new directory, or one with the same run", f"a run with {found}", hint)
+
+
+def goes_on(there: Json, now: Json) -> bool:
+    """Whether a run is to go on from the one that is there."""
+    return now.get("stages") == [*there.get("stages", ()), there.get("budget")]
 
 
 def _flat(about: Json, prefix: str = "") -> Json:
@@ -162,5 +191,14 @@ def _word(key: str) -> str:
     return key.removeprefix("opened.")
 
 
-def _shown(about: Json, key: str) -> str:
-    return repr(about.get(key, MEANS.get(_word(key))))
+def _difference(key: str, before: Json, after: Json) -> str:
+    """What differs, in words: values that people gave, but neither hashes nor structures of ours."""
+    word = _word(key).partition(".")[0]
+    was, now = (about.get(key, MEANS.get(_word(key))) for about in (before, after))
+    if word in HASHED:
+        return HASHED[word]
+    if word == "query":  # of which only hashes are kept
+        return f"another {_word(key)} in its URL"
+    if isinstance(was, dict) or isinstance(now, dict):
+        return f"another {word}"
+    return f"{_word(key)} {was!r} (now {now!r})"

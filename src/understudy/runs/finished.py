@@ -9,12 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from understudy.algorithm.network import MLP, PAPER_LAYERS, Network
+from understudy.algorithm.samples import Samples
 from understudy.checksums import read_json
 from understudy.errors import DirectoryError
 from understudy.files import as_path
+from understudy.original import Labels, Said, told_together
 from understudy.queries.ledger import CHECK, NAME, answers, last_round
 from understudy.runs.directory import finished
+from understudy.runs.points import points
 from understudy.runs.result import Result, load
+from understudy.space.encoding import View
 
 Answered = tuple[np.ndarray, np.ndarray]
 
@@ -29,7 +33,8 @@ class Past:
     """The round that the network is from."""
     rows: np.ndarray
     """Every answered row; the held-out rows come last."""
-    answers: np.ndarray
+    said: Said
+    """What the original said to them."""
     held_out: int
     """How many of them were held out for the certificate."""
     digest: str
@@ -46,17 +51,35 @@ class Past:
             raise DirectoryError(str(path), "a finished run", "one that was interrupted", hint)
         result = load(path)
         found = answers(path / NAME)
-        none = np.empty((0, result.space.d)), next(iter(found.values()))[1][:0]
-        learned = [found.get(purpose, none) for purpose in (CHECK, "training")]
-        held_out = found.get("certificate", none)
-        rows, labels = (np.concatenate(part) for part in zip(*learned, held_out, strict=True))
+        if not found:
+            hint = "copy again with a directory (out= or --out) and an original that is asked"
+            raise DirectoryError(str(path / NAME), "a ledger with answers", "none", hint)
+        rows, said = told_together(found[purpose] for purpose in (CHECK, "training", "certificate") if purpose in found)
+        held_out = len(found["certificate"][1]) if "certificate" in found else 0
         # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
         t, theta = last_round(path / NAME)
         layers = tuple(result.settings["layers"] or PAPER_LAYERS)
         network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
         digest = hashlib.sha256((path / "run.json").read_bytes() + (path / "copy.json").read_bytes()).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
-        return cls(result, network, t, rows, labels, len(held_out[1]), digest, seed)
+        return cls(result, network, t, rows, said, held_out, digest, seed)
+
+    @property
+    def answers(self) -> np.ndarray:
+        """The labels of all rows."""
+        return self.said.labels
+
+    @property
+    def declared(self) -> Labels | None:
+        """The labels that the original declared; its scores, if there are some, have a column for each."""
+        classes = self.result.settings["classes"]
+        return None if classes is None else Labels(classes)
+
+    def points(self, view: View, labels: Labels) -> tuple[Samples, Samples]:
+        """The training points and the held-out ones, as copies see them."""
+        found = points([(view(self.rows), self.said)], labels, self.declared)
+        held = np.arange(len(found)) >= len(found) - self.held_out
+        return found.where(~held), found.where(held)
 
     def split(self, places: np.ndarray) -> tuple[Answered, Answered]:
         """The training rows and the held-out rows, with answers, without the rows at these places."""

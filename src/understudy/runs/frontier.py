@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from understudy import checks
 from understudy.algorithm.samples import Samples
 from understudy.certificate.bounds import lower_bound
-from understudy.errors import DirectoryError
+from understudy.errors import DirectoryError, SettingError
 from understudy.files import as_path
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Candidate, Workshop, outcomes
 from understudy.models.families import Limits
 from understudy.original import Labels
+from understudy.progress import COPIES, shown
 from understudy.runs.choosing import latency, workshop
 from understudy.runs.finished import Past
 from understudy.runs.plan import Plan
@@ -35,12 +34,12 @@ LAYERS = ((8,), (32, 16))
 MADE = (BLEND, *FAMILIES)
 
 
-def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd.DataFrame:
+def frontier(directory: str | Path, families: Sequence[str] | None = None, *, progress: bool = True) -> pd.DataFrame:
     """Copies of every family in several sizes, made from a run's answers without a query.
 
     A row each: its family, its size limit, its teacher, bytes, milliseconds for a single row, fidelity on the
     certificate's rows and its lower bound, which holds for all rows of the table at once. `best_by_bytes` and
-    `best_by_ms` mark the Pareto frontiers.
+    `best_by_ms` mark the Pareto frontiers. `progress` shows how far it is, on a terminal or in a notebook.
 
     >>> from tempfile import TemporaryDirectory
     >>> from understudy import Space, copy_classifier
@@ -56,7 +55,13 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
     named = [checks.choice("families", family, MADE) for family in families or MADE]
     parts = _Parts.of(as_path(directory))
     # By actual size, not by limit: a tree without a limit may be smaller than one with a high limit.
-    made = sorted(parts.made(named), key=lambda pair: (named.index(pair[1].family), pair[1].size))
+    total = sum(1 for family in named for _ in parts.sizes(family))
+    with shown("frontier", total, wanted=progress, step=COPIES) as tell:
+        made = list[tuple[str, Candidate]]()
+        for size, one in parts.made(named):
+            made.append((size, one))
+            tell(len(made), f"{one.family} {size}".rstrip())
+    made.sort(key=lambda pair: (named.index(pair[1].family), pair[1].size))
     result = parts.result
     # Bonferroni: these rows selected each of them from several, and all are shown.
     n, among = len(parts.held_out), sum(outcomes([one.family]) for _, one in made)
@@ -81,6 +86,19 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None) -> pd
     return table
 
 
+def taken(directory: Path, row: tuple[str, str]) -> tuple[Candidate, int]:
+    """The model in the row of a run's frontier that has this family and size, and what its bound is corrected for."""
+    parts = _Parts.of(directory)
+    sizes = [(family, size, limits) for family in MADE for size, limits in parts.sizes(family)]
+    for family, size, limits in sizes:
+        if (family, size) == row:
+            one = parts.better(family, limits)
+            model = parts.workshop.calibrated(family, one.model)
+            return replace(one, model=model), sum(outcomes([family]) for family, _, _ in sizes)
+    found, hint = f"{row[0]!r} of size {row[1]!r}", "name one as `understudy frontier` shows it"
+    raise SettingError("take", f"a family and size among {[pair[:2] for pair in sizes]}", found, hint)
+
+
 def _unbeaten(costs: Any, lower: Any) -> list[bool]:
     """Which are Pareto-optimal: nothing that costs as little has a higher bound."""
     return [not any((costs <= costs[k]) & (lower > lower[k])) for k in range(len(costs))]
@@ -100,20 +118,22 @@ class _Parts:
         past = Past.of(path)
         plan = Plan.of_json(past.result.settings, to="auto", max_bytes=None)
         view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
-        points = Samples(view(past.rows), labels.encode(past.answers))
-        held = np.arange(len(points)) >= len(points) - past.held_out
-        if held.all() or not held.any():
+        learned, held = past.points(view, labels)
+        if not len(learned) or not len(held):
             hint = "copy again with a directory (out= or --out) and a certificate"
             raise DirectoryError(str(path), "a ledger with answers for training and for a certificate", "less", hint)
-        made_of = workshop(plan, past.result.space, view, points.where(~held), len(labels))
-        return cls(past.result, plan, made_of, points.where(held))
+        return cls(past.result, plan, workshop(plan, past.result.space, view, learned, len(labels)), held)
 
     def made(self, families: Sequence[str]) -> Iterator[tuple[str, Candidate]]:
         """Every family in its sizes: the size limit, and the better of a student and a model without a teacher."""
         for family in families:
             for size, limits in self.sizes(family):
-                found = replace(self.workshop, limits=limits, lent=self.workshop).candidates(family, self.held_out)
-                yield size, max(found, key=lambda one: one.fidelity)
+                yield size, self.better(family, limits)
+
+    def better(self, family: str, limits: Limits) -> Candidate:
+        """The better of a student and a model without a teacher, within these limits."""
+        found = replace(self.workshop, limits=limits, lent=self.workshop).candidates(family, self.held_out)
+        return max(found, key=lambda one: one.fidelity)
 
     def sizes(self, family: str) -> Iterator[tuple[str, Limits]]:
         """One size limit after the other, then the run's own limits."""

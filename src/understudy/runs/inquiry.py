@@ -17,13 +17,15 @@ from understudy.models import scouts
 from understudy.models.base import Model
 from understudy.models.blend import Blend
 from understudy.models.rehearsal import Learned
-from understudy.original import Labels, Original, Said, Told
+from understudy.original import Labels, Original, Said, Told, told_together
 from understudy.original.scores import refuse_other_labels
 from understudy.queries import Allowance, Queries
 from understudy.queries.ledger import REPEAT, Ledger
+from understudy.runs import leaks
 from understudy.runs.own import PURPOSE as OWN
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
+from understudy.runs.points import emphasised, points
 from understudy.runs.result import Repeats
 from understudy.runs.start import Start
 from understudy.space import Space
@@ -34,8 +36,6 @@ from understudy.types import Answered
 
 # How many of the latest answers trees see, unless batches grow: bounded, so that a batch costs the same late as early.
 LATEST = 2000
-# How often each of the user's own rows counts at the most.
-EMPHASIS = 3
 # How far up the stack a warning points: to the caller of the generator that the run is.
 CALLER = 6
 
@@ -78,7 +78,7 @@ class Inquiry:
         """n fresh rows of the space with their answers."""
         if not n:
             return np.empty((0, self.space.d)), np.empty(0)
-        rows, said = together(self.queries.fresh(purpose, n, self.stream(stream, t)))
+        rows, said = told_together(self.queries.fresh(purpose, n, self.stream(stream, t)))
         self._compare(said)
         return rows, said.labels
 
@@ -93,7 +93,7 @@ class Inquiry:
     def _random(self, n: int, t: int, own: np.ndarray) -> Told:
         """What the original says to n random rows of the space, and to these of the user's."""
         chunks = list(self.queries.fresh("training", n, self.stream(Stream.DRAW, t)))
-        return together([*chunks, (own, self.queries.said("training", own))] if len(own) else chunks)
+        return told_together([*chunks, (own, self.queries.said("training", own))] if len(own) else chunks)
 
     def _compare(self, said: Said) -> None:
         """Refuse scores that contradict the labels."""
@@ -172,18 +172,19 @@ class Inquiry:
             self._candidates = t, rows, self.view(rows)
         return self._candidates[1:]
 
+    def points(self, told: Iterable[Told], labels: Labels) -> Samples:
+        """Encoded rows and what the original said to them, as points to learn from."""
+        return points(told, labels, self.original.declared)
+
     def paid(self, labels: Labels) -> Samples:
         """Every paid training point; not under a bound on memory."""
-        return _samples(self._paid, labels)
+        return self.points(self._paid, labels)
 
     def emphasised(self, paid: Samples, labels: Labels) -> Samples:
         """Those points, with the ones of the user's own rows so often that they count as much as all others do."""
         if not self._of_own:
             return paid
-        own = _samples(self._of_own, labels)
-        for _ in range(emphasis(len(paid) - len(own), len(own)) - 1):
-            paid = paid | own
-        return paid
+        return emphasised(paid, self.points(self._of_own, labels))
 
     def copy_so_far(self, network: Network, labels: Labels) -> Model:
         """The network; where a committee chooses, scouts with it; under a bound on memory, the blend that learns."""
@@ -200,11 +201,11 @@ class Inquiry:
         """Scouts for the next round; where rounds are few, weighed by the answers of the last."""
         plan, before = self.plan, self._scouts
         latest = self._paid if plan.grows else self._paid[-ceil(LATEST / plan.batch) :]
-        points = self.start.hints(self, labels, _samples(latest, labels))
-        sent = scouts.sent(network, points, len(labels), plan.preset.effort, plan.asked.seed, plan.grows)
+        known = self.start.hints(self, labels, self.points(latest, labels))
+        sent = scouts.sent(network, known, len(labels), plan.preset.effort, plan.asked.seed, plan.grows)
         if before is None or not plan.grows:
             return sent
-        return scouts.trusted(sent, before[1], _samples(self._paid[-1:], labels))
+        return scouts.trusted(sent, before[1], self.points(self._paid[-1:], labels))
 
     def repeat(self, rows: np.ndarray, answers: np.ndarray) -> Repeats | None:
         """Ask a share of the first rows again, to see how consistently the original answers."""
@@ -220,6 +221,13 @@ class Inquiry:
                 stacklevel=CALLER,
             )
         return repeats
+
+    def warn_of_label(self, rows: np.ndarray, answers: np.ndarray) -> None:
+        """Warn of a column that tells the label of every one of the first rows."""
+        found = leaks.telling_labels(self.space, rows, answers, alike=self.original.stored is None)
+        if found:
+            why = f"tells the original's label one to one, in all of the first {len(answers)} rows"
+            warnings.warn(leaks.warning(found, why), UnderstudyWarning, stacklevel=CALLER)
 
     def warn_of_absent(self, answers: np.ndarray) -> None:
         """Warn where the first answers lack classes that the original may give."""
@@ -241,23 +249,3 @@ class Inquiry:
         else:
             return
         warnings.warn(message, UnderstudyWarning, stacklevel=CALLER)
-
-
-def emphasis(others: int, own: int) -> int:
-    """How often every one of the user's own rows counts, beside so many others.
-
-    >>> emphasis(2250, 750), emphasis(500, 500), emphasis(2900, 100)
-    (3, 1, 3)
-    """
-    return max(1, min(EMPHASIS, round(others / own)))
-
-
-def together(chunks: Iterable[Told]) -> Told:
-    """Chunks of rows and answers as one of each."""
-    rows, said = zip(*chunks, strict=True)
-    return np.concatenate(rows), Said.together(said)
-
-
-def _samples(paid: list[Told], labels: Labels) -> Samples:
-    X, said = together(paid)
-    return Samples(X, labels.encode(said.labels), said.scores)

@@ -59,10 +59,10 @@ class Loop:
         """The points of round t; asked once, even if the loop restarts."""
         if self._latest[0] != t:
             self._latest = t, self.inquiry.next(t, Network(self.network, theta), self.labels)
-        X, said = self._latest[1]
-        if self.inquiry.original.declared is None and (self.labels.find(said.labels) < 0).any():
+        told = self._latest[1]
+        if self.inquiry.original.declared is None and (self.labels.find(told[1].labels) < 0).any():
             raise _NewLabelError
-        return Samples(X, self.labels.encode(said.labels), said.scores)
+        return self.inquiry.points([told], self.labels)
 
     def _widened(self, step: Step) -> Step:
         """The step with a network that is widened to the new labels."""

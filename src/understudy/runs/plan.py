@@ -25,6 +25,8 @@ from understudy.runs.presets import (
     Preset,
     growing,
     growing_to,
+    in_parts,
+    rounds_between,
 )
 from understudy.runs.settings import AUTO, BLEND, FAMILIES, METHODS, Settings
 from understudy.types import Json, is_classifier
@@ -34,8 +36,8 @@ CANDIDATES, FOR_RARE, MOST_CANDIDATES = 10, 160, 400_000
 DELTA = "a number from 0 to below 1"
 # Settings that version 0.1 did not have: a run without them is the same as one with their defaults.
 ADDED = ("scores", "rows_share")
-# Settings that a run is not recognised by: one that used up its retries goes on with more.
-OPEN = ("retries",)
+# Settings that a run is not recognised by: one that used up its retries goes on with more, watched or not.
+OPEN = ("retries", "progress")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Plan:
     schedule: Schedule
     limited_by: str
     """What ends the run if nothing else does: the budget, or the iterations."""
+    stages: tuple[int, ...] = ()
+    """The budgets with which the same run was made before, if it goes on."""
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
@@ -87,6 +91,24 @@ class Plan:
         """The same for an original that cannot be asked again, such as stored answers."""
         return replace(self, asked=replace(self.asked, repeat=0.0))
 
+    def after(self, stages: tuple[int, ...]) -> Plan:
+        """The plan of a run that was made with these budgets before: its rounds as they were, then further ones.
+
+        >>> Plan.of(Settings(budget=3000)).after((1000,)).sizes
+        (150, 69, 101, 148, 216, 316, 442, 638, 920)
+        """
+        if not stages:
+            return self
+        asked, batch = self.asked, self.batch
+        if asked.iterations is None:
+            first = Plan.of(replace(asked, budget=stages[0]))
+        else:
+            first = Plan.of(replace(asked, budget=None, batch=batch, iterations=max(1, stages[0] // batch)))
+        sizes = first.sizes
+        for budget in (*stages[1:], self.queries):
+            sizes = (*sizes, *_further(self, first, sum(sizes), budget))
+        return replace(first, asked=asked, sizes=sizes, limited_by=self.limited_by, stages=stages)
+
     @classmethod
     def of_json(cls, content: Json, **changes: Any) -> Plan:
         """The plan that `as_json` described, with some changes; other entries of the JSON object are ignored."""
@@ -106,6 +128,7 @@ class Plan:
         if is_classifier(to):
             parameters = {name: repr(value) for name, value in sorted(to.get_params().items())}
             content["to"] = {"class": f"{type(to).__module__}.{type(to).__qualname__}", **parameters}
+        content |= {"stages": list(self.stages)} if self.stages else {}
         return {**content, "budget": self.queries, "schedule": self.schedule._asdict()}
 
     @property
@@ -210,10 +233,9 @@ class Plan:
 
     @property
     def stops(self) -> int:
-        """After how many iterations the held-out rows may end the run: what the bound is corrected for."""
-        if self.asked.until_flat:
-            return self.iterations
-        return len(self.looks) if self.asked.target else 1
+        """How often the held-out rows may end the run, or have ended it before: what the bound is corrected for."""
+        looks = self.iterations if self.asked.until_flat else len(self.looks) if self.asked.target else 1
+        return looks * (1 + len(self.stages))
 
     # --- what to keep, and how to train ---------------------------------------------------------------------------
 
@@ -299,6 +321,20 @@ def _sizes(settings: Settings, preset: Preset) -> tuple[int, ...]:
             raise SettingError("budget", f"at least one batch of {batch} queries", budget, hint)
         iterations = min(iterations or affordable, affordable)
     return (batch * iterations,) if settings.method == "one-shot" else (batch,) * iterations
+
+
+def _further(plan: Plan, first: Plan, done: int, budget: int) -> tuple[int, ...]:
+    """Queries of further iterations, from where a run has so many answers to where it has spent its budget."""
+    left = budget - done
+    if left <= 0:
+        return ()
+    if plan.asked.method == "one-shot":
+        return (left,)
+    if not first.grows:
+        return (first.batch,) * (left // first.batch)
+    if plan.bounded:
+        return in_parts(left, plan.most_kept)
+    return growing(budget, 1 + rounds_between(done, budget), first=done)[1:]
 
 
 def _check_kept(settings: Settings, sizes: tuple[int, ...]) -> None:

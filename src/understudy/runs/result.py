@@ -27,7 +27,9 @@ from understudy.files import as_path
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
+from understudy.original import Original
 from understudy.queries.ledger import NAME, anchored
+from understudy.runs import words
 from understudy.runs.directory import FILES, claim, write_whole
 from understudy.runs.settings import AUTO, BLEND
 from understudy.space import Space
@@ -112,7 +114,7 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), "kernel": str(VERSION), **packages}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What a run produced: the copy, its certificate, its history, and what it cost.
 
@@ -139,9 +141,15 @@ class Result:
     """What would make the copy more faithful, and by how much."""
     tried: list[dict[str, Any]] = field(default_factory=list)
     """The models that the copy was chosen from, where there was a choice, that one first: family, teacher, fidelity on
-    the certificate's rows, bytes."""
+    the certificate's rows, bytes, and the latency of a single row in milliseconds."""
+    ms: float | None = None
+    """The latency of a single row, in milliseconds, where the copy was made."""
     refreshed: dict[str, Any] | None = None
     """Of a refreshed copy: the run it started from, the check of its original, and the flips."""
+    remade: dict[str, Any] | None = None
+    """Of a copy that was made of another run's answers: which run's."""
+    directory: Path | None = field(default=None, compare=False, repr=False)
+    """Where its run is kept, ledger and all, if it is: a report finds the answers there."""
     checked: bool = True
     """Whether the files it was loaded from have checksums; those of version 0.1 do not."""
     signature: str = "none"
@@ -165,6 +173,41 @@ class Result:
         if self.tried:
             return str(self.tried[0]["family"])
         return BLEND if self.settings.get("to") in (BLEND, AUTO) else "mlp"
+
+    def __repr__(self) -> str:
+        return f"Result({words.short(self)})"
+
+    def __str__(self) -> str:
+        return words.text(self)
+
+    def _repr_html_(self) -> str:
+        return words.html(self)
+
+    def plot(self, what: str | None = None, axes: Any = None) -> Any:
+        """Draw with matplotlib: `fidelity` by the number of queries, or the copy's `decisions` over two columns.
+
+        If nothing is said, it is the decisions where there are two columns of numbers, else the fidelity. Gives the
+        axes: those given, or new ones.
+
+        >>> from understudy import Space, copy_classifier
+        >>> result = copy_classifier(lambda rows: rows[:, 0] > 0, Space.normal(1), budget=300, preset="fast")
+        >>> result.plot().get_xlabel()
+        'queries'
+        """
+        from understudy.runs.plotting import plot
+
+        return plot(self, what, axes)
+
+    def report(self, path: str | Path = "report.html", original: Original | None = None) -> Path:
+        """Write the page about this copy, one self-contained HTML file; gives its path.
+
+        With the original, whose answers should be free, its decisions over two columns are drawn beside the copy's.
+        The page of a run that was kept in a directory says most: what drives the decisions is read off its answers.
+        """
+        from understudy.report import write_report
+
+        title = f"A copy of {self.settings['original']}"
+        return write_report(path, {self.settings["method"]: self}, original=original, title=title)
 
     def summary(self) -> dict[str, Any]:
         """The outcome in the shape that `--json` prints."""
@@ -214,7 +257,8 @@ class Result:
         parts = {"repeats": self.repeats, "diagnosis": self.diagnosis}
         records = {name: None if part is None else asdict(part) for name, part in parts.items()}
         advice = [asdict(one) for one in self.advice]
-        more = {**records, "certificate": proof, "refreshed": self.refreshed, "advice": advice}
+        found = {"refreshed": self.refreshed, "remade": self.remade, "advice": advice, "ms": self.ms}
+        more = {**records, "certificate": proof, **found}
         files = {name: checksums.described(name, (path / name).read_bytes()) for name in FILES if name != RUN}
         chained = {"files": files, "ledger": None if ledger is None else asdict(ledger)}
         _write_json(path / RUN, checksums.sealed({"format": checksums.FORMAT, **plain, **more, **chained}, key))
@@ -275,6 +319,9 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
         diagnosis=None if run.get("diagnosis") is None else Diagnosis(**run["diagnosis"]),
         refreshed=run.get("refreshed"),
+        ms=run.get("ms"),
+        remade=run.get("remade"),
+        directory=path,
         advice=[Advice(**one) for one in run.get("advice", [])],
         checked=checksums.is_checked(run),
         signature=checksums.signature_of(run),

@@ -27,7 +27,7 @@ from understudy.models.distillation import Workshop
 from understudy.original import Labels, Original, as_original
 from understudy.queries import Allowance, allowance_of
 from understudy.queries.ledger import Ledger
-from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, workshop
+from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, listed, rounded_latency, workshop
 from understudy.runs.evaluation import Truth
 from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
@@ -54,6 +54,8 @@ class Job:
     """Rows of the user's own."""
     allowed: Allowance | None = None
     """The most rows that may reach the original, where there is more to the run than its plan."""
+    further: bool = False
+    """Whether it goes on from a run that was made before."""
 
     @property
     def allowance(self) -> Allowance:
@@ -111,6 +113,7 @@ class Run:
         answers = np.concatenate([held_out[1], first[1].labels]) if len(held_out[1]) else first[1].labels
         labels = job.start.labels(_known_labels(job, answers))
         inquiry.warn_of_absent(answers)
+        inquiry.warn_of_label(np.concatenate([held_out[0], first[0]]), answers)
         if not enough:
             repeats = _consistent(job.plan, inquiry.repeat(np.concatenate([held_out[0], first[0]]), answers))
         X, loop = inquiry.view(held_out[0]), Loop(inquiry, labels, first, ledger)
@@ -156,7 +159,8 @@ class Run:
             repeats=self.repeats,
             diagnosis=self._diagnosis(ended),
             advice=self._advice(ended, proof),
-            tried=[candidate.as_json() for candidate in ended.outcome.tried],
+            tried=listed(ended.outcome.tried, self._copy),
+            ms=rounded_latency(copy),
         )
 
     def _held(self) -> HeldOut:

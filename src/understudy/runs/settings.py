@@ -68,7 +68,7 @@ class Choices:
         "committee of quick models wavers (committee), on the copy's boundary (boundary), or all classes equally "
         "(balanced).",
         DRAWS,
-        "committee; margin with the preset fast; random with paper",
+        "committee; margin with the preset fast; random with the paper's",
     )
     rows_share: float = _set(
         0.25, ASK, "The share of training queries that are about rows of your own, where you give some.", float
@@ -97,7 +97,7 @@ class Choices:
         "The family of the copy; blend is several of them, weighed; auto is the most faithful that the limits allow, "
         "or the smallest that reaches the target.",
         (*FAMILIES, BLEND, AUTO),
-        "auto; mlp with the presets fast and paper, with layers, with delta, or with the method online",
+        "auto; mlp with the presets fast and the paper's, with layers, with delta, or with the method online",
     )
     layers: Sequence[int] | None = _set(
         None, MAKE, "The hidden layers of the network.", SIZES, "by the number of answers; the paper: 64,32,10"
@@ -151,6 +151,9 @@ class Choices:
         "function; the paper: bounded",
     )
     schedule: Schedule | int | None = _set(None, RUN, "How many epochs an iteration trains.", int, "as the preset says")
+    progress: bool = _set(
+        True, RUN, "Show how far it is, on a terminal or in a notebook. It is no part of the run itself.", bool
+    )
     decay: float | None = _set(None, RUN, "Weight decay, as a multiple of the step size.", float, "by the inputs")
 
 

@@ -78,7 +78,8 @@ class Service:
         if self._token is None or hmac.compare_digest(said.strip().encode(errors="replace"), self._token):
             return
         challenge = {"www-authenticate": "Bearer"}
-        raise Refusal("Authorization", "Bearer and the token", "others", status=401, headers=challenge)
+        found = "another" if said else "none"
+        raise Refusal("Authorization", "Bearer and the token", found, status=401, headers=challenge)
 
     def answer(self, route: Route, request: Request, body: bytes, done: Callable[[Response], None]) -> None:
         """Answer a whole request; whatever goes wrong, there is one response."""

@@ -134,9 +134,8 @@ class Server:
         self._open.add(connection)
         if before < self._limits.connections:
             return self._limits.seconds, None
-        return min(
-            self._limits.seconds, SPARE_SECONDS
-        ) if before < self._limits.connections + SPARE else 0.0, self._full
+        spare = before < self._limits.connections + SPARE
+        return min(self._limits.seconds, SPARE_SECONDS) if spare else 0.0, self._full
 
     def left(self, connection: Connection) -> None:
         """A client is gone."""

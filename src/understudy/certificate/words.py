@@ -1,0 +1,72 @@
+"""A certificate in words: as text for a screen, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from understudy.display import Grid, paragraphs, percent, printable, screen, shortened, wrapped
+
+if TYPE_CHECKING:
+    from understudy.certificate.values import Bound, Certificate
+
+# What a screen has room for: labels, of more those with the lowest bounds, and conditions.
+LABELS, RULES = 6, 3
+
+
+def sentence(proof: Certificate) -> str:
+    """What is shown, in one sentence."""
+    rows = f"{proof.n} {'fresh rows of the space' if proof.distinct is None else 'rows of your own'}"
+    sure = f"with {100 * proof.confidence:g}% confidence, on at least {percent(proof.lower)} of all such rows"
+    return f"The copy gives the original's label on {percent(proof.estimate)} of {rows}; {sure}."
+
+
+def bounds(proof: Certificate, title: str = "", most: int | None = None) -> Iterator[tuple[str, Bound]]:
+    """The lines of a table: all rows, and parts of them; of more than so many labels, those with the lowest bounds."""
+    yield title or ("fresh rows of the space" if proof.distinct is None else "rows of your own"), proof.whole
+    labels = list(proof.per_class.items())
+    if most is not None and len(labels) > most:
+        labels = sorted(labels, key=lambda pair: pair[1].lower)[:most]
+    for label, bound in labels:
+        yield f"  the original says {label!r}", bound
+    if proof.near is not None and proof.away is not None:
+        yield "  near the boundary", proof.near
+        yield "  away from it", proof.away
+
+
+def table(*parts: Iterator[tuple[str, Bound]]) -> Grid:
+    """Bounds as a table."""
+    lines = [(name, f"{b.n}", f"{b.estimate:.4f}", f"{b.lower:.4f}") for part in parts for name, b in part]
+    return Grid(("on", "rows", "fidelity", "at least"), lines, right=("rows", "fidelity", "at least"))
+
+
+def text(proof: Certificate) -> str:
+    """A certificate in a few lines."""
+    notes = (shortened(printable(line), screen()) for line in _notes(proof))
+    return "\n".join([wrapped(sentence(proof)), "", _table(proof, LABELS).text(), "", *notes]).rstrip()
+
+
+def html(proof: Certificate) -> str:
+    """A certificate as HTML, for notebooks."""
+    return paragraphs([sentence(proof)]) + _table(proof, None).html() + paragraphs(list(_notes(proof)))
+
+
+def _table(proof: Certificate, most: int | None) -> Grid:
+    own = [] if proof.on_data is None else [bounds(proof.on_data, most=0)]
+    return table(bounds(proof, most=most), *own)
+
+
+def _notes(proof: Certificate) -> Iterator[str]:
+    left = len(proof.per_class) - LABELS
+    if left > 0:
+        yield f"{left} other labels have higher bounds: .per_class"
+    if proof.ece is not None:
+        yield f"calibration error {proof.ece:.4f}: the copy's probabilities are off by that much, on average"
+    found = proof.differences
+    if found is None:
+        return
+    flip = found.flips[0] if found.flips else None
+    often = f", most often {flip.original!r} taken for {flip.copy!r} ({flip.n})" if flip else ""
+    yield f"they differ on {found.n} rows{often}" + ("; .differences has examples" if found.examples else "")
+    for rule in found.rules[:RULES]:
+        yield f"  on {percent(rule.share)} of the rows where {rule.text}"

@@ -1,0 +1,71 @@
+"""`understudy remake`: another copy from the answers of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from understudy.cli.groups import Grouped
+from understudy.cli.settings import making_options
+from understudy.cli.terminal import say
+from understudy.errors import SettingError
+
+
+@click.command("remake", cls=Grouped)
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the new copy.")
+@click.option("--take", type=int, metavar="N", help="Hand out a row of the frontier, as `understudy frontier` counts.")
+@click.option("--rows", metavar="ROWS.csv", help="The rows of your own that the run was given.")
+@click.option("--sign", is_flag=True, help="Sign the directory with the key in UNDERSTUDY_SIGNING_KEY.")
+@making_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def command(
+    directory: Path, out: Path, take: int | None, rows: str | None, sign: bool, as_json: bool, **made: Any
+) -> None:
+    """Make another copy from the answers of the run in DIRECTORY, which stays as it is; the original is not asked.
+
+    \b
+    Examples:
+      understudy remake my-copy --out my-tree --to tree --max-leaves 16
+      understudy frontier my-copy && understudy remake my-copy --out smaller --take 3
+
+    Exit codes: 0 done; 2 bad input, nothing was written.
+    """
+    from understudy.checksums import Key
+    from understudy.cli.copy import reported
+    from understudy.original.table import read_table
+    from understudy.progress import shown
+    from understudy.runs.remaking import remake
+
+    key, given = (
+        Key.needed() if sign else None,
+        {name: value for name, value in made.items() if value not in (None, ())},
+    )
+    if take is not None and given:
+        raise SettingError("--take", "nothing else about what to make", ", ".join(given))
+    own, row = None if rows is None else read_table(rows), None if take is None else _row(directory, take)
+    with shown("remake", 1, log=True):
+        result = remake(directory, out=out, take=row, rows=own, key=key, **given)
+    settings = result.settings
+    report = reported(out / "report.html", {settings["method"]: result}, f"A copy of {settings['original']}")
+    if as_json:
+        click.echo(json.dumps({**result.summary(), "out": str(out), "report": str(report)}))
+        return
+    click.echo(f"\n{result}\n")
+    say(f"Nothing was asked. The copy is in {out}; its report is {report}.")
+
+
+def _row(directory: Path, number: int) -> tuple[str, str]:
+    """The family and size in a row of the frontier that was written there."""
+    import pandas as pd
+
+    path = directory / "frontier.csv"
+    if not path.is_file():
+        raise SettingError("--take", f"a frontier in {path}", "none", f"run `understudy frontier {directory}` first")
+    table = pd.read_csv(path, keep_default_na=False, dtype=str)
+    if not 1 <= number <= len(table):
+        raise SettingError("--take", f"a row from 1 to {len(table)}", number)
+    return table["family"].iloc[number - 1], table["size"].iloc[number - 1]

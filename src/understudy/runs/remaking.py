@@ -1,0 +1,201 @@
+"""Another copy from the answers of a run: of another family, smaller, or under other constraints, without a query."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from understudy.algorithm.samples import Samples
+from understudy.certificate.bounds import HeldOut
+from understudy.certificate.differences import explained
+from understudy.certificate.values import Certificate
+from understudy.checksums import Key
+from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
+from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
+from understudy.models.base import Model
+from understudy.models.classifier import CopyClassifier
+from understudy.original import Labels, as_original
+from understudy.queries.ledger import NAME, duplicate
+from understudy.runs.choosing import Outcome, hand_out, listed, rounded_latency, workshop
+from understudy.runs.directory import claim, finished
+from understudy.runs.finished import Past
+from understudy.runs.frontier import taken
+from understudy.runs.own import Own
+from understudy.runs.plan import Plan
+from understudy.runs.points import emphasised
+from understudy.runs.result import Result, load
+from understudy.runs.run import peak_mb
+from understudy.runs.settings import MAKE, Settings, about
+from understudy.space.encoding import View
+from understudy.space.rowkeys import Seen
+from understudy.types import Rows
+
+# What may be said anew about a copy.
+CHANGES = tuple(part.name for part in fields(Settings) if about(part.name).group == MAKE)
+
+
+def remake(
+    directory: str | Path,
+    *,
+    out: str | Path | None = None,
+    take: tuple[str, str] | None = None,
+    rows: Rows | None = None,
+    key: Key | None = None,
+    **made: Any,
+) -> Result:
+    """Another copy from the answers in a run's directory; the original is not asked.
+
+    Parameters
+    ----------
+    directory : of a finished run with a ledger; it stays as it is.
+    out : a directory for the new run, with a ledger of its own, so that it can be certified, refreshed, or go on.
+    take : a row of `frontier(directory)`, by its family and size, such as `("tree", "16 leaves")`.
+    rows : the rows of your own that the run was given, if it was given some: answers about them count more.
+    key : signs the new directory.
+    made : `to` and the other settings about what to make: layers, max_depth, max_leaves, exclude, increasing,
+        decreasing, max_bytes, max_latency. Those that are not given stay as they were.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from understudy import Space, copy_classifier
+    >>> with TemporaryDirectory() as folder:
+    ...     disc = lambda rows: (rows**2).sum(axis=1) < 1
+    ...     _ = copy_classifier(disc, Space.normal(2), budget=300, preset="fast", out=f"{folder}/run")
+    ...     result = remake(f"{folder}/run", to="tree", max_leaves=8)
+    >>> result.family, result.queries["training"]
+    ('tree', 300)
+    """
+    clock, path = perf_counter(), as_path(directory)
+    making = _Making.of(path, made, rows)
+    past = making.past
+    settings = {**past.result.settings, **making.plan.as_json()}
+    if out is not None and finished(claim(out, settings)):
+        return load(out)
+    outcome = making.outcome() if take is None else making.taken(path, take)
+    result = replace(
+        past.result,
+        copy=outcome.copy,
+        certificate=making.explained(outcome),
+        settings=settings,
+        diagnosis=None,
+        advice=[],
+        tried=listed(outcome.tried, making.copy),
+        ms=rounded_latency(outcome.copy),
+        seconds=perf_counter() - clock,
+        peak_mb=peak_mb(),
+        remade={"of": str(directory), "sha256": past.digest},
+    )
+    if out is not None:
+        _write(result, path, as_path(out), key)
+        return replace(result, directory=as_path(out))
+    return replace(result, directory=path)
+
+
+@dataclass(frozen=True)
+class _Making:
+    """A finished run, and what is to be made of its answers."""
+
+    past: Past
+    plan: Plan
+    view: View
+    labels: Labels
+    learned: Samples
+    held: Samples
+
+    @classmethod
+    def of(cls, path: Path, made: Mapping[str, Any], rows: Rows | None) -> _Making:
+        unknown = [name for name in made if name not in CHANGES]
+        if unknown:
+            raise SettingError(unknown[0], f"one of {', '.join(CHANGES)}", "a setting that decides what is asked")
+        past = Past.of(path)
+        if past.result.refreshed is not None:
+            hint = "remake the run that it was refreshed from, or refresh that with another family"
+            raise DirectoryError(str(path), "a run that copied its original from scratch", "a refreshed one", hint)
+        plan = _plan(past, made)
+        view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
+        learned, held = past.points(view, labels)
+        return cls(past, plan, view, labels, _emphasised(past, plan, learned, rows), held)
+
+    def outcome(self) -> Outcome:
+        """The copy that a run with this plan would have handed out for the same answers."""
+        past, plan = self.past, self.plan
+        same = list(plan.asked.exclude) == list(past.result.settings["exclude"])
+        known: dict[str, Model] = {"mlp": past.network} if plan.preset.network and same else {}
+        made_of = workshop(plan, past.result.space, self.view, self.learned, len(self.labels), known)
+        return hand_out(plan, made_of, self._held_out, self.copy)
+
+    def taken(self, path: Path, row: tuple[str, str]) -> Outcome:
+        """The copy in a row of the frontier; its bound holds for all rows of that table at once."""
+        one, among = taken(path, row)
+        copy = self.copy(one.model)
+        proof = self._held_out.certify(copy.decide(self.held.X), self.plan.asked.confidence, among)
+        return Outcome(copy, proof, [one])
+
+    def explained(self, outcome: Outcome) -> Certificate | None:
+        """The certificate with its differences."""
+        if outcome.certificate is None:
+            return None
+        space, seed = self.past.result.space, self.plan.asked.seed
+        rows = self.past.rows[len(self.past.rows) - len(self.held) :]
+        return explained(outcome.certificate, outcome.copy, space, self._held_out, rows, show=True, seed=seed)
+
+    @property
+    def _held_out(self) -> HeldOut:
+        return HeldOut(self.held.X, self.held.y, self.labels)
+
+    def copy(self, model: Model) -> CopyClassifier:
+        """A model as a classifier."""
+        excluded = tuple(map(self.past.result.space.names.index, self.plan.asked.exclude))
+        return CopyClassifier(model, self.labels.classes, self.view.space, excluded)
+
+
+def _plan(past: Past, made: Mapping[str, Any]) -> Plan:
+    """The plan of the run, for another copy; all answers are at hand, so that no bound on memory is needed."""
+    before = past.result.settings
+    if isinstance(before["to"], dict):
+        if "to" not in made:
+            raise SettingError("to", "a family, or a classifier", f"none, where the run has {before['to']['class']}")
+        before = {**before, "to": None}
+    plan = Plan.of_json(before, **{"max_kept": None, **made})
+    return replace(plan, stages=tuple(before.get("stages", ())))
+
+
+def _emphasised(past: Past, plan: Plan, learned: Samples, rows: Rows | None) -> Samples:
+    """The training points; those about the user's own rows count more, if these are given again."""
+    digest, space = past.result.settings.get("rows"), past.result.space
+    if rows is None or digest is None:
+        if digest is not None:
+            said = "answers about rows of your own count as any others in this copy: give rows= (--rows) once more"
+            warnings.warn(said, UnderstudyWarning, stacklevel=4)
+        return learned
+    own = Own.of(rows, as_original(past.result.copy), space, plan)
+    if own.digest != digest:
+        raise SettingError("rows", "the rows that the run was given", "others")
+    pool = Seen()
+    pool.add(own.pool)
+    others = np.isin(np.arange(len(learned)), pool.new(past.rows[: len(learned)], at_least=0))
+    return emphasised(learned, learned.where(~others)) if not others.all() else learned
+
+
+def _write(result: Result, source: Path, out: Path, key: Key | None) -> None:
+    """Write a run's directory with a ledger of its own; it appears whole."""
+    missing = missing_folders(out.parent)
+    with errors_of(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with unfinished_folder(out.parent) as work:
+                folder = work / out.name
+                folder.mkdir()
+                duplicate(source / NAME, folder / NAME, result.settings)
+                result.save(folder, key)
+                os.replace(folder, out)
+        finally:
+            remove_empty(missing)

@@ -1,0 +1,125 @@
+"""A result in words and in a picture: as text for a screen, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from understudy.certificate.words import sentence
+from understudy.display import LINES, Grid, listed, paragraphs, percent, wrapped
+from understudy.models.base import size_of
+from understudy.models.distillation import NOBODY
+
+if TYPE_CHECKING:
+    from understudy.runs.result import Result
+
+# The most rounds that are shown, of more the last ones; and pieces of advice.
+ROUNDS, ADVICE = 6, 3
+# What queries were for, in words.
+PURPOSES = {
+    "training": "to learn from",
+    "certificate": "for the certificate",
+    "repeat": "asked again",
+    "rows": "about rows of your own",
+    "check": "to see whether answers changed",
+}
+# The picture's size and its margins, in pixels.
+WIDE, HIGH, LEFT, EDGE = 320, 120, 46, 18
+
+
+def title(result: Result) -> str:
+    """What the copy is, of what."""
+    return f"A copy of {result.settings.get('original', 'an original')}: {kind(result)}"
+
+
+def kind(result: Result) -> str:
+    """What the copy is."""
+    labels = listed([*map(repr, result.copy.classes.tolist())], 4)
+    columns = f"{result.copy.space.d} column{'s' if result.copy.space.d > 1 else ''}"
+    teacher = result.tried[0]["teacher"] if result.tried else NOBODY
+    taught = "" if teacher == NOBODY else f" taught by a {teacher}"
+    return f"{result.family}{taught}, {size_of(result.copy.model):,} bytes, {columns}, answers {labels}"
+
+
+def short(result: Result) -> str:
+    """A result in one line."""
+    proof = result.certificate
+    known = "no certificate" if proof is None else f"fidelity {proof.estimate:.4f}, at least {proof.lower:.4f}"
+    return f"{result.family}, {known}, {result.queries['training']} queries"
+
+
+def text(result: Result) -> str:
+    """A result in a few lines."""
+    before = "\n".join(map(wrapped, [title(result), *_proved(result), _spent(result)]))
+    after = "\n".join(map(wrapped, _notes(result)))
+    room = LINES - before.count("\n") - after.count("\n") - 6  # beside both, two empty lines, and the table's head
+    return f"{before}\n\n{_rounds(result, max(2, min(ROUNDS, room))).text()}\n\n{after}".rstrip()
+
+
+def html(result: Result) -> str:
+    """A result as HTML, for notebooks."""
+    lines = [title(result), *_proved(result), _spent(result)]
+    return paragraphs(lines) + curve(result) + _rounds(result).html() + paragraphs(list(_notes(result)))
+
+
+def _proved(result: Result) -> list[str]:
+    proof = result.certificate
+    if proof is None:
+        return ["There is no certificate: certificate_n was 0."]
+    return [sentence(proof), *([] if proof.on_data is None else [sentence(proof.on_data)])]
+
+
+def _spent(result: Result) -> str:
+    made = [f"{n} {PURPOSES.get(purpose, f'for {purpose}')}" for purpose, n in result.queries.items() if n]
+    took = f"{len(result.history)} rounds" if len(result.history) > 1 else "1 round"
+    return f"Queries: {', '.join(made)}. It stopped at its {result.stopped}, after {took} and {result.seconds:.1f} s."
+
+
+def _rounds(result: Result, most: int = ROUNDS) -> Grid:
+    """The last rounds: how faithful the copy was after so many queries."""
+    columns = {
+        "queries": [f"{one.queries}" for one in result.history],
+        "kept": [f"{one.kept}" for one in result.history],
+        "fidelity": ["-" if one.fidelity is None else f"{one.fidelity:.4f}" for one in result.history],
+    }
+    if columns["kept"] == columns["queries"]:
+        del columns["kept"]
+    return Grid(tuple(columns), list(zip(*columns.values(), strict=True))[-most:], right=tuple(columns))
+
+
+def _notes(result: Result) -> Iterator[str]:
+    if result.repeats is not None and result.repeats.disagreed:
+        again = f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers"
+        yield f"{again}; no copy can be expected to be more faithful than {percent(result.repeats.ceiling)}."
+    if result.diagnosis is not None:
+        yield f"The target was missed: {result.diagnosis.text}."
+    for one in result.advice[:ADVICE]:
+        yield f"Advice: {one.text}."
+
+
+def curve(result: Result) -> str:
+    """Fidelity by the number of queries, as a small SVG; nothing if it was not measured."""
+    points = [(one.queries, one.fidelity) for one in result.history if one.fidelity is not None]
+    if len(points) < 2:
+        return ""
+    most, low, high = points[-1][0], min(y for _, y in points), max(y for _, y in points)
+    room = max(high - low, 0.01)
+
+    def place(queries: float, fidelity: float) -> str:
+        x = LEFT + (WIDE - LEFT - EDGE) * queries / most
+        return f"{x:.1f},{EDGE + (HIGH - 2 * EDGE) * (high - fidelity) / room:.1f}"
+
+    line = " ".join(place(*point) for point in points)
+    dots = "".join('<circle cx="{}" cy="{}" r="3"/>'.format(*place(*point).split(",")) for point in points)
+    words = (
+        f'<text x="0" y="{EDGE + 4}">{high:.4f}</text><text x="0" y="{HIGH - EDGE + 4}">{high - room:.4f}</text>'
+        f'<text x="{LEFT}" y="{HIGH - 2}">queries</text>'
+        f'<text x="{WIDE - EDGE}" y="{HIGH - 2}" text-anchor="end">{most}</text>'
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}" '
+        'role="img" font-family="sans-serif" font-size="11" fill="currentColor">'
+        "<title>fidelity by the number of queries</title>"
+        f'<polyline points="{line}" fill="none" stroke="#0072b2" stroke-width="2"/>'
+        f'<g fill="#0072b2">{dots}</g>{words}</svg>'
+    )

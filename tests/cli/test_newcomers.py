@@ -1,0 +1,187 @@
+"""The errors that newcomers hit: each says where, what was expected, what was found, and what to do."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import understudy as us
+from commands import run_command
+from understudy.errors import (
+    DirectoryError,
+    OriginalError,
+    SettingError,
+    SpaceError,
+    UnderstudyError,
+    UnderstudyWarning,
+)
+from understudy.original.table import read_table
+
+MODULE = """
+import numpy as np
+
+def decide(rows):
+    return np.where((rows["age"] > 40) & (rows["city"] != "Rome"), "grant", "refuse")
+"""
+QUICK = {"budget": 60, "certificate_n": 60, "preset": "fast", "repeat": 0}
+
+
+def people(n=300):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"age": rng.integers(18, 90, n), "city": rng.choice(["Bonn", "Nice", "Rome"], n)})
+
+
+def decide(rows):
+    return np.where((rows["age"] > 40) & (rows["city"] != "Rome"), "grant", "refuse")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    people().assign(decision=decide(people())).to_csv(tmp_path / "rows.csv", index=False)
+    us.Space.from_data(people()).save(tmp_path / "space.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "copy mine:decide --space rows.csv --out run",
+            "rows.csv: expected a space.json, found a table of rows; describe its rows first: "
+            "understudy space rows.csv --out space.json",
+        ),
+        (
+            "copy mine:decide --space rows.parquet --out run",
+            "understudy space rows.parquet --out space.json",
+        ),
+        (
+            "copy mine:decide --space rows.xlsx --out run",
+            "save it as CSV or Parquet, then describe its rows first: understudy space rows.csv --out space.json",
+        ),
+        (
+            "space rows.xlsx --out new.json",
+            "rows.xlsx: expected a CSV or Parquet file, found a spreadsheet; save it as CSV: python -c "
+            "\"import pandas; pandas.read_excel('rows.xlsx').to_csv('rows.csv', index=False)\"",
+        ),
+        (
+            "copy mine:decide --space space.json --rows space.json --out run",
+            "space.json: expected a CSV or Parquet file of rows, found JSON; give rows; a space.json goes with --space",
+        ),
+        (
+            "space rows.csv --out new.json --rule age>city",
+            "rule 'age>city': expected columns that can be compared, found age and city, which are of different kinds",
+        ),
+        ("space rows.csv --out new.json --rule age=40", "rule 'age=40': expected ==, found ="),
+        (
+            "copy answers.csv --out run",
+            "answers.csv: expected a CSV file with a header, found [Errno 2] No such file or directory: 'answers.csv'",
+        ),
+        ("copy rows.csv --out run", "rows.csv: expected a column 'label' with the answers"),
+        ("copy mine:decides --space space.json --out run", "something called decides in mine, found nothing"),
+    ],
+)
+def test_what_the_command_says(folder, command, message):
+    out = run_command(*command.split(), cwd=folder)
+    assert out.returncode == 2
+    assert message in out.stderr
+    assert "Number(" not in out.stderr
+    assert "Traceback" not in out.stderr
+    assert not (folder / "run").exists()
+
+
+def test_a_space_with_a_label_is_pointed_out(folder):
+    out = run_command("space", "rows.csv", "--out", "new.json", cwd=folder)
+    assert out.returncode == 0
+    assert "--drop" not in out.stderr  # nobody can tell that `decision` is one
+    people().assign(Label=1).to_csv(folder / "labelled.csv", index=False)
+    out = run_command("space", "labelled.csv", "--out", "new.json", cwd=folder)
+    assert "is 'Label' what the original answers? Then leave it out: --drop Label" in out.stderr
+
+
+def test_a_frame_without_a_column():
+    copy = us.copy_classifier(decide, us.Space.from_data(people()), **QUICK).copy
+    message = (
+        "copy.predict: expected all 2 columns of the space, found no 'city' among those given: 'age', 'City'; is it"
+    )
+    with pytest.raises(SpaceError, match=f"{message} 'City' for 'city'"):
+        copy.predict(people().rename(columns={"city": "City"}))
+    with pytest.raises(SpaceError, match="found no 'age', 'city' among those given: 'zone'; give it all columns"):
+        copy.predict(pd.DataFrame({"zone": [1]}))
+
+
+def test_a_label_left_in_the_space_is_named():
+    labelled = people().assign(decision=decide(people()))
+    space = us.Space.from_data(labelled)
+    numbers = people()[["age"]].assign(seats=np.arange(300) % 5)
+    tree = DecisionTreeClassifier(max_depth=2).fit(numbers, numbers["age"] > 40)
+    with pytest.raises(SpaceError, match=r"the 2 columns that .* takes, found also 'owner'; leave out .* --drop owner"):
+        us.copy_classifier(tree, us.Space.from_data(numbers.assign(owner=True)), **QUICK)
+    with pytest.raises(
+        SpaceError, match=r"takes, found none called 'seats'; describe the space .* takes them: age, seats"
+    ):
+        us.copy_classifier(tree, us.Space.from_data(numbers[["age"]]), **QUICK)
+    with pytest.raises(SpaceError, match="in its order, found another order; describe them in its own: age, seats"):
+        us.copy_classifier(tree, us.Space.from_data(numbers[["seats", "age"]]), **QUICK)
+    with pytest.warns(UnderstudyWarning, match="'decision' has the very values that decide answers. If that is the la"):
+        us.copy_classifier(decide, space, classes=["grant", "refuse"], **QUICK)
+    target = us.Space.from_data(people().assign(target=np.arange(300) % 2))
+    with pytest.warns(UnderstudyWarning, match="'target' has the very values that <lambda> answers"):
+        us.copy_classifier(lambda rows: (rows["age"] > 40).astype(int), target, classes=[0, 1], **QUICK)
+
+
+def test_an_original_that_was_fitted_on_its_label_is_noticed():
+    space = us.Space.from_data(people().assign(granted=(decide(people()) == "grant").astype(int)))
+    with pytest.warns(
+        UnderstudyWarning, match="'granted' tells the original's label one to one, in all of the first 80 r"
+    ):
+        us.copy_classifier(lambda rows: rows["granted"], space, **QUICK)
+    us.copy_classifier(lambda rows: np.where(rows["granted"] == 1, "grant", "refuse"), space, **QUICK)  # as it may be
+
+
+def test_a_column_of_stored_answers_that_tells_the_label_is_named(tmp_path):
+    label = decide(people())
+    table = people().assign(code=np.where(label == "grant", 7, 3), label=label)
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    stored = us.open_original(str(tmp_path / "answers.csv"))
+    with pytest.warns(
+        UnderstudyWarning, match="'code' tells the original's label one to one, in all of the first 80 r"
+    ):
+        us.copy_classifier(stored, us.Space.from_data(stored.stored[0]), **QUICK)
+
+
+def test_another_run_in_the_same_directory_is_told_in_words(tmp_path):
+    us.copy_classifier(decide, us.Space.from_data(people()), **QUICK, out=tmp_path / "run")
+    other = us.Space.from_data(people(200))
+    with pytest.raises(DirectoryError) as caught:
+        us.copy_classifier(decide, other, **{**QUICK, "budget": 40}, out=tmp_path / "run", rows=people())
+    message = str(caught.value)
+    assert "found a run with budget 60 (now 39), other rows of your own, another space; choose another" in message
+    assert "{" not in message
+    assert len(message) < 300
+
+
+def test_mistakes_of_the_first_hour(tmp_path):
+    space = us.Space.from_data(people())
+    for call, kind, message in (
+        (lambda: us.copy_classifier(decide, people()), SpaceError, "space: expected a Space, found DataFrame; e.g."),
+        (lambda: us.copy_classifier(DecisionTreeClassifier(), space, **QUICK), UnderstudyError, "fitted"),
+        (lambda: us.copy_classifier(decide, space, rows=people()[["age"]]), SpaceError, "rows: expected all 2 columns"),
+        (lambda: us.copy_classifier(decide, us.Space.normal(2), **QUICK), OriginalError, "check that"),
+        (lambda: us.Space.from_data(people(), rules="age > 4"), SpaceError, "a list of rules, found 'age > 4'"),
+        (lambda: us.Space.load(tmp_path / "rows.csv"), SpaceError, "describe its rows first"),
+        (lambda: us.Space.from_data("rows.csv"), SpaceError, "read the file first, as by pandas.read_csv"),
+        (lambda: us.Space.from_data(people().to_numpy()), SpaceError, "give a data frame if some columns hold words"),
+        (lambda: space.read(people().iloc[0], "rows"), SpaceError, "a single row is a table too: frame.iloc[[0]]"),
+        (lambda: us.copy_classifier("mine:decide", space), SettingError, "us.open_original('mine:decide')"),
+        (lambda: us.copy_classifier(decide, space, budgets=9), TypeError, "takes no 'budgets'; is it 'budget'?"),
+        (lambda: us.load(tmp_path), DirectoryError, "expected a file of a finished run"),
+        (lambda: us.Space.from_json(json.dumps({"columns": [{"kind": "float"}]})), SpaceError, "column 0: expected"),
+        (lambda: read_table(str(tmp_path / "rows.ods")), SettingError, "a spreadsheet"),
+    ):
+        with pytest.raises(kind) as caught:
+            call()
+        assert message in str(caught.value)
+        assert len(str(caught.value)) < 400
