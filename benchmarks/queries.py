@@ -119,12 +119,7 @@ def _count(value: float | None) -> str:
 
 def draw_figure(found: dict[str, Any], path: Path) -> None:
     """Mean fidelity against queries, a line for each policy."""
-
-    def style(kind: str) -> dict[str, Any]:
-        single = {"color": "0.4", "linestyle": "--"} if kind == "one-shot" else {"marker": "o", "markersize": 3.5}
-        return {"linewidth": 1.5, **single}
-
-    by_answers(found["mean"], path, "queries", style, found["bar"])
+    by_answers(found["mean"], path, "queries", [kind for kind in found["mean"] if kind != "one-shot"], bar=found["bar"])
 
 
 def parse() -> argparse.Namespace:

@@ -446,13 +446,8 @@ def block(title: str, values: dict[str, dict[int, float]], form: str) -> list[st
 
 
 def draw_figure(totals: dict[str, Any], path: Path) -> None:
-    """Mean fidelity against answers, a line for each method: ours with markers, the others dashed."""
-
-    def style(method: str) -> dict[str, Any]:
-        own = {"marker": "o", "markersize": 3.5, "linewidth": 2, "zorder": 3}
-        return own if method in OURS else {"linestyle": "--", "linewidth": 1.2}
-
-    by_answers(totals["fresh"], path, "answers of the original", style)
+    """Mean fidelity against answers, a line for each method."""
+    by_answers(totals["fresh"], path, "answers of the original", OURS)
 
 
 # --- the command --------------------------------------------------------------------------------------------------

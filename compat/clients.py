@@ -2,7 +2,7 @@
 
 Two copies are made, of arrays and of data frames, and `understudy serve` serves each, by HTTP and gRPC. Each client
 gets a virtual environment of its own, asks in every way that it has (asking.py), and its labels are compared with the
-copy's. docs/compatibility.md has the outcome.
+copy's. docs/background/compatibility.md has the outcome.
 
     python compat/clients.py [tritonclient] [kserve] [mlserver] [open-inference] [curl] [--folder DIR] [--json]
 

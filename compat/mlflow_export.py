@@ -2,7 +2,7 @@
 
 MLflow gets a virtual environment of its own, without understudy. A copy on a data frame with gaps, and one on an array,
 are exported; `mlflow models serve` answers over HTTP, and `mlflow.pyfunc.load_model` in a process. Every answer is
-compared with the copy's. docs/compatibility.md has the outcome.
+compared with the copy's. docs/background/compatibility.md has the outcome.
 
     python compat/mlflow_export.py [--folder DIR] [--with REQUIREMENT] [--rows N]
 """

@@ -3,7 +3,8 @@
 Each server gets a virtual environment of its own, in which two scikit-learn classifiers are trained and saved in the
 server's own format: one of iris measurements as an array, and a pipeline on a data frame of numbers, booleans, words
 and missing values. The server then answers on a free port of 127.0.0.1, `understudy copy` copies it, and every answer
-in the ledger is compared with what the saved model itself says to the same row. docs/compatibility.md has the outcome.
+in the ledger is compared with what the saved model itself says to the same row.
+docs/background/compatibility.md has the outcome.
 
     python compat/servers.py [SERVER ...] [--folder DIR] [--with REQUIREMENT] [--request-rows N] [--json]
 
