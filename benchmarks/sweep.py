@@ -18,11 +18,11 @@ import tempfile
 from time import perf_counter
 
 from understudy.errors import UnderstudyError
-from understudy.paper.engines import Dask
 from understudy.paper.settings import paper_settings
 from understudy.paper.store import open_store
 from understudy.paper.sweep import Planned, outcomes, plan, units
 from understudy.paper.units import run
+from understudy.workers.cluster import Dask
 
 # What the project asks for.
 BAR = 1.7

@@ -17,11 +17,12 @@ from processes import shown_on_a_terminal
 from understudy.errors import EngineError, SettingError, SpaceError
 from understudy.paper import FAMILY_OF
 from understudy.paper.compact import read_table
-from understudy.paper.engines import Dask, Local
 from understudy.paper.settings import DELTAS, paper_settings
 from understudy.paper.store import NAME, open_store, read_store, unit_of
 from understudy.paper.sweep import Outcome, Planned, Waiting, outcomes, plan, problem_names, sweep, units, weight
 from understudy.paper.units import Task, Unit
+from understudy.workers import Local
+from understudy.workers.cluster import Dask
 
 COMMAND = [sys.executable, "-m", "understudy", "paper", "sweep"]
 # The command as it is at a terminal, where it hears Ctrl-C; and with a line for every unit, after it was kept.
@@ -84,16 +85,16 @@ def test_repetitions_come_first_then_large_problems_and_slots_stay_with_theirs()
     tasks = [planned(name, weight, r) for name, weight in (("small", 1), ("large", 5)) for r in (0, 0, 1)]
     waiting = Waiting([*tasks, planned("middle", 9)])
 
-    def take(near):
-        one = waiting.take(near)
+    def take(slot):
+        one = waiting.take(slot)
         return one and (one.task.unit.repetition, one.task.unit.problem)
 
-    assert [take(None), take(None)] == [(0, "large"), (0, "middle")]  # one slot at each
-    assert [take("large"), take("middle")] == [(0, "large"), (0, "small")]
+    assert [take(0), take(1)] == [(0, "large"), (0, "middle")]  # one slot at each
+    assert [take(0), take(1)] == [(0, "large"), (0, "small")]
     waiting.put_back(planned("middle", 9))  # its worker died
-    assert take("large") == (0, "middle")  # most left of this repetition
-    assert take("large") == (0, "small")
-    assert [take("small"), take("small"), take("small")] == [(1, "small"), (1, "large"), None]
+    assert take(0) == (0, "middle")  # most left of this repetition
+    assert take(0) == (0, "small")
+    assert [take(0), take(0), take(0)] == [(1, "small"), (1, "large"), None]
 
 
 def test_weights_grow_with_what_a_unit_costs():

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from math import log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from understudy import checks
-from understudy.errors import EngineError, SettingError
-from understudy.paper.engines import MOST_DEATHS, Engine
+from understudy.errors import SettingError
 from understudy.paper.originals import FAMILY_OF
 from understudy.paper.problems import load, names
 from understudy.paper.settings import METHODS, SPACES, WITHOUT_RESULT
 from understudy.paper.store import Store
 from understudy.paper.units import Record, Task, Unit, absolute, run
 from understudy.toys import TOYS
-
-# Seconds after which to look whether a cluster has grown, though nothing was finished.
-LOOK = 10.0
+from understudy.workers import MOST_DEATHS, Engine, drive
 
 
 class Outcome(NamedTuple):
@@ -111,39 +107,9 @@ def sweep(
 
 
 def outcomes(planned: Sequence[Planned], engine: Engine, call: Callable[[Task], Record]) -> Iterator[Outcome]:
-    """Have all units run by `call`; one whose worker died is run again, but not for ever."""
-    waiting, deaths = Waiting(planned), Counter[Unit]()
-    running: dict[Future[Record], tuple[int, Planned]] = {}
-    last: dict[int, str] = {}
-    while True:
-        busy = {slot for slot, _ in running.values()}
-        for slot in (slot for slot in range(engine.slots) if slot not in busy):
-            if (taken := waiting.take(last.get(slot))) is not None:
-                last[slot] = taken.task.unit.problem
-                running[engine.submit(slot, call, taken.task)] = slot, taken
-        if not running:
-            return
-        for future in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
-            slot, one = running.pop(future)
-            record, error = _settled(future)
-            if isinstance(error, BrokenExecutor):
-                engine.renew(slot)
-                deaths[one.task.unit] += 1
-                if deaths[one.task.unit] < MOST_DEATHS:
-                    waiting.put_back(one)
-                    continue
-            yield Outcome(one.task.unit, record, "" if error is None else _reason(error), one.weight)
-
-
-def _settled(future: Future[Record]) -> tuple[Record | None, Exception | None]:
-    """What a unit came to: its record, or what went wrong."""
-    try:
-        return future.result(), None
-    except CancelledError as error:
-        hint = "what is finished is kept, and the same command goes on from there"
-        raise EngineError("engine", "workers until the end", "the connection to them was lost", hint) from error
-    except Exception as error:
-        return None, error
+    """Have all units run by `call`, on an engine that is started."""
+    for one, record, error in drive(Waiting(planned), engine, call):
+        yield Outcome(one.task.unit, record, "" if error is None else _reason(error), one.weight)
 
 
 def _reason(error: Exception) -> str:
@@ -163,14 +129,17 @@ class Waiting:
         for one in planned:
             self._units(one).append(one)
         self._taken: set[tuple[int, str]] = set()
+        self._at: dict[int, str] = {}
 
-    def take(self, near: str | None) -> Planned | None:
-        """The next unit: of the problem nearest, of one that nobody is at, or of the one with most left."""
+    def take(self, slot: int) -> Planned | None:
+        """The next unit: of the problem that the slot is at, of one that nobody is at, or of the one with most left."""
         if not self._of:
             return None
+        near = self._at.get(slot)
         repetition = min(self._of)
         problems = self._of[repetition]
         name = near if near in problems else self._next(repetition)
+        self._at[slot] = name
         self._taken.add((repetition, name))
         taken = problems[name].pop(0)
         if not problems[name]:

@@ -19,6 +19,7 @@ from understudy.paper.cache import cached_original
 from understudy.paper.originals import Estimator, family_of
 from understudy.paper.problems import Problem, load
 from understudy.paper.settings import copy_arguments
+from understudy.workers import ONE_THREAD
 
 if TYPE_CHECKING:
     from understudy.runs.result import Record as Round
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 # Rows of the space, drawn for this purpose only, on which a copy's fidelity is measured.
 FRESH_ROWS = 5000
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 Record = dict[str, Any]
 

@@ -124,10 +124,10 @@ def run_units(units: Sequence[Unit], out: Path, wanted: Wanted) -> Ran:
     """Run the units that the store in `out` does not have yet, showing how far it is."""
     from understudy.cli.progress import watch
     from understudy.paper.compact import export
-    from understudy.paper.engines import open_engine
     from understudy.paper.settings import paper_settings
     from understudy.paper.store import open_store
     from understudy.paper.sweep import plan, sweep
+    from understudy.workers import open_engine
 
     settings = paper_settings(wanted.iterations or ITERATIONS, wanted.epochs)
     engine = open_engine(wanted.engine, wanted.workers, wanted.scheduler)

@@ -5,16 +5,20 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import urllib.request
 from concurrent.futures import BrokenExecutor
 from http.client import HTTPException
+from multiprocessing.connection import Connection
 
 import pytest
 
 from understudy.errors import SettingError
-from understudy.paper.engines import CONNECT, Dask, Local, open_engine
+from understudy.workers import Local, open_engine
+from understudy.workers.cluster import CONNECT, Dask
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -84,7 +88,7 @@ def alive(pid):
 def test_local_workers_end_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "driver.py"
     script.write_text(
-        "import signal\nfrom understudy.paper.engines import Local\n"
+        "import signal\nfrom understudy.workers import Local\n"
         "if __name__ == '__main__':\n"
         "    with Local(2) as engine:\n"
         "        engine.submit(0, signal.pause)\n"
@@ -105,7 +109,7 @@ def test_local_workers_end_when_their_parent_is_killed(tmp_path):
 
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "driver.py"
-    script.write_text("from understudy.paper.engines import Local\nwith Local(1) as engine:\n    pass\n")
+    script.write_text("from understudy.workers import Local\nwith Local(1) as engine:\n    pass\n")
     out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert out.returncode == 1
     assert 'a script needs `if __name__ == "__main__":`' in out.stderr
@@ -187,3 +191,42 @@ def test_a_server_that_is_no_scheduler_is_an_error_after_a_while(silent):
 @pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:80", "tcp://127.0.0.1:port", ""])
 def test_addresses_that_are_none(address):
     assert "ValueError" in refused(address)
+
+
+def answers_no_more():
+    """From the next answer on, the worker is killed when a part of what it says was sent."""
+
+    def cut(pipe, message):
+        os.write(pipe.fileno(), struct.pack("!i", len(message)) + message[:10])
+        die()
+
+    Connection.send_bytes = cut
+
+
+class Refuses(Exception):
+    """An error that cannot be sent."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+def fails():
+    raise Refuses(1, 2)
+
+
+def test_what_cannot_be_sent_is_told_in_words():
+    with Local(1) as engine:
+        with pytest.raises(RuntimeError, match="Refuses: 1 and 2"):
+            engine.submit(0, fails).result(60)
+        with pytest.raises((TypeError, RuntimeError), match="pickle"):
+            engine.submit(0, threading.Lock).result(60)
+        with pytest.raises((TypeError, AttributeError), match="pickle"):
+            engine.submit(0, lambda: 1).result(60)
+        assert engine.submit(0, about).result(60)[0] == engine.pids[0]  # and it goes on
+
+
+def test_a_worker_that_dies_in_the_middle_of_its_answer_is_noticed():
+    with Local(1) as engine:
+        engine.submit(0, answers_no_more).result(60)
+        with pytest.raises(BrokenExecutor):
+            engine.submit(0, about).result(60)

@@ -1,0 +1,50 @@
+"""What an engine is: slots that calls are made in, behind the futures of `concurrent.futures`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Protocol, Self, TypeVar
+
+Answer = TypeVar("Answer")
+
+# Read by libraries when they are first used: threads of several workers would wait for each other.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# A call whose worker died this often is given up.
+MOST_DEATHS = 3
+
+
+class Engine(Protocol):
+    """Slots that calls are made in; a context, so that nothing is left running."""
+
+    def __enter__(self) -> Self:
+        """Start what is needed."""
+
+    def __exit__(self, *error: object) -> None:
+        """End at once, without waiting for calls."""
+
+    @property
+    def slots(self) -> int:
+        """How many calls may be under way now."""
+
+    def submit(self, slot: int, call: Callable[..., Answer], *arguments: object) -> Future[Answer]:
+        """Have a call made in a slot. The future of one whose worker died raises `BrokenExecutor`."""
+
+    def renew(self, slot: int) -> None:
+        """Replace a worker that died."""
+
+
+def cores() -> list[int | None]:
+    """The cores this process may use; where the system does not say, as many without a number."""
+    if hasattr(os, "sched_getaffinity"):
+        return [*sorted(os.sched_getaffinity(0))]
+    return [None] * (os.cpu_count() or 1)
+
+
+def pin(core: int | None) -> None:
+    """Keep this thread, and those that it starts, to one core, where the system can."""
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        with suppress(OSError):
+            os.sched_setaffinity(0, {core})
