@@ -13,7 +13,8 @@ from understudy.errors import SettingError
 from understudy.metrics import convergence, efficiency
 from understudy.paper import load
 from understudy.paper.settings import DELTAS, METHODS, copy_arguments, paper_settings
-from understudy.paper.units import ONE_THREAD, Task, Unit, run, subject
+from understudy.paper.units import Task, Unit, run, subject
+from understudy.workers import ONE_THREAD
 
 SETTINGS = paper_settings(iterations=3, epochs=20)
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "certify": ("certify", "Measure how alike a finished copy and an original decide, and where they differ."),
     "remake": ("remake", "Make another copy from the answers of a run: another family, smaller, or constrained."),
     "refresh": ("refresh", "See whether an original changed, and bring its copy up to date."),
+    "fleet": ("fleet", "Copy, check and refresh all the originals in a table."),
     "space": ("space", "Describe inputs from unlabelled rows."),
     "ledger": ("ledger", "Show what a run has asked, or export it."),
     "export": ("export", "Write a finished copy as one file: ONNX, SQL, C, rules or skops; or for MLflow."),

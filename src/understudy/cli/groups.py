@@ -1,4 +1,4 @@
-"""Options in groups, each under a heading of its own."""
+"""Options in groups, each under a heading of its own; and commands that have others below them."""
 
 from __future__ import annotations
 
@@ -28,3 +28,17 @@ class GroupedOption(click.Option):
     def __init__(self, *arguments: Any, group: str = "Options", **options: Any):
         super().__init__(*arguments, **options)
         self.group = group
+
+
+class WithDefault(click.Group):
+    """A command that has others below it: words that name none of them are for the default one."""
+
+    def __init__(self, *arguments: Any, default: str, **options: Any):
+        super().__init__(*arguments, **options)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default command's name before words that begin with none."""
+        if args and args[0] not in (*self.commands, *self.get_help_option_names(ctx)):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)

@@ -13,7 +13,7 @@ import numpy as np
 from understudy.errors import OriginalError, SettingError
 from understudy.original.labels import Labels, label_array, refuse_long
 from understudy.original.scores import probabilities
-from understudy.original.toll import FREE, Toll, charged_to
+from understudy.original.toll import FREE, Behind, Gate, Toll, charged_to
 from understudy.types import Classes, Frame, Json, Table
 
 # Rows asked at once, unless an original says otherwise: bounds what a space and an original need in memory.
@@ -68,6 +68,8 @@ class Original:
     from another of the same name, where that is known; `opened`, what was said about how to ask it and to read its
     answers, as far as that decides what a label means; `model`, the object that answers, if it is one here.
 
+    `gate`, if there is one, decides when a request may be sent: it may be shared with other runs.
+
     `failures` counts by cause the attempts that came to nothing, even where a later one succeeded. `both` gives labels
     and probabilities, where it can; it is used once the original is `scored`.
 
@@ -93,6 +95,7 @@ class Original:
         self.declared = None if classes is None else Labels(classes)
         self.request_rows, self.concurrency, self.fingerprint = request_rows, concurrency, fingerprint
         self.remote = False
+        self.gate: Gate | None = None
         self.opened: Json = {}
         self.model: object = None
         self.failures: Counter[str] = Counter()
@@ -125,8 +128,17 @@ class Original:
 
         `toll` counts the attempts that this takes, if it may take more than one.
         """
-        with charged_to(toll):
-            return self._said(rows)
+        if self.gate is None:
+            with charged_to(toll):
+                return self._said(rows)
+        behind = Behind(toll, self.gate, len(rows))
+        try:
+            with charged_to(behind):
+                if not self.remote:  # else every attempt comes to the toll by itself
+                    behind.sending()
+                return self._said(rows)
+        finally:
+            behind.leave()
 
     def _said(self, rows: Table) -> Said:
         if not self.scored:

@@ -1,4 +1,7 @@
-"""Who pays for a request: whoever asks an original may want to know of every attempt before it is sent."""
+"""Who pays for a request: whoever asks an original may want to know of every attempt before it is sent.
+
+A gate is further out: many runs, in many processes, may have to share what an original's host allows.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
+
+from understudy.errors import OriginalError
 
 
 class Toll(Protocol):
@@ -29,6 +34,46 @@ class Free:
 
 
 FREE = Free()
+
+
+class Gate(Protocol):
+    """Lets requests pass, each at a time when it may be sent."""
+
+    def enter(self, n: int) -> None:
+        """Wait until a request of n rows may be sent; an error if it never may."""
+
+    def leave(self, n: int) -> None:
+        """Say that a request of n rows was answered, or came to nothing."""
+
+
+class Behind:
+    """A toll behind a gate: an attempt that was counted waits there before it is sent."""
+
+    def __init__(self, toll: Toll, gate: Gate, n: int):
+        self._toll, self._gate, self._n, self._inside = toll, gate, n, False
+
+    def sending(self) -> None:
+        """Count an attempt and wait for its turn; one that is turned away was not sent."""
+        self._toll.sending()
+        try:
+            self._gate.enter(self._n)
+        except OriginalError as error:
+            self._toll.failed(str(error.found), reached=False)
+            raise
+        self._inside = True
+
+    def failed(self, found: str, reached: bool) -> None:
+        """An attempt came to nothing."""
+        self.leave()
+        self._toll.failed(found, reached)
+
+    def leave(self) -> None:
+        """The attempt is over, if there was one."""
+        if self._inside:
+            self._inside = False
+            self._gate.leave(self._n)
+
+
 # `predict` takes rows and nothing else, whoever wrote it: the toll comes to those that ask for it.
 _CURRENT: ContextVar[Toll] = ContextVar("understudy_toll", default=FREE)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +17,7 @@ from understudy.paper.cache import cached_original
 from understudy.paper.originals import Estimator, family_of
 from understudy.paper.problems import Problem, load
 from understudy.paper.settings import copy_arguments
-from understudy.workers import ONE_THREAD
+from understudy.workers import one_thread
 
 if TYPE_CHECKING:
     from understudy.runs.result import Record as Round
@@ -166,14 +164,3 @@ def operational_space(kind: str, problem: Problem) -> Space:
 def absolute(folder: str | Path | None) -> str | None:
     """The folder as workers are told of it, wherever they run."""
     return None if folder is None else str(Path(folder).absolute())
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep a unit to one thread: others have the remaining cores."""
-    from threadpoolctl import threadpool_limits
-
-    for name, value in ONE_THREAD.items():  # read when a library is first used, which may be now
-        os.environ.setdefault(name, value)
-    with threadpool_limits(1):
-        yield

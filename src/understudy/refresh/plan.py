@@ -109,6 +109,10 @@ class Refresh:
         described = describe(self.original, self.past.result.space, self.plan, self.truth)
         return {**described, **asked, "refresh_of": self.past.digest}
 
+    def checked(self) -> Check:
+        """Whether the original has changed, and nothing else: nothing is written."""
+        return self._checked(None)
+
     def steps(self) -> Generator[Record, None, Result]:
         """A record per iteration, then the result: the last run's, if no change is found."""
         past = self.past
@@ -131,7 +135,7 @@ class Refresh:
             ledger.settle()
             return replace(result, directory=result.save(self.out))
 
-    def _checked(self, ledger: Ledger) -> Check:
+    def _checked(self, ledger: Ledger | None) -> Check:
         past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget}
         queries = Queries(self.original, past.result.space, limits, ledger, allowance=self.allowance)
         rng = stream(self.plan.asked.seed, past.seed, Stream.CHECK)

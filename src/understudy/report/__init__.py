@@ -47,13 +47,14 @@ def write_report(
     main = next(iter(results.values()))
     evidence = answers if isinstance(answers, Evidence) else Evidence.of(main, answers or main.directory)
     found = content(evidence, results, original)
+    return write_page(path, "page.html", title, **found)
+
+
+def write_page(path: str | Path, template: str, title: str, **content: Any) -> Path:
+    """Write a page of the kind that reports are: one file, whose policy lets nothing in and nothing out."""
     style, script = asset("style.css"), "\n".join(asset(name) for name in SCRIPTS)
-    page = (
-        _environment()
-        .get_template("page.html")
-        .render(**found, title=title, style=style, script=script, policy=_policy(style, script))
-    )
-    return write_text(Path(path), page)
+    known = {"title": title, "style": style, "script": script, "policy": _policy(style, script)}
+    return write_text(Path(path), _environment().get_template(template).render(**content, **known))
 
 
 def asset(name: str) -> str:

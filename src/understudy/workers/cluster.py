@@ -6,17 +6,19 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Self, TypeVar
+from urllib.parse import urlsplit
 
 from understudy import checks
 from understudy._version import __version__
 from understudy.errors import SettingError
-from understudy.workers.engines import MOST_DEATHS, ONE_THREAD, cores, pin
+from understudy.workers.engines import LOOPBACK, MOST_DEATHS, ONE_THREAD, cores, pin
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
@@ -69,6 +71,16 @@ class Dask:
         assert self._client is not None
         return max(1, sum(self._client.nthreads().values()))
 
+    @property
+    def address(self) -> str:
+        """The address at which workers reach this process: the one from which their scheduler is reached."""
+        if self._scheduler is None:
+            return LOOPBACK
+        found = urlsplit(self._scheduler)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:  # nothing is sent
+            route.connect((found.hostname or LOOPBACK, found.port or 1))
+            return str(route.getsockname()[0])
+
     def submit(self, slot: int, call: Callable[..., Answer], *arguments: object) -> Future[Answer]:
         """Have a call made by whichever worker is free, which is the one that was last used for the slot."""
         assert self._executor is not None
@@ -98,9 +110,9 @@ class Dask:
                 n_workers=self._workers,
                 threads_per_worker=1,
                 processes=True,
-                host="127.0.0.1",
+                host=LOOPBACK,
                 # Without an address of its own, the server of the dashboard that is turned off would take port 8787.
-                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Protocol, Self, TypeVar
 
 Answer = TypeVar("Answer")
@@ -14,6 +14,8 @@ Answer = TypeVar("Answer")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # A call whose worker died this often is given up.
 MOST_DEATHS = 3
+# Where nobody else can reach us.
+LOOPBACK = "127.0.0.1"
 
 
 class Engine(Protocol):
@@ -28,6 +30,10 @@ class Engine(Protocol):
     @property
     def slots(self) -> int:
         """How many calls may be under way now."""
+
+    @property
+    def address(self) -> str:
+        """The address at which workers reach this process."""
 
     def submit(self, slot: int, call: Callable[..., Answer], *arguments: object) -> Future[Answer]:
         """Have a call made in a slot. The future of one whose worker died raises `BrokenExecutor`."""
@@ -48,3 +54,14 @@ def pin(core: int | None) -> None:
     if core is not None and hasattr(os, "sched_setaffinity"):
         with suppress(OSError):
             os.sched_setaffinity(0, {core})
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep libraries to one thread: others have the remaining cores."""
+    from threadpoolctl import threadpool_limits
+
+    for name, value in ONE_THREAD.items():  # read when a library is first used, which may be now
+        os.environ.setdefault(name, value)
+    with threadpool_limits(1):
+        yield

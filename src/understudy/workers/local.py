@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 from understudy import checks
 from understudy.errors import SettingError
-from understudy.workers.engines import ONE_THREAD, cores, pin
+from understudy.workers.engines import LOOPBACK, ONE_THREAD, cores, pin
 
 Answer = TypeVar("Answer")
 
@@ -52,6 +52,11 @@ class Local:
     def slots(self) -> int:
         """How many calls may be under way now."""
         return self._slots
+
+    @property
+    def address(self) -> str:
+        """The address at which workers reach this process."""
+        return LOOPBACK
 
     @property
     def pids(self) -> dict[int, int]:

@@ -11,7 +11,8 @@ from understudy.paper.originals import FAMILY_OF, family_of
 from understudy.paper.problems import load, names
 from understudy.paper.reported import table3
 from understudy.paper.sweep import problem_names
-from understudy.paper.units import Record, Unit, one_thread
+from understudy.paper.units import Record, Unit
+from understudy.workers import one_thread
 
 NOTES = """`accuracy_original` is ours, on our 20 % of test rows; columns that begin with `paper_` are the paper's. The
 paper's split is not known, and neither are its grids: accuracies agree as far as that lets them."""

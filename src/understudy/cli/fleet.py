@@ -1,0 +1,182 @@
+"""`understudy fleet`: many originals at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from understudy.cli.groups import WithDefault
+
+if TYPE_CHECKING:
+    from understudy.fleet import Outlook, State
+
+# Characters of a note in the table at the end; the page and --json have all.
+NOTE = 100
+Show = tuple["Callable[[State], None]", "Callable[[str, str], None]"]
+
+EXAMPLES = """\b
+Examples:
+  understudy fleet FLEET.toml --out fleet
+  understudy fleet refresh FLEET.toml --out fleet
+  understudy fleet status fleet
+"""
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.argument("table", metavar="FLEET.toml", type=click.Path(path_type=Path)),
+        click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for all copies."),
+        click.option("--engine", type=click.Choice(["local", "dask"]), default="local", show_default=True),
+        click.option("--workers", type=int, help="Models at a time.  [default: one for each core]"),
+        click.option("--scheduler", metavar="URL", help="A Dask scheduler, such as tcp://10.0.0.1:8786 or tls://..."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group("fleet", cls=WithDefault, default="copy", epilog=EXAMPLES)
+def command() -> None:
+    """Copy, check and refresh all the originals in a table.
+
+    `understudy fleet FLEET.toml --out DIR` copies what is not copied yet, goes on where it was interrupted, and asks
+    whether the others have changed. Run it again, by a timer, and it does what is due. `fleet refresh` brings copies
+    of changed originals up to date; `fleet status DIR` tells how all of them stand.
+
+    Exit codes: 0 all are as they should be; 1 an original changed, or a target was missed; 2 bad input; 3 some could
+    not be done, or a limit was reached, and the same command goes on from there; 130 interrupted, likewise.
+    """
+
+
+@command.command("copy", hidden=True)
+@_options
+def copy(**given: object) -> None:
+    """Copy what is not copied yet, and check the others."""
+    _run(refresh=False, **given)  # type: ignore[arg-type]
+
+
+@command.command("refresh")
+@_options
+def refresh(**given: object) -> None:
+    """As `fleet` alone, and bring copies of originals that have changed up to date."""
+    _run(refresh=True, **given)  # type: ignore[arg-type]
+
+
+@command.command("status")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+def status(directory: Path, as_json: bool) -> None:
+    """How the models of the fleet in DIRECTORY stand. Nothing is asked."""
+    from understudy.fleet import Outlook, states
+    from understudy.fleet.limits import spent
+
+    _tell(Outlook(tuple(states(directory)), spent(directory)), directory, as_json)
+
+
+def _run(
+    table: Path, out: Path, engine: str, workers: int | None, scheduler: str | None, as_json: bool, refresh: bool
+) -> None:
+    from understudy.fleet import Outlook, read_fleet, run_fleet
+    from understudy.workers import open_engine
+
+    fleet = read_fleet(table)
+    opened = open_engine(engine, workers, scheduler)
+    with _shown(len(fleet.models)) as (done, tell):
+        for state in run_fleet(fleet, out, opened, refresh=refresh, tell=tell):
+            done(state)
+    outlook = Outlook.of(fleet, out.absolute())
+    _tell(outlook, out, as_json)
+    sys.exit(outlook.exit_code)
+
+
+@contextmanager
+def _shown(total: int) -> Iterator[Show]:
+    """Show how far a fleet is: a table that lives on a terminal, a line for every model elsewhere."""
+    if sys.stderr.isatty():
+        with _live(total) as show:
+            yield show
+        return
+    count = 0
+
+    def done(state: State) -> None:
+        nonlocal count
+        count += 1
+        click.echo(f"{count}/{total} {_line(state)}", err=True)
+
+    yield done, lambda name, words: None
+
+
+@contextmanager
+def _live(total: int) -> Iterator[Show]:
+    from threading import Lock
+
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+    at_work: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    lock = Lock()
+
+    def table() -> Table:
+        with lock:
+            told = ", ".join(f"{n} {state}" for state, n in counts.items())
+            found = Table.grid(padding=(0, 2))
+            found.add_row(Text(f"{sum(counts.values())}/{total}"), Text(told))
+            for name, words in at_work.items():
+                found.add_row(Text(name, overflow="fold"), Text(words))
+        return found
+
+    with Live(get_renderable=table, console=Console(stderr=True), refresh_per_second=4, transient=True) as live:
+
+        def done(state: State) -> None:
+            with lock:
+                at_work.pop(state.name, None)
+                counts[state.state] = counts.get(state.state, 0) + 1
+            live.console.print(Text(_line(state)))
+
+        def tell(name: str, words: str) -> None:
+            from understudy.display import printable
+
+            with lock:
+                at_work[name] = printable(words)
+
+        yield done, tell
+
+
+def _line(state: State) -> str:
+    from understudy.display import printable
+
+    proof = state.fidelity
+    found = "" if proof is None else f", fidelity {proof['estimate']:.4f}, at least {proof['lower']:.4f}"
+    note = f": {printable(state.note)}" if state.note else ""
+    did = f"{state.did}, " if state.did and state.state in ("done", "missed") else ""
+    return f"{state.name}: {did}{state.state}{found}{note}"
+
+
+def _tell(outlook: Outlook, out: Path, as_json: bool) -> None:
+    from understudy.display import Grid, printable
+    from understudy.fleet.page import NAME, verdict
+    from understudy.fleet.states import DONE
+
+    if as_json:
+        models = [state.as_json() for state in outlook.states]
+        found = {"models": models, "counts": outlook.counts, "spent": outlook.spent._asdict(), "out": str(out)}
+        click.echo(json.dumps({**found, "page": str(out / NAME)}))
+        return
+    shown = [state for state in outlook.states if state.state != DONE]
+    if shown:
+        cells = [(state.name, state.state, _bound(state), printable(state.note)[:NOTE]) for state in shown]
+        click.echo(f"\n{Grid(('model', 'state', 'at least', 'why'), cells, right=('at least',)).text()}\n")
+    click.echo(f"{verdict(outlook)}; {outlook.spent.rows} rows were asked. The page of all is {out / NAME}.")
+
+
+def _bound(state: State) -> str:
+    return "-" if state.fidelity is None else f"{state.fidelity['lower']:.4f}"

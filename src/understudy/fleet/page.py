@@ -1,0 +1,38 @@
+"""The page about a fleet: every model with a link to its report, beginning with what needs attention."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.display import printable
+from understudy.fleet.states import DONE, STATES, now
+from understudy.report import write_page as write
+
+if TYPE_CHECKING:
+    from understudy.fleet.running import Outlook
+
+NAME = "index.html"
+
+
+def write_page(folder: Path, outlook: Outlook) -> Path:
+    """Write the page into the fleet's directory."""
+    counts, states = outlook.counts, [{**state.as_json(), "note": printable(state.note)} for state in outlook.states]
+    return write(
+        folder / NAME,
+        "fleet.html",
+        f"Fleet of {len(states)} {'model' if len(states) == 1 else 'models'}",
+        verdict=verdict(outlook),
+        counts={name: counts[name] for name in STATES if name in counts},
+        meanings={name: meaning for name, meaning in STATES.items() if name in counts},
+        states=states,
+        spent=outlook.spent,
+        span=f" in {outlook.spent.span}" if outlook.spent.span else "",
+        written=now()[:16].replace("T", " "),
+    )
+
+
+def verdict(outlook: Outlook) -> str:
+    """How a fleet stands, in a line."""
+    well, n = outlook.counts.get(DONE, 0), len(outlook.states)
+    return f"All {n} are done" if well == n else f"{n - well} of {n} need attention"

@@ -1,0 +1,153 @@
+"""A fleet at work: models on an engine, their states kept as they come, and a page about all of them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from understudy.errors import SpentError, UnderstudyError
+from understudy.files import errors_of
+from understudy.fleet.gate import Gatekeeper, Pass
+from understudy.fleet.limits import Purse, Spent, Turns, spent
+from understudy.fleet.page import write_page
+from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, WAITING, Place, State, now
+from understudy.fleet.table import Fleet, Model
+from understudy.fleet.work import Task, work
+from understudy.runs.directory import lock_for_writing
+from understudy.workers import Engine, drive
+
+Tell = Callable[[str, str], None]
+"""What is called with a model's name, and with how far it is."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How a fleet stands: its models, beginning with those that need attention, and what they cost."""
+
+    states: tuple[State, ...]
+    spent: Spent
+
+    @classmethod
+    def of(cls, fleet: Fleet, folder: Path) -> Outlook:
+        """How it stands in a directory."""
+        found = [Place(folder, model.name).read() for model in fleet.models]
+        return cls(tuple(sorted(found, key=lambda state: state.attention)), spent(folder))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Models by their state."""
+        return dict(Counter(state.state for state in self.states))
+
+    @property
+    def exit_code(self) -> int:
+        """3 if some could not be done and can go on, 1 if some fall short of what was asked, else 0."""
+        found = self.counts
+        if any(found.get(state) for state in (FAILED, LIMITED, WAITING)):
+            return 3
+        return 1 if any(found.get(state) for state in (CHANGED, MISSED)) else 0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model to work on."""
+
+    task: Task
+
+    @property
+    def host(self) -> str:
+        """The host that it asks."""
+        return self.task.model.host
+
+
+class Waiting:
+    """Models that wait. The next one is of the host that the fewest are at: its limits hold others up the least."""
+
+    def __init__(self, jobs: Sequence[Job]):
+        self._of: dict[str, deque[Job]] = {}
+        for job in jobs:
+            self._of.setdefault(job.host, deque()).append(job)
+        self._at: dict[int, str] = {}
+
+    def take(self, slot: int) -> Job | None:
+        """The next model for a slot."""
+        self._at.pop(slot, None)
+        if not self._of:
+            return None
+        busy = Counter(self._at.values())
+        host = min(self._of, key=lambda host: (busy[host], -len(self._of[host])))
+        job = self._of[host].popleft()
+        if not self._of[host]:
+            del self._of[host]
+        self._at[slot] = host
+        return job
+
+    def put_back(self, job: Job) -> None:
+        """Have a model taken again, first of its host."""
+        self._of.setdefault(job.host, deque()).appendleft(job)
+
+
+def run_fleet(
+    fleet: Fleet,
+    out: str | Path,
+    engine: Engine,
+    *,
+    refresh: bool = False,
+    tell: Tell = lambda name, words: None,
+) -> Iterator[State]:
+    """Do what is due for every model; gives the state of each as it comes. A model's failure is its own.
+
+    New models are copied, and those that were interrupted go on; one that was asked to be more faithful goes on, and
+    one that is to be otherwise is remade from its answers. Of the others, some rows are asked again, if that is due:
+    with `refresh`, a copy whose original has changed is brought up to date.
+    """
+    folder = Path(out).absolute()
+    with _held(folder), ExitStack() as closing:
+        due = [model for model in fleet.models if _due(model, Place(folder, model.name).read())]
+        if due:
+            purse = Purse(folder, fleet.limits)
+            closing.callback(purse.close)
+            closing.enter_context(engine)
+            keeper = closing.enter_context(Gatekeeper(Turns(fleet.limits, purse), tell, engine.address))
+            jobs = [Job(_task(model, fleet, folder, refresh, keeper.ticket)) for model in due]
+            for job, state, error in drive(Waiting(jobs), engine, work):
+                place = Place(folder, job.task.model.name)
+                found = state if state is not None else _failed(place.read(), error)
+                place.write(found)
+                yield found
+        write_page(folder, Outlook.of(fleet, folder))
+
+
+def _task(model: Model, fleet: Fleet, folder: Path, refresh: bool, ticket: Pass) -> Task:
+    return Task(model, str(folder), (os.getcwd(), str(fleet.folder)), refresh, ticket)
+
+
+def _due(model: Model, state: State) -> bool:
+    """Whether there is something to do: always, unless it is well and was checked not long ago."""
+    if not model.every or not state.checked or state.state in (FAILED, LIMITED, WAITING):
+        return True
+    return (datetime.now(UTC) - datetime.fromisoformat(state.checked)).total_seconds() >= model.every
+
+
+def _failed(before: State, error: Exception | None) -> State:
+    """The state of a model that could not be worked on; its copy stays what it was."""
+    ours = isinstance(error, UnderstudyError)
+    note = str(error) if ours else f"{type(error).__name__}: {error}"
+    return replace(before, state=LIMITED if isinstance(error, SpentError) else FAILED, note=note, at=now())
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Within, nobody else works on this fleet."""
+    with errors_of(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY)
+    try:
+        lock_for_writing(lock, folder)
+        yield
+    finally:
+        os.close(lock)

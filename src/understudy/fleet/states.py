@@ -1,0 +1,128 @@
+"""What is known of a fleet's models: a directory for each, with its copies by number and its state."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import DirectoryError
+from understudy.files import write_text
+from understudy.queries.ledger import NAME as LEDGER
+from understudy.runs.directory import finished
+from understudy.types import Json
+
+NAME = "state.json"
+# From what needs attention first to what needs none, with what each means.
+STATES = {
+    "failed": "it could not be asked, or not be copied",
+    "limited": "the fleet's limits were reached before it was done",
+    "changed": "the original answers otherwise than when it was copied: refresh it",
+    "missed": "the copy is not as faithful as it was to be",
+    "waiting": "it was not begun yet",
+    "done": "the copy is as faithful as it was to be",
+}
+FAILED, LIMITED, CHANGED, MISSED, WAITING, DONE = STATES
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of a model."""
+
+    name: str
+    state: str = WAITING
+    note: str = ""
+    """Why it failed, or what was found, in a line."""
+    did: str = ""
+    """What was done last: copied, went on, remade, checked, refreshed."""
+    at: str = ""
+    """When that was, in UTC."""
+    checked: str = ""
+    """When its original was last seen to answer as its copy was made from."""
+    copy: str = ""
+    """The directory of its copy, from the fleet's own."""
+    recipe: Json = field(default_factory=dict)
+    """What the copy was asked to be."""
+    target: float | None = None
+    fidelity: Json | None = None
+    """Estimate, lower bound, confidence and rows of the certificate."""
+    family: str = ""
+    bytes: int | None = None
+    ms: float | None = None
+    queries: int = 0
+    """Training queries of the copy."""
+    seconds: float = 0.0
+    """That the last of what was done took."""
+
+    @property
+    def attention(self) -> tuple[int, str]:
+        """Where it stands in a list that begins with what needs attention."""
+        return list(STATES).index(self.state), self.name
+
+    def as_json(self) -> Json:
+        """The state as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The directory of a model: copies `copy-1`, `copy-2` and so on, and its state."""
+
+    folder: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.folder / self.name
+
+    @property
+    def current(self) -> Path | None:
+        """The latest copy that is finished."""
+        return next((path for path in reversed(self._copies()) if finished(path)), None)
+
+    @property
+    def next(self) -> Path:
+        """Where the next copy goes: one that was begun goes on."""
+        copies = self._copies()
+        if copies and not finished(copies[-1]) and (copies[-1] / LEDGER).is_file():
+            return copies[-1]
+        return self.path / f"copy-{1 + sum(finished(path) for path in copies)}"
+
+    def read(self) -> State:
+        """The state as it was written last; that of a model that was never begun, if none was."""
+        path = self.path / NAME
+        try:
+            found: Any = json.loads(path.read_text(encoding="utf-8"))
+            known = {part.name for part in fields(State)}
+            return State(**{**{key: value for key, value in found.items() if key in known}, "name": self.name})
+        except FileNotFoundError:
+            return State(self.name)
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            hint = "remove it: the copies beside it stay, and the next run writes it anew"
+            raise DirectoryError(str(path), "the state of a model", str(error), hint) from error
+
+    def write(self, state: State) -> None:
+        """Write the state, whole or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / NAME, json.dumps(state.as_json(), indent=1) + "\n", durable=True)
+
+    def _copies(self) -> list[Path]:
+        found = [path for path in self.path.glob("copy-*") if path.name[5:].isdigit()]
+        return sorted(found, key=lambda path: int(path.name[5:]))
+
+
+def states(folder: str | Path) -> list[State]:
+    """What is known of every model of a fleet, beginning with what needs attention."""
+    path = Path(folder)
+    if not path.is_dir():
+        raise DirectoryError(str(path), "the directory of a fleet", "none", "run `understudy fleet` first")
+    found = [Place(path, one.parent.name).read() for one in path.glob(f"*/{NAME}")]
+    return sorted(found, key=lambda state: state.attention)
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,180 @@
+"""What is done for one model of a fleet, in a worker: copy it, go on, remake, check, or refresh."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+from understudy.errors import SettingError, UnderstudyWarning
+from understudy.fleet.gate import Pass, Turnstile
+from understudy.fleet.states import CHANGED, DONE, MISSED, Place, State, now
+from understudy.fleet.table import Model
+from understudy.original import Original, open_original
+from understudy.original.table import read_table
+from understudy.refresh.plan import Refresh
+from understudy.report import write_report
+from understudy.runs.copying import finish, job_of, job_steps
+from understudy.runs.directory import FURTHER
+from understudy.runs.plan import Plan
+from understudy.runs.remaking import CHANGES, remake
+from understudy.runs.result import Record, Result
+from understudy.runs.run import Job
+from understudy.runs.settings import Settings
+from understudy.space import open_space
+from understudy.types import Json
+from understudy.workers import one_thread
+
+# Of what identifies a run: the part that is about the original, which may change.
+ORIGINAL = ("original", "fingerprint", "classes", "opened", "test")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model with what is needed to work on it anywhere that sees the same files."""
+
+    model: Model
+    folder: str
+    """The fleet's directory."""
+    paths: tuple[str, ...]
+    """Where modules of the user's own are found."""
+    refresh: bool
+    """Whether a changed original is copied anew, or only told of."""
+    ticket: Pass
+
+
+def work(task: Task) -> State:
+    """Do what is due for a model; gives its state then. In a worker, one model after the other."""
+    for path in task.paths:
+        if path not in sys.path:
+            sys.path.insert(0, path)
+    turnstile, clock = Turnstile(task.ticket, task.model.name, task.model.host, task.model.cost), perf_counter()
+    with turnstile, one_thread(), _warned() as warned, redirect_stdout(sys.stderr):
+        state = _Work.of(task, turnstile).done()
+    notes = "; ".join(filter(None, (state.note, *dict.fromkeys(warned))))
+    return replace(state, note=notes, at=now(), seconds=round(perf_counter() - clock, 3))
+
+
+@contextmanager
+def _warned() -> Iterator[list[str]]:
+    """Within, what we warn of is collected."""
+    found: list[str] = []
+    with warnings.catch_warnings(record=True, action="always", category=UnderstudyWarning) as caught:
+        yield found
+    found.extend(str(one.message) for one in caught if issubclass(one.category, UnderstudyWarning))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A model whose original, space and settings were opened."""
+
+    model: Model
+    place: Place
+    before: State
+    original: Original
+    job: Job
+    turnstile: Turnstile
+    refresh: bool
+
+    @classmethod
+    def of(cls, task: Task, turnstile: Turnstile) -> _Work:
+        model, place = task.model, Place(Path(task.folder), task.model.name)
+        plan = Plan.of(Settings(**model.settings, progress=False))
+        original = _opened(model, turnstile)
+        rows = None if model.rows is None else read_table(model.rows)
+        job = job_of(original, open_space(model.space), plan, rows=rows)
+        return cls(model, place, place.read(), original, job, turnstile, task.refresh)
+
+    @property
+    def recipe(self) -> Json:
+        """What the copy is asked to be, apart from the original."""
+        return {key: value for key, value in self.job.about.items() if key not in ORIGINAL}
+
+    def done(self) -> State:
+        """The state after whatever was due."""
+        current = self.place.current
+        if current is None:
+            return self._copied(self.place.next, "copied")
+        if not self.before.recipe:  # it ended before its state was written
+            return self._copied(current, "copied")
+        differ = {key for key, value in self.recipe.items() if self.before.recipe.get(key) != value}
+        if not differ:
+            return self._checked(current)
+        if differ <= {*FURTHER}:
+            return self._copied(current, "went on")
+        if differ <= {*CHANGES}:
+            return self._remade(current, {key: self.recipe[key] for key in differ})
+        found = f"a copy with another {', '.join(sorted(differ - {*FURTHER}))}"
+        hint = f"give the model another name, or remove {self.place.path}"
+        raise SettingError(
+            self.model.name, "what its copy was made with, or what can be made of its answers", found, hint
+        )
+
+    def _copied(self, path: Path, did: str) -> State:
+        result = finish(job_steps(self.job, path), self._tell)
+        return self._state(result, path, did)
+
+    def _remade(self, current: Path, made: Json) -> State:
+        path = self.place.next
+        result = remake(current, out=path, **{key: getattr(self.job.plan.asked, key) for key in made})
+        return self._state(result, path, "remade")
+
+    def _checked(self, current: Path) -> State:
+        """Ask some rows again; if the original answers otherwise, refresh the copy or say so."""
+        if self.original.stored is not None:  # answers that lie there do not change
+            return replace(self.before, did="checked", checked=now())
+        path, model = self.place.next, self.model
+        planned = Refresh.of(current, self.original, {}, path, None, model.check, model.deterministic)
+        if not self.refresh:
+            found = planned.checked()
+            if not found.changed:
+                return self._state(planned.past.result, current, "checked")
+            shown = f"{found.stayed} of {len(found.places)} answers changed"
+            return replace(self.before, state=CHANGED, note=shown, did="checked")
+        result = finish(planned.steps(), self._tell)
+        changed = (result.refreshed or {}).get("verdict") == "changed"
+        return self._state(result, path, "refreshed") if changed else self._state(result, current, "checked")
+
+    def _state(self, result: Result, path: Path, did: str) -> State:
+        """The state of a model whose copy is up to date; its page is written if it is new."""
+        if did != "checked" or not (path / "report.html").is_file():
+            title = f"A copy of {self.original.name}"
+            write_report(path / "report.html", {result.settings["method"]: result}, title=title, answers=path)
+        target, proof = result.settings["target"], result.certificate
+        missed = target is not None and (proof is None or proof.lower < target)
+        why = result.diagnosis.text if missed and result.diagnosis is not None else ""
+        return State(
+            name=self.model.name,
+            state=MISSED if missed else DONE,
+            note=why,
+            did=did,
+            checked=now(),
+            copy=str(path.relative_to(self.place.folder)),
+            recipe=self.recipe,
+            target=target,
+            fidelity=None
+            if proof is None
+            else {"estimate": proof.estimate, "lower": proof.lower, "confidence": proof.confidence, "n": proof.n},
+            family=result.family,
+            bytes=sum((path / name).stat().st_size for name in ("copy.json", "copy.safetensors")),
+            ms=result.ms,
+            queries=result.queries["training"],
+        )
+
+    def _tell(self, record: Record) -> None:
+        known = "" if record.fidelity is None else f", fidelity {record.fidelity:.4f}"
+        self.turnstile.tell(f"{record.queries} queries{known}")
+
+
+def _opened(model: Model, turnstile: Turnstile) -> Original:
+    """The model's original behind the fleet's gate, asked in requests that fit through it."""
+    original = open_original(model.original, model.classes, **model.options)
+    original.gate = turnstile
+    most = turnstile.most()
+    if most is not None:
+        original.request_rows = min(original.request_rows, most)
+    return original

@@ -1,0 +1,251 @@
+"""Fleets at work: real workers and endpoints, failures that stay where they are, kills, limits, refreshes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from commands import run_command
+from faulty import FaultyServer
+from understudy.fleet import Outlook, read_fleet, run_fleet
+from understudy.workers import Local
+
+MODELS = """
+import numpy as np
+
+def disc(rows):
+    return np.where((np.asarray(rows) ** 2).sum(axis=1) < 1.4, "in", "out")
+
+def half(rows):
+    return np.asarray(rows)[:, 0] > 0
+
+def stripes(rows):
+    return (np.floor(np.asarray(rows)[:, 1]) % 2).astype(int)
+"""
+DEFAULTS = '[defaults]\nspace = "normal:2"\nbudget = 150\ncertificate_n = 200\npreset = "fast"\ncheck = 40\n'
+FILES = ("copy.safetensors", "copy.json", "space.json")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "fleetmodels.py").write_text(MODELS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(folder, *models, head=""):
+    entries = [f'[[model]]\nname = "{name}"\noriginal = "{original}"\n{more}' for name, original, more in models]
+    (folder / "FLEET.toml").write_text(head + DEFAULTS + "\n".join(entries))
+    return folder / "FLEET.toml"
+
+
+class Started:
+    """An engine that was started before and goes on afterwards: starting processes is most of what these tests do."""
+
+    def __init__(self, engine, slots=2):
+        self._engine, self.slots = engine, slots
+        self.address, self.submit, self.renew = engine.address, engine.submit, engine.renew
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with Local(2) as engine:
+        yield engine
+
+
+@pytest.fixture
+def ran(workers):
+    def run(table, out, slots=2, **options):
+        fleet = read_fleet(table)
+        states = list(run_fleet(fleet, out, Started(workers, slots), **options))
+        return {state.name: state for state in states}, Outlook.of(fleet, out)
+
+    return run
+
+
+def near(*names):
+    return [(name, f"fleetmodels:{name}", "") for name in names]
+
+
+def disc(rows):
+    return np.where((np.asarray(rows, float) ** 2).sum(axis=1) < 1.4, "in", "out")
+
+
+def bytes_of(out, name):
+    return [(out / name / "copy-1" / file).read_bytes() for file in FILES]
+
+
+def test_a_model_fails_alone_and_workers_give_the_bytes_of_one_process(folder, ran):
+    with FaultyServer(disc, share=0.0) as healthy, FaultyServer(disc, ["500"], share=1.0) as broken:
+        served = [
+            ("served", f"{healthy.url}/v2/models/m", 'protocol = "v2"\n'),
+            ("broken", f"{broken.url}/v2/models/m", 'protocol = "v2"\nattempts = 1\n'),
+        ]
+        table = written(folder, *near("disc", "half", "stripes"), *served, ("lost", "fleetmodels:nothing", ""))
+        states, outlook = ran(table, folder / "two")
+        assert {name: state.state for name, state in states.items()} == {
+            **dict.fromkeys(("disc", "half", "stripes", "served"), "done"),
+            **dict.fromkeys(("broken", "lost"), "failed"),
+        }
+        assert "500" in states["broken"].note
+        assert "something called nothing" in states["lost"].note
+        assert outlook.exit_code == 3
+        assert [state.name for state in outlook.states][:2] == ["broken", "lost"]
+        ran(table, folder / "one", slots=1)
+    for name in ("disc", "half", "stripes", "served"):
+        assert bytes_of(folder / "two", name) == bytes_of(folder / "one", name)
+    page = (folder / "two" / "index.html").read_text()
+    assert page.index("broken") < page.index('href="disc/copy-1/report.html"')
+    assert "2 of 6 need attention" in page
+
+
+def test_a_second_run_asks_its_checks_alone_and_a_change_is_found_and_refreshed(folder, ran):
+    with FaultyServer(disc, share=0.0) as server:
+        table = written(folder, ("served", f"{server.url}/v2/models/m", 'protocol = "v2"\n'))
+        states, _ = ran(table, folder / "out", slots=1)
+        before = len(server.log)
+        again, outlook = ran(table, folder / "out", slots=1)
+        assert (again["served"].did, again["served"].state, outlook.exit_code) == ("checked", "done", 0)
+        assert sum(len(seen.rows) for seen in server.log[before:]) == 40
+        assert again["served"].fidelity == states["served"].fidelity
+        server.decide = lambda rows: np.where(np.asarray(rows, float)[:, 0] > 0.3, "in", "out")
+        found, outlook = ran(table, folder / "out", slots=1)
+        assert (found["served"].state, outlook.exit_code) == ("changed", 1)
+        assert "answers changed" in found["served"].note
+        assert found["served"].copy == "served/copy-1"
+        fresh, outlook = ran(table, folder / "out", slots=1, refresh=True)
+        assert (fresh["served"].did, fresh["served"].state, fresh["served"].copy) == (
+            "refreshed",
+            "done",
+            "served/copy-2",
+        )
+        assert (folder / "out/served/copy-2/report.html").is_file()
+        last, _ = ran(table, folder / "out", slots=1)
+        assert (last["served"].did, last["served"].copy) == ("checked", "served/copy-2")
+
+
+def test_a_table_that_asks_for_more_goes_on_and_one_that_asks_for_another_family_remakes(folder, ran):
+    asked = 'budget = {}\nto = "{}"\n'
+    head, model = "[limits]\nqueries = 1000\n", ("disc", "fleetmodels:disc", asked.format(150, "mlp"))
+    ran(written(folder, model, head=head), folder / "out", slots=1)
+    spent = json.loads((folder / "out/spent.json").read_text())["rows"]
+    more = ("disc", "fleetmodels:disc", asked.format(300, "mlp"))
+    states, _ = ran(written(folder, more, head=head), folder / "out", slots=1)
+    assert (states["disc"].did, states["disc"].queries, states["disc"].copy) == ("went on", 300, "disc/copy-1")
+    after = json.loads((folder / "out/spent.json").read_text())["rows"]
+    assert 150 <= after - spent <= 160  # and those that are asked again
+    tree = ("disc", "fleetmodels:disc", asked.format(300, "tree"))
+    states, _ = ran(written(folder, tree, head=head), folder / "out", slots=1)
+    assert (states["disc"].did, states["disc"].family, states["disc"].copy) == ("remade", "tree", "disc/copy-2")
+    assert json.loads((folder / "out/spent.json").read_text())["rows"] == after
+    other = ("disc", "fleetmodels:disc", asked.format(300, "tree") + "seed = 3\n")
+    states, _ = ran(written(folder, other, head=head), folder / "out", slots=1)
+    assert states["disc"].state == "failed"
+    assert "a copy with another seed; give the model another name" in states["disc"].note
+    assert states["disc"].copy == "disc/copy-2"  # which stays
+
+
+def test_limits_hold_for_all_workers_together(folder, ran):
+    with FaultyServer(disc, share=0.0) as server:
+        served = [
+            (f"m{i}", f"{server.url}/v2/models/m{i}", 'protocol = "v2"\nbudget = 60\ncost = 0.5\n') for i in (1, 2)
+        ]
+        head = '[limits]\nqueries = 500\n[limits.hosts]\n"127.0.0.1" = 150\n'
+        states, outlook = ran(written(folder, *served, head=head), folder / "out")
+        assert Counter(state.state for state in states.values()) == {"done": 1, "limited": 1}
+        limited = next(state for state in states.values() if state.state == "limited")
+        assert "at most 500 in all" in limited.note
+        assert outlook.exit_code == 3
+        asked = sum(len(seen.rows) for seen in server.log)
+        assert asked == outlook.spent.rows <= 500
+        assert outlook.spent.cost == asked / 2
+        arrived = [(seen.at, len(seen.rows)) for seen in server.log]
+        for start, _ in arrived:
+            assert sum(n for at, n in arrived if start <= at < start + 0.999) <= 150
+        head = head.replace("500", "5000").replace("150", "100000")
+        states, outlook = ran(written(folder, *served, head=head), folder / "out")
+        assert outlook.exit_code == 0
+        assert states[limited.name].did == "copied"
+        lost = 60  # at most: a last batch that was announced and not sent
+        assert sum(len(seen.rows) for seen in server.log) <= 2 * (60 + 200 + 16) + 300 + 40 + lost
+
+
+DRIVER = """
+import sys
+from understudy.fleet import read_fleet, run_fleet
+from understudy.workers import Local
+
+if __name__ == "__main__":
+    engine = Local(2)
+    tell = lambda name, words: print(name, *engine.pids.values(), flush=True)
+    for state in run_fleet(read_fleet("FLEET.toml"), "out", engine, tell=tell):
+        print(state.name, state.state, flush=True)
+"""
+
+
+@pytest.mark.parametrize("victim", ["worker", "driver"])
+def test_kills_lose_nothing_that_was_paid_for(folder, ran, victim):
+    """A worker or the driver is killed in the middle of a model; then the copy is that of an undisturbed fleet."""
+    (folder / "driver.py").write_text(DRIVER)
+    with FaultyServer(disc, share=0.0) as server:
+        served = [(f"m{i}", f"{server.url}/v2/models/m{i}", 'protocol = "v2"\n') for i in (1, 2, 3)]
+        table = written(folder, *served)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        driver = subprocess.Popen(
+            [sys.executable, "driver.py"], stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
+        )
+        name, *pids = driver.stdout.readline().split()  # it has made a round
+        os.kill(int(pids[0]) if victim == "worker" else driver.pid, signal.SIGKILL)
+        driver.communicate(timeout=120)
+        if victim == "driver":
+            assert driver.returncode == -signal.SIGKILL
+        states, outlook = ran(table, folder / "out")
+        assert outlook.exit_code == 0
+        asked = Counter(tuple(row) for seen in server.log if "m1" in seen.path for row in seen.rows)
+        twice = sum(n - 1 for n in asked.values())
+        ran(table, folder / "undisturbed")
+        for model in ("m1", "m2", "m3"):
+            assert bytes_of(folder / "out", model) == bytes_of(folder / "undisturbed", model)
+    assert twice <= 16 + 40 + 4 * 100  # asked again on purpose, its check, and requests that were under way
+    assert name in states
+
+
+def test_the_command(folder):
+    table = written(folder, *near("half"), ("lost", "fleetmodels:nothing", ""))
+    first = run_command("fleet", table, "--out", "out", "--workers", 1, cwd=folder)
+    assert first.returncode == 3, first.stderr
+    assert "1/2 half: copied, done, fidelity" in first.stderr
+    assert "2/2 lost: failed: original: expected something called nothing" in first.stderr
+    assert "1 of 2 need attention" in first.stdout
+    status = run_command("fleet", "status", "out", "--json", cwd=folder)
+    document = json.loads(status.stdout)
+    assert [(model["name"], model["state"]) for model in document["models"]] == [("lost", "failed"), ("half", "done")]
+    assert document["counts"] == {"failed": 1, "done": 1}
+    written(folder, *near("half"))
+    again = run_command("fleet", "refresh", table, "--out", "out", "--workers", 1, "--json", cwd=folder)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["models"][0]["did"] == "checked"
+    nothing = run_command("fleet", "status", "nowhere", cwd=folder)
+    assert (nothing.returncode, "run `understudy fleet` first" in nothing.stderr) == (2, True)
+    assert run_command("fleet", "missing.toml", "--out", "other", cwd=folder).returncode == 2
+    assert not (folder / "other").exists()
+
+
+def test_models_are_checked_no_more_often_than_they_are_to_be(folder, ran):
+    table = written(folder, ("half", "fleetmodels:half", 'every = "1d"\n'))
+    assert ran(table, folder / "out", slots=1)[0]["half"].did == "copied"
+    assert ran(table, folder / "out", slots=1)[0] == {}
+    state = json.loads((folder / "out/half/state.json").read_text())
+    (folder / "out/half/state.json").write_text(json.dumps({**state, "checked": "2020-01-01T00:00:00+00:00"}))
+    assert ran(table, folder / "out", slots=1)[0]["half"].did == "checked"

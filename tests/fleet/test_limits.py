@@ -1,0 +1,150 @@
+"""Limits that many share: windows, the purse, and the gate that workers ask at."""
+
+import socket
+import threading
+from collections import deque
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.errors import DirectoryError, OutageError, SpentError
+from understudy.fleet.gate import Gatekeeper, Turnstile
+from understudy.fleet.limits import Limits, Purse, Spent, Turns, Window, spent
+
+REQUESTS = st.lists(
+    st.tuples(st.integers(1, 5), st.floats(0, 3), st.floats(0, 1)),  # rows, seconds until its answer, when it arrives
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(REQUESTS, st.sampled_from([0.4, 1.0, 5.0, 7.5]), st.integers(1, 4))
+def test_no_window_at_the_host_has_more_rows_than_it_may(requests, rate, at_once):
+    """Whenever rows arrive between being let in and being answered, on however many connections."""
+    window, now, arrived = Window(rate), 0.0, []
+    waiting, under_way = deque(requests), []
+    while waiting or under_way:
+        back = min(under_way, default=None)
+        n = min(waiting[0][0], window.most) if waiting else 0
+        wait = window.wait(n, now) if waiting and len(under_way) < at_once else None
+        if wait is not None and (back is None or now + wait <= back[0]):
+            now += wait
+            if wait == 0:
+                _, seconds, when = waiting.popleft()
+                window.enter(n)
+                under_way.append((now + seconds, n))
+                arrived.append((now + when * seconds, n))
+        else:
+            under_way.remove(back)
+            now = max(now, back[0])
+            window.leave(back[1], now)
+    for start, _ in arrived:
+        there = sum(n for at, n in arrived if start <= at < start + window.seconds - 1e-6)
+        assert there <= max(rate * window.seconds, 1) + 1e-9
+
+
+def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
+    limits = Limits(queries=100, cost=1.0)
+    purse = Purse(tmp_path, limits)
+    purse.pay(60, 0.01)
+    assert spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
+    again = Purse(tmp_path, limits)
+    with pytest.raises(SpentError, match=r"at most 100 in all, found 60 made and 50 more to make"):
+        again.pay(50, 0.0)
+    with pytest.raises(SpentError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"):
+        again.pay(40, 0.02)
+    again.pay(40, 0.01)
+    assert spent(tmp_path).rows == 100
+    for one in (purse, again):
+        one.close()
+    (tmp_path / "spent.json").write_text("[1")
+    with pytest.raises(DirectoryError, match="remove it to count from nothing"):
+        spent(tmp_path)
+
+
+def test_a_new_day_has_a_purse_of_its_own(tmp_path):
+    (tmp_path / "spent.json").write_text('{"span": "2020-01-01", "rows": 90, "cost": 3.0}')
+    purse = Purse(tmp_path, Limits(queries=100, per="day"))
+    purse.pay(50, 0.0)
+    assert purse.spent.rows == 50
+    assert len(purse.spent.span) == 10
+    purse.close()
+
+
+@pytest.fixture
+def gate(tmp_path):
+    told = []
+    purse = Purse(tmp_path, Limits({"slow": 2}, queries=50))
+    turns = Turns(Limits({"slow": 2}, queries=50), purse)
+    with Gatekeeper(turns, lambda name, words: told.append((name, words))) as keeper, ExitStack() as opened:
+        keeper.turns, keeper.told = turns, told
+        keeper.turnstile = lambda *about: opened.enter_context(Turnstile(keeper.ticket, *about))
+        yield keeper
+    purse.close()
+
+
+def test_a_worker_is_let_in_told_of_limits_and_refused_beyond_them(gate):
+    near, far = gate.turnstile("near"), gate.turnstile("far", "slow")
+    assert (near.most(), far.most()) == (None, 2)
+    near.enter(40)
+    near.leave(40)
+    near.tell("half way")
+    with pytest.raises(SpentError, match="at most 50 in all, found 40 made and 11 more"):
+        near.enter(11)
+    with pytest.raises(SpentError, match="at most 2 rows at once, found 3"):
+        far.enter(3)
+    far.enter(2)
+    assert gate.turns.rows == {"near": 40, "far": 2}
+    assert gate.told == [("near", "half way")]
+
+
+def test_a_worker_that_is_gone_gives_its_turn_back(gate):
+    """Its rows may have arrived: they count for a window, and then another may send."""
+    gone, next_one = gate.turnstile("gone", "slow"), gate.turnstile("next", "slow")
+    gone.enter(2)
+    entered = threading.Event()
+
+    def enter():
+        next_one.enter(2)
+        entered.set()
+
+    waiting = threading.Thread(target=enter, daemon=True)
+    waiting.start()
+    assert not entered.is_set()
+    gone._mine.line.close()
+    assert entered.wait(20)
+
+
+def test_no_driver_no_turn(gate):
+    turnstile, late = gate.turnstile("early", "slow"), gate.turnstile("late", "slow")
+    turnstile.enter(2)
+    said = []
+
+    def enter():
+        with pytest.raises((OutageError, SpentError), match="a driver that gives turns") as caught:
+            late.enter(2)
+        said.append(caught)
+
+    waiting = threading.Thread(target=enter)
+    waiting.start()
+    gate.__exit__()
+    waiting.join(20)
+    assert len(said) == 1
+    with pytest.raises(OutageError, match="a driver that gives turns"):
+        gate.turnstile("later").enter(1)
+
+
+def test_who_does_not_know_the_secret_is_not_heard(gate):
+    with (
+        Turnstile(gate.ticket._replace(key="guess"), "mallory") as mallory,
+        pytest.raises(OutageError, match="a driver that gives turns"),
+    ):
+        mallory.most()
+    with socket.create_connection(gate.ticket[:2]) as plain, plain.makefile("rb") as stream:
+        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert b"challenge" in stream.readline()
+        assert stream.readline() == b""
+    assert gate.turns.rows == {}
