@@ -46,6 +46,9 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "timeout": ("--timeout", {"type": float, "help": "HTTP, command, ONNX: seconds until a request is given up."}),
     "attempts": ("--attempts", {"type": int, "help": "HTTP: how often a request is tried."}),
     "poll": ("--poll", {"type": float, "help": "HTTP 202: seconds until a promised answer is given up."}),
+    "engine": ("--ask-engine", {"help": "Python: workers that answer for it: local or dask."}),
+    "workers": ("--ask-workers", {"type": int, "help": "How many such workers.  [default: one for each core]"}),
+    "scheduler": ("--ask-scheduler", {"metavar": "URL", "help": "The Dask scheduler of such workers."}),
     "label": ("--label", {"help": "Stored answers: the column that holds them."}),
 }
 
@@ -55,10 +58,11 @@ def original_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_about(*arguments: object, **options: object) -> None:
-        command(*arguments, about={name: options.pop(name) for name in _OPTIONS}, **options)
+        command(*arguments, about={name: options.pop(f"original_{name}") for name in _OPTIONS}, **options)
 
     for name, (flag, settings) in reversed(_OPTIONS.items()):
-        with_about = click.option(flag, name, cls=GroupedOption, group=GROUP, **settings)(with_about)
+        # Under a name that no option of the command itself has: both may be about workers.
+        with_about = click.option(flag, f"original_{name}", cls=GroupedOption, group=GROUP, **settings)(with_about)
     return with_about
 
 

@@ -59,6 +59,12 @@ class Options(Access, Reading, total=False):
     """How often a request is tried before it counts as failed."""
     poll: float | None
     """Seconds until an answer that was promised with status 202 is given up."""
+    engine: str | None
+    """What answers for a heavy object in Python: workers on this machine (local), or of a Dask cluster (dask)."""
+    workers: int | None
+    """How many such workers; one for each core if not given."""
+    scheduler: str | None
+    """The Dask scheduler of such workers."""
     label: str | None
     """The column of a table of stored answers that holds them."""
 
@@ -79,6 +85,7 @@ MEANS: dict[str, object] = {
 MERELY = (
     "client_cert", "client_key", "ca", "types", "trust",
     "request_rows", "concurrency", "rate", "timeout", "attempts", "poll",
+    "engine", "workers", "scheduler",
 )  # fmt: skip
 
 

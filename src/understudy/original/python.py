@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Unpack
 
@@ -53,8 +54,16 @@ def _sorted(scores: object, classes: Classes) -> object:
     return found[:, order] if unsorted and found.shape[1:] == order.shape else scores
 
 
-def open_python(spec: str, classes: Classes = None, **reading: Unpack[Reading]) -> Original:
-    """The fitted classifier or function that `package.module:name` names."""
+def open_python(
+    spec: str,
+    classes: Classes = None,
+    *,
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    **reading: Unpack[Reading],
+) -> Original:
+    """The fitted classifier or function that `package.module:name` names; with an engine, workers answer for it."""
     module, colon, name = spec.partition(":")
     if not (colon and name and all(part.isidentifier() for part in module.split("."))):
         raise SettingError("original", "package.module:name", repr(spec))
@@ -67,4 +76,14 @@ def open_python(spec: str, classes: Classes = None, **reading: Unpack[Reading]) 
         raise SettingError("original", f"something called {name} in {module}", "nothing")
     original = decoded(as_original(getattr(found, name), name=spec), classes, **reading)
     original.opened = {"source": source_of(found)}
-    return original
+    if engine is None:
+        if workers is not None or scheduler is not None:
+            given = "workers" if workers is not None else "scheduler"
+            raise SettingError("engine", f"local or dask, since {given} is given", "none")
+        return original
+    from understudy.original.parallel import Named, spread
+    from understudy.workers import open_engine
+
+    listed = None if classes is None else tuple(classes)
+    named = Named(spec, listed, tuple(sorted(reading.items())), tuple(filter(None, sys.path)))
+    return spread(original, named, open_engine(engine, workers, scheduler))
