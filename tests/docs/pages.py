@@ -105,7 +105,7 @@ class Reader:
         elif re.match(r"understudy serve [^|&>]+$", command):
             with Process(*shlex.split(command)[2:], cwd=self.folder):
                 self.said.append("")
-        elif re.match(r"understudy (?!serve )[^|&>\n]+$", command):
+        elif re.match(r"understudy (?!serve )[^|&>;\n]+$", command):
             self._ended(command, *run_command(*shlex.split(command)[1:], cwd=self.folder))
         else:
             shell = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True)

@@ -63,7 +63,7 @@ def test_no_page_is_followed_that_is_gone():
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_are_run_or_say_why_not(page):
     """Only these languages are shown; what is code in another one, and is run, is run by a test that reads it."""
-    shown = {"text", "json", "c", "sas", "mermaid", "{eval-rst}", "{toctree}"}
+    shown = {"text", "json", "toml", "ini", "c", "sas", "mermaid", "{eval-rst}", "{toctree}"}
     others = {block.kind for block in blocks(page)} - {*RUN, *shown}
     assert others <= ({"py", "bash"} if page == "serving.md" else set())  # tests/serve/test_asgi.py
 
@@ -308,5 +308,9 @@ def refreshed(folder):
 @reads("howto/many.md")
 def many(folder):
     said = Reader(folder).follow("howto/many.md")
-    assert (folder / "outcome.txt").read_text() == "north 0\nsouth 0\nwest 3\n"
-    assert [line.split()[0] for line in said[-1].splitlines()] == ["north", "south"]
+    assert "1 of 3 need attention" in said[0]
+    assert "exit code 3" in said[0]
+    assert "exit code 3" in said[2]
+    assert (folder / "fleet/north/copy-1/report.html").is_file()
+    states = [line.split()[:2] for line in said[-1].splitlines()]
+    assert states == [["west", "failed"], ["north", "done"], ["south", "done"]]

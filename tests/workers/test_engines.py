@@ -230,3 +230,46 @@ def test_a_worker_that_dies_in_the_middle_of_its_answer_is_noticed():
         engine.submit(0, answers_no_more).result(60)
         with pytest.raises(BrokenExecutor):
             engine.submit(0, about).result(60)
+
+
+CLUSTER = """
+from distributed import LocalCluster, Security
+if __name__ == "__main__":
+    options = {"host": "127.0.0.1", "protocol": "tls", "dashboard_address": "127.0.0.1:0", "security": Security()}
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, **options)
+    print(cluster.scheduler_address, flush=True)
+    input()
+"""
+
+
+def test_a_scheduler_is_reached_by_tls_with_dasks_own_settings(tmp_path):
+    """The workers of a cluster that only talks to those whom an authority vouches for."""
+    pytest.importorskip("distributed")
+    import dask
+    import trustme
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "us.pem")
+    names = {"ca-file": "ca.pem", "client.cert": "us.pem", "scheduler.cert": "us.pem", "worker.cert": "us.pem"}
+    tls = {f"distributed.comm.tls.{name}": str(tmp_path / file) for name, file in names.items()}
+    told = {f"DASK_{name.upper().replace('-', '_').replace('.', '__')}": value for name, value in tls.items()}
+    (tmp_path / "cluster.py").write_text(CLUSTER)
+    environment = {**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)}
+    cluster = subprocess.Popen(
+        [sys.executable, tmp_path / "cluster.py"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    )
+    try:
+        address = cluster.stdout.readline().strip()
+        assert address.startswith("tls://127.0.0.1:")
+        with dask.config.set(tls), Dask(scheduler=address) as engine:
+            assert engine.submit(0, about).result(60)[0] in engine.pids.values()
+            assert engine.address == "127.0.0.1"
+        assert "TLS" in refused(address)  # to those without a certificate
+    finally:
+        cluster.kill()
+        cluster.communicate()

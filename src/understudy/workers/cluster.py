@@ -157,7 +157,9 @@ async def _identity(address: str, seconds: float) -> None:
     """Have a scheduler say what it is, within a time."""
     import distributed
 
-    async with asyncio.timeout(seconds), distributed.rpc(address) as scheduler:
+    # Of an address that begins with tls://, the certificates are those of Dask's own configuration.
+    secured = distributed.Security().get_connection_args("client")
+    async with asyncio.timeout(seconds), distributed.rpc(address, connection_args=secured) as scheduler:
         await scheduler.identity()
 
 
