@@ -77,6 +77,10 @@ class SpentError(OutageError):
     """The rows that may be sent again are used up; nothing more was sent, and what was answered is kept."""
 
 
+class LimitError(SpentError):
+    """A limit that several runs share does not allow the request."""
+
+
 class BudgetError(UnderstudyError):
     """A query was about to exceed the budget; it was not sent."""
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.errors import DirectoryError, OutageError, SpentError
+from understudy.errors import DirectoryError, LimitError, OutageError
 from understudy.fleet.gate import Gatekeeper, Turnstile
 from understudy.fleet.limits import Limits, Purse, Spent, Turns, Window, spent
 
@@ -52,9 +52,9 @@ def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
     purse.pay(60, 0.01)
     assert spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
     again = Purse(tmp_path, limits)
-    with pytest.raises(SpentError, match=r"at most 100 in all, found 60 made and 50 more to make"):
+    with pytest.raises(LimitError, match=r"at most 100 in all, found 60 made and 50 more to make"):
         again.pay(50, 0.0)
-    with pytest.raises(SpentError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"):
+    with pytest.raises(LimitError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"):
         again.pay(40, 0.02)
     again.pay(40, 0.01)
     assert spent(tmp_path).rows == 100
@@ -92,9 +92,9 @@ def test_a_worker_is_let_in_told_of_limits_and_refused_beyond_them(gate):
     near.enter(40)
     near.leave(40)
     near.tell("half way")
-    with pytest.raises(SpentError, match="at most 50 in all, found 40 made and 11 more"):
+    with pytest.raises(LimitError, match="at most 50 in all, found 40 made and 11 more"):
         near.enter(11)
-    with pytest.raises(SpentError, match="at most 2 rows at once, found 3"):
+    with pytest.raises(LimitError, match="at most 2 rows at once, found 3"):
         far.enter(3)
     far.enter(2)
     assert gate.turns.rows == {"near": 40, "far": 2}
@@ -124,7 +124,7 @@ def test_no_driver_no_turn(gate):
     said = []
 
     def enter():
-        with pytest.raises((OutageError, SpentError), match="a driver that gives turns") as caught:
+        with pytest.raises((OutageError, LimitError), match="a driver that gives turns") as caught:
             late.enter(2)
         said.append(caught)
 

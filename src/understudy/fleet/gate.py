@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Self, cast
 
-from understudy.errors import OutageError, SpentError
+from understudy.errors import LimitError, OutageError
 from understudy.fleet.limits import Turns
 from understudy.types import Json
 
@@ -94,7 +94,7 @@ class _Visit(socketserver.StreamRequestHandler):
     def _enter(self, turns: Turns, said: Json) -> tuple[str, int] | None:
         try:
             turns.enter(said["model"], said["host"], said["enter"], said["cost"])
-        except SpentError as error:
+        except LimitError as error:
             self._say(refused=[error.where, error.expected, str(error.found), error.hint])
             return None
         self._say(entered=said["enter"])
@@ -145,7 +145,7 @@ class Turnstile:
         if "refused" in said:
             self._free.append(line)
             where, expected, found, hint = said["refused"]
-            raise SpentError(where, expected, found, hint)
+            raise LimitError(where, expected, found, hint)
         self._mine.line = line
 
     def leave(self, n: int) -> None:

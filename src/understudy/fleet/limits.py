@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Self
 
-from understudy.errors import DirectoryError, SpentError
+from understudy.errors import DirectoryError, LimitError
 from understudy.files import errors_of
 
 # The limits of hosts that are not named.
@@ -125,10 +125,10 @@ class Purse:
         when = "in all" if not span else f"a {self._limits.per}"
         if self._limits.queries is not None and after.rows > self._limits.queries:
             found = f"{before.rows} made and {n} more to make"
-            raise SpentError("[limits] queries", f"at most {self._limits.queries} {when}", found, "raise it to go on")
+            raise LimitError("[limits] queries", f"at most {self._limits.queries} {when}", found, "raise it to go on")
         if self._limits.cost is not None and after.cost > self._limits.cost * (1 + 1e-12):
             found = f"{before.cost:g} spent and {n * cost:g} more to spend"
-            raise SpentError("[limits] cost", f"at most {self._limits.cost:g} {when}", found, "raise it to go on")
+            raise LimitError("[limits] cost", f"at most {self._limits.cost:g} {when}", found, "raise it to go on")
         with errors_of(self.path):
             os.pwrite(self._file, json.dumps(after._asdict()).ljust(SIZE - 1).encode() + b"\n", 0)
         self.spent = after
@@ -172,7 +172,7 @@ class Turns:
             if window is not None:
                 if n > window.most:
                     hint = "ask it in smaller requests: request_rows"
-                    raise SpentError(f"[limits.hosts] {host}", f"at most {window.most} rows at once", n, hint)
+                    raise LimitError(f"[limits.hosts] {host}", f"at most {window.most} rows at once", n, hint)
                 self._wait(me, window, self._queues[host], n)
             self._purse.pay(n, cost)
             self.rows[model] += n
@@ -206,7 +206,7 @@ class Turns:
         try:
             while True:
                 if self._over:
-                    raise SpentError("fleet", "a driver that gives turns", "one that has ended")
+                    raise LimitError("fleet", "a driver that gives turns", "one that has ended")
                 left = window.wait(n, monotonic()) if queue[0] is me else None
                 if left is not None and left <= 0:
                     return

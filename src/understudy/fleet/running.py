@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from understudy.errors import SpentError, UnderstudyError
+from understudy.errors import LimitError, UnderstudyError
 from understudy.files import errors_of
 from understudy.fleet.gate import Gatekeeper, Pass
 from understudy.fleet.limits import Purse, Spent, Turns, spent
@@ -137,7 +137,7 @@ def _failed(before: State, error: Exception | None) -> State:
     """The state of a model that could not be worked on; its copy stays what it was."""
     ours = isinstance(error, UnderstudyError)
     note = str(error) if ours else f"{type(error).__name__}: {error}"
-    return replace(before, state=LIMITED if isinstance(error, SpentError) else FAILED, note=note, at=now())
+    return replace(before, state=LIMITED if isinstance(error, LimitError) else FAILED, note=note, at=now())
 
 
 @contextmanager
