@@ -217,14 +217,15 @@ def _work(night: Night, fate: float) -> tuple[int, float]:
     return CHECK, night.check_s
 
 
+# Changes of the night; models and workers as multiples.
 SCENES: dict[str, dict[str, float]] = {
     "as above": {},
     "half of the hosts' limits": {"host_rows": 250.0},
     "a tenth changed": {"changed": 0.1},
-    "100,000 models": {"models": 100_000},
-    "100,000 models, 640 workers": {"models": 100_000, "workers": 640},
-    "the same, hosts without limits": {"models": 100_000, "workers": 640, "host_rows": 1e9},
-    "the same, answers at once": {"models": 100_000, "workers": 640, "host_rows": 1e9, "row": 0.0},
+    "ten times the models": {"models": 10},
+    "and ten times the workers": {"models": 10, "workers": 10},
+    "and hosts without limits": {"models": 10, "workers": 10, "host_rows": 1e9},
+    "and answers at once": {"models": 10, "workers": 10, "host_rows": 1e9, "row": 0.0},
     "workers that die every hour": {"deaths": 1.0},
 }
 
@@ -254,7 +255,8 @@ def main() -> None:
 def simulate(options: argparse.Namespace) -> None:
     print("night                             hours  busy  wasted   rows  driver  turns/s  states/s  commits/s  deaths")
     for name, changes in SCENES.items():
-        night = replace(Night(options.models, options.workers), **changes)  # type: ignore[arg-type]
+        sizes = {key: round(changes.get(key, 1) * getattr(options, key)) for key in ("models", "workers")}
+        night = replace(Night(), **{**changes, **sizes})  # type: ignore[arg-type]
         found = simulated(night)
         print(
             f"{name:<32}{found.hours:7.2f}{found.busy:6.0%}{found.wasted:8.2%}{found.rows / 1e6:6.1f}M"

@@ -233,3 +233,18 @@ def test_readings_of_figure_5():
     # The first iteration is the same but for its length, and the shorter it is, the fewer points it compresses.
     assert 100 < paper["points"] == moments["points"] < steps["points"] <= 150
     assert len({row["moved"] for row in (paper, moments, steps)}) == 3
+
+
+def test_a_fleet():
+    said = run_alone("fleet.py", "--models", "10", "--budget", "40")
+    assert "1 failed, 9 done" in said
+    assert "the same bytes: 9 of 9" in said
+
+
+def test_a_night():
+    document = json.loads(run("nightly.py", "--quick", "--json"))
+    assert [cost["budget"] for cost in document["costs"]] == [300, 1000]
+    assert document["driver"]["turns"] > 0
+    lines = run("nightly.py", "--simulate", "--models", "300", "--workers", "8").splitlines()
+    assert lines[1].startswith("as above")
+    assert len(lines) == 9
