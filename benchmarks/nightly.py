@@ -256,7 +256,7 @@ def simulate(options: argparse.Namespace) -> None:
     print("night                             hours  busy  wasted   rows  driver  turns/s  states/s  commits/s  deaths")
     for name, changes in SCENES.items():
         sizes = {key: round(changes.get(key, 1) * getattr(options, key)) for key in ("models", "workers")}
-        night = replace(Night(), **{**changes, **sizes})  # type: ignore[arg-type]
+        night = replace(Night(), **{**changes, **sizes})
         found = simulated(night)
         print(
             f"{name:<32}{found.hours:7.2f}{found.busy:6.0%}{found.wasted:8.2%}{found.rows / 1e6:6.1f}M"
