@@ -33,6 +33,9 @@ PAIRS = 1000
 OTHER = "(others)"
 # How long the thread may take to notice that its request was given up.
 LAST_SECONDS = 1.0
+# How long rows that are kept gather before they are asked, in seconds: each request is a transaction on disk. Nothing
+# that was paid for waits meanwhile.
+GATHER = 0.05
 
 
 class Shadow:
@@ -151,6 +154,8 @@ class Shadow:
             self._under_way = 0
             self._lock.notify_all()
             self._lock.wait_for(lambda: self._queue or self._stopping.is_set())
+            if self._kept is not None:
+                self._lock.wait_for(self._is_enough, GATHER)
             if not self._queue:
                 return None
             taken = [self._queue.popleft()]
@@ -159,6 +164,9 @@ class Shadow:
                 taken.append(self._queue.popleft())
                 self._under_way += len(taken[-1][0])
         return joined([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
+
+    def _is_enough(self) -> bool:
+        return self._stopping.is_set() or self._waiting >= self._original.request_rows
 
     def _compare(self, rows: Rows, codes: np.ndarray) -> None:
         """Ask in requests of the size that the original takes."""
