@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from understudy import checks
 from understudy.checksums import RUN
 from understudy.errors import DamagedError, DirectoryError, OriginalError, SettingError, UnwrittenError
-from understudy.files import as_path, errors_of, remove_empty, write_text
+from understudy.files import as_path, errors_of, missing_folders, remove_empty, write_text
 from understudy.original import Original
 from understudy.original.identity import identified
 from understudy.queries.ledger import BESIDE, NAME, Ledger
@@ -103,6 +103,8 @@ class Kept:
         self._failing, self._again = False, 0.0  # whether the last rows were not written; when to try once more
         self._outcomes, self._repeated = dict.fromkeys(OUTCOMES, 0), 0
         self.rows = self.bytes = 0
+        self._begun: float | None = None
+        self._made: list[Path] = []  # folders that were not there
         self._begin(space)
 
     def summary(self) -> Json:
@@ -151,7 +153,7 @@ class Kept:
                 self._open.close()
             except DirectoryError as error:  # the log could not be emptied into the file; it has the rows
                 LOG.warning("keeping: %s", error)
-            remove_empty([self._keep.directory])
+            remove_empty(self._made)
 
     def _begin(self, space: Space) -> None:
         directory = self._keep.directory
@@ -160,13 +162,16 @@ class Kept:
                 if finished(directory):
                     expected = "a directory for kept traffic alone"
                     raise DirectoryError(str(directory), expected, f"a {RUN}", "choose another directory")
+                self._made = missing_folders(directory)
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # rows of real people may be in it
             self._ledger = self._open.enter_context(open_run(directory, self.settings, space))
+            self._begun = self._ledger.begun
             write_text(directory / SPACE, space.to_json() + "\n", durable=True)
             self._measure(self._ledger)
         except DirectoryError as error:
             self._ledger = None
             self._open.close()
+            remove_empty(self._made)
             if not _unwritable(error):
                 raise
             self._fail(error, again=float("inf"))
@@ -175,7 +180,7 @@ class Kept:
         """How many more rows may be kept, and what keeps out the others."""
         if self._ledger is None or time.monotonic() < self._again:
             return 0, UNWRITTEN
-        if time.time() - (self._ledger.begun or time.time()) > DAY * self._keep.days:
+        if self._begun is not None and time.time() - self._begun > DAY * self._keep.days:
             return 0, BEYOND_DAYS
         return max(self._keep.rows - self.rows, 0), BEYOND_ROWS
 
@@ -194,22 +199,23 @@ class Kept:
             if self._failing:
                 self._ledger.mend()
             self._repeated += self._ledger.record(self._masking(rows), labels, TRAFFIC)
+            self._outcomes[KEPT], self._begun = self._outcomes[KEPT] + len(rows), self._begun or time.time()
+            self._measure(self._ledger)
         except OriginalError:  # labels of another type than those before, which no ledger holds together
             self._leave(UNSAYABLE, len(rows))
         except DirectoryError as error:
             self._fail(error, time.monotonic() + self._pause)
             self._leave(UNWRITTEN, len(rows))
-        else:
-            self._outcomes[KEPT] += len(rows)
-            self._measure(self._ledger)
 
     def _measure(self, ledger: Ledger) -> None:
         """Take note of what is on disk; here, since whoever asks for metrics must not wait for a disk."""
         if self._failing:
             LOG.warning("keeping: %s: rows are kept again", self._keep.directory)
         self._failing, self.rows = False, ledger.meter.answered
-        files = (self._keep.directory / name for name in (SPACE, *(f"{NAME}{suffix}" for suffix in ("", *BESIDE))))
-        self.bytes = sum(file.stat().st_size for file in files if file.exists())
+        names, self.bytes = (SPACE, *(f"{NAME}{suffix}" for suffix in ("", *BESIDE))), 0
+        for name in names:
+            with suppress(OSError):  # such as one that is not there
+                self.bytes += (self._keep.directory / name).stat().st_size
 
     def _fail(self, error: DirectoryError, again: float) -> None:
         if not self._failing:

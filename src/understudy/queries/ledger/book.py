@@ -164,7 +164,8 @@ class Ledger:
     @property
     def begun(self) -> float | None:
         """When the first request was made, in seconds since 1970; None if there is none yet."""
-        found = self._reader.execute("SELECT announced FROM requests ORDER BY id LIMIT 1").fetchall()
+        with errors_of(self.path):
+            found = self._reader.execute("SELECT announced FROM requests ORDER BY id LIMIT 1").fetchall()
         return found[0][0] if found else None
 
     def tally(self, counts: Counter[str]) -> None:
