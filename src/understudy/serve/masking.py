@@ -20,9 +20,9 @@ class Masking:
     Columns `without` are NaN. Numbers and dates that are `masked` become the middle of the tenth of the space's
     distribution that they are in: ten values are left, and each of them is one that the space has.
 
-    >>> masking = Masking(Space.uniform(0.0, 100.0, 2), without=["x1"], masked=["x0"])
-    >>> masking(np.array([[1.0, 1.0], [9.0, 2.0], [52.0, 3.0]])).round().tolist()
-    [[5.0, nan], [5.0, nan], [55.0, nan]]
+    >>> masking = Masking(Space.uniform(0.0, 100.0, 3), without=["x1"], masked=["x0"])
+    >>> masking(np.array([[1.0, 1.0, 7.0], [9.0, 2.0, 8.0], [52.0, 3.0, 9.0]])).round().tolist()
+    [[5.0, nan, 7.0], [5.0, nan, 8.0], [55.0, nan, 9.0]]
     >>> masking.dropped
     ['x0', 'x1']
     """
@@ -33,9 +33,9 @@ class Masking:
                 raise SettingError(option, f"columns among {list(space.names)}", unknown, "check their spelling")
         self.masked = [name for name in space.names if name in masked]
         self.dropped = [name for name in space.names if name in {*without, *masked}]
+        if len(self.dropped) == space.d:
+            raise SettingError("--keep", "a column that is kept as it comes", "none", "leave out fewer, or mask fewer")
         self._gone = [j for j, name in enumerate(space.names) if name in without]
-        if len(self._gone) == space.d:
-            raise SettingError("--keep-without", "a column that is kept", "none", "leave out --keep, or drop fewer")
         self._ranges = _ranges(space, [space.names.index(name) for name in self.masked if name not in without])
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
