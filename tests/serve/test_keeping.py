@@ -25,7 +25,10 @@ from understudy.queries import ledger
 from understudy.serve.keeping import OUTCOMES, Keep, Kept
 from understudy.serve.masking import Masking
 from understudy.serve.model import Model
-from understudy.serve.shadow import Shadow
+from understudy.serve.reading import Reader
+from understudy.serve.saying import sayable
+from understudy.serve.shadow import Shadow, presented
+from understudy.serve.tensors import Tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
 # Faults that pass at once: before an answer, in the middle of it, and answers that are none.
@@ -115,17 +118,13 @@ def test_rows_that_the_space_cannot_say_are_not_kept(lending, tmp_path):
     assert labels == ["grant"] * 4
 
 
-def test_a_value_that_came_in_another_form_than_was_asked_is_not_kept(tmp_path):
+def test_a_value_that_came_in_another_form_than_was_asked_is_not_kept():
     """One unknown level, and the original is asked with what came: the number 1, where the level is a word."""
-    from understudy.serve.presenting import presented
-    from understudy.serve.reading import Reader
-    from understudy.serve.tensors import Tensor
-
     space = us.Space.from_json('{"columns": [{"name": "a", "kind": "category", "levels": ["1", "2"], "missing": 0.1}]}')
 
     def said(*values):
-        table, found = presented(Reader(space)([Tensor("a", (len(values),), list(values))]), space)
-        return table["a"].tolist(), found.tolist()
+        rows = Reader(space)([Tensor("a", (len(values),), list(values))])
+        return presented(rows, space)["a"].tolist(), sayable(rows, space).tolist()
 
     assert said("1", 1) == (["1", "1"], [True, True])
     assert said("1", 1, "x", None) == (["1", 1, "x", None], [True, False, False, True])

@@ -42,7 +42,8 @@ def service(
     """The copy in a run's directory as an ASGI application, for uvicorn, hypercorn or another server.
 
     The arguments are the options of `understudy serve`; `shadow` opens the original that is asked too, for example
-    `lambda: us.open_original("http://...", protocol="v2")`. With a `token`, clients have to send it.
+    `lambda: us.open_original("http://...", protocol="v2")`. `keep` is a directory for its answers to
+    real rows. With a `token`, clients have to send it.
     """
     from understudy.errors import SettingError
     from understudy.serve.build import Beside, loaded

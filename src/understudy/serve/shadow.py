@@ -22,10 +22,12 @@ from understudy.original import Labels, Original
 from understudy.queries.halving import Part, failing_rows, parts
 from understudy.serve.keeping import Keep, Kept
 from understudy.serve.metrics import counter, label, total
-from understudy.serve.presenting import presented
 from understudy.serve.reading import Rows, joined
+from understudy.serve.saying import said, sayable
 from understudy.serve.tensors import Cell
-from understudy.types import Json, Label
+from understudy.space import Space
+from understudy.space.columns import Column
+from understudy.types import Json, Label, Series, Table
 
 LOG = logging.getLogger(__name__)
 # How many pairs of labels are told apart; an original that answers other labels every time must not fill the memory.
@@ -196,8 +198,7 @@ class Shadow:
         asked = rows.part(part)
         self.asked.inc(len(asked))
         try:
-            table, said = presented(asked, self._copy.space)
-            answers = self._original.answer(table)
+            answers = self._original.answer(presented(asked, self._copy.space))
         except OriginalError as error:
             return error
         except Exception:
@@ -206,7 +207,7 @@ class Shadow:
             return None
         self._count(asked, codes[part], answers)
         if self._kept is not None:
-            self._kept.add(asked.matrix, said, answers)
+            self._kept.add(asked.matrix, sayable(asked, self._copy.space), answers)
         return None
 
     def _count(self, rows: Rows, codes: np.ndarray, answers: np.ndarray) -> None:
@@ -224,6 +225,24 @@ class Shadow:
         if self._log is not None:
             rows_of = ([column[i] for column in rows.cells] for i in wrong)
             self._log.write([[*row, *pair] for row, pair in zip(rows_of, pairs, strict=True)])
+
+
+def presented(rows: Rows, space: Space) -> Table:
+    """Rows as the original takes them in production."""
+    if not space.frame:
+        return rows.matrix.copy()
+    import pandas as pd
+
+    columns = enumerate(space.columns)
+    return pd.DataFrame({c.name: _series(c, rows.matrix[:, j], rows.cells[j]) for j, c in columns})
+
+
+def _series(column: Column, numbers: np.ndarray, cells: list[Cell]) -> Series:
+    """A column in its type of production; as it came, if that type cannot say it, as with an unknown level."""
+    import pandas as pd
+
+    series = said(column, numbers)
+    return pd.Series(cells, dtype=object).infer_objects() if series is None else series
 
 
 class _Log:
