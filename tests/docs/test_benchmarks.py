@@ -72,6 +72,13 @@ def test_parity():
     assert all(row["ratio"] > 1 for row in document["speed"]["rounds"])
 
 
+def test_keeping():
+    without, kept = json.loads(run_alone("keeping.py", "--seconds", "0.5", "--rounds", "1", "--json"))
+    assert [row["errors"] for row in (without, kept)] == [0, 0]
+    assert (without["keep"], kept["keep"], kept["lost"], kept["wrong"]) == ("no", "yes", 0, 0)
+    assert kept["kept"] == kept["answered"] == 100 - kept["failed"]
+
+
 def test_serve():
     found = json.loads(run_alone("serve.py", "--requests", "100", "--clients", "4", "--problems", "mixed", "--json"))
     assert [(row["clients"], row["rows"], row["requests"]) for row in found] == [(4, 1, 100), (1, 1, 10), (4, 1000, 4)]

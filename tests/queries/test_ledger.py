@@ -159,6 +159,45 @@ def test_a_full_disk_is_an_error_and_no_wrong_answer(path, rng):
     assert 0 < found.answered <= found.asked < 100_000
 
 
+def test_answers_from_elsewhere_are_recorded_each_time_they_came(path, rng):
+    rows, labels = rng.normal(size=(5, 2)), np.array(["yes", "no", "yes", "no", "no"])
+    with Ledger(path, {}, LINE) as book:
+        assert book.begun is None
+        assert book.record(rows, labels, "traffic") == 0
+        first = book.begun
+        assert book.record(rows[[0, 0, 1]], labels[[0, 0, 1]], "traffic") == 3
+    with Ledger(path, {}, LINE) as book:
+        assert (book.meter.answered, book.begun) == (8, first)
+        again = np.concatenate([rows[:1], [[9.0, 9.0], [9.0, 9.0]]])
+        assert book.record(again, np.array(["yes", "maybe", "maybe"]), "traffic") == 2
+        with pytest.raises(OriginalError, match="one type"):
+            book.record(rows, np.arange(5), "traffic")
+        assert book.ask(counting([]), LINE, rows, "training").tolist() == labels.tolist()
+    kept, said = ledger.answers(path)["traffic"]
+    np.testing.assert_array_equal(kept, np.concatenate([rows, rows[[0, 0, 1]], again]))
+    assert said.labels.tolist() == ["yes", "no", "yes", "no", "no", "yes", "yes", "no", "yes", "maybe", "maybe"]
+    found = ledger.summary(path)
+    assert (found.requests, found.answered, found.maybe_paid, found.lost) == (3, 11, 0, 0)
+
+
+def test_a_ledger_goes_on_recording_once_there_is_room_again(path, rng):
+    """What could not be written is not there, and neither is the label that only it had."""
+    rows = rng.normal(size=(50_000, 2))
+    with Ledger(path, {}, LINE) as book:
+        book.record(rows[:10], np.full(10, "yes"), "traffic")
+        book._writer._connection.execute("PRAGMA max_page_count = 20")
+        for _ in range(2):
+            with pytest.raises(DirectoryError, match="full"):
+                book.record(rows, np.full(len(rows), "no"), "traffic")
+            book.mend()
+        book._writer._connection.execute("PRAGMA max_page_count = 10000")
+        book.record(rows[:3], np.full(3, "maybe"), "traffic")
+        book.record(rows, np.full(len(rows), "no"), "traffic")
+    kept, said = ledger.answers(path)["traffic"]
+    np.testing.assert_array_equal(kept, np.concatenate([rows[:10], rows[:3], rows]))
+    assert said.labels.tolist() == ["yes"] * 10 + ["maybe"] * 3 + ["no"] * len(rows)
+
+
 def test_a_ledger_that_was_killed_before_it_was_begun_is_none_yet(path):
     sqlite3.connect(path).close()
     path.touch()

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import click
 
 from understudy import checks
+from understudy.cli.keeping import keep_options
 from understudy.cli.original import opened, original_options
 from understudy.errors import SettingError
 from understudy.serve.limits import WAITING_ROWS, Limits
@@ -26,6 +27,7 @@ from understudy.types import Json
 if TYPE_CHECKING:
     from understudy.serve.app import Service
     from understudy.serve.build import Beside, Loaded
+    from understudy.serve.keeping import Keep
     from understudy.serve.server import Address, Fronts, Started
 
 _LIMITS = (
@@ -92,6 +94,7 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--shadow-rows", type=int, default=WAITING_ROWS, show_default=True, help="The most rows that wait for it."
 )
+@keep_options
 @original_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
@@ -109,6 +112,7 @@ def command(
     shadow: str | None,
     shadow_log: Path | None,
     shadow_rows: int,
+    keep: Keep | None,
     about: Json,
     as_json: bool,
 ) -> None:
@@ -117,14 +121,15 @@ def command(
     It takes plain rows at /predict too, and the first protocol at /v1/models/NAME:predict; /openapi.json describes all.
     Binds to localhost unless --host says otherwise; without authentication and encryption unless --auth-env and
     --tls-cert ask for them. /metrics is for Prometheus. With --shadow, answers do not wait for the original: /shadow
-    says how often it would have answered otherwise. The options from --classes on say how that original is asked.
+    says how often it would have answered otherwise. --keep keeps these rows and its answers for --answers of other
+    commands. The options from --classes on say how that original is asked.
 
     Exit codes: 0 stopped by SIGTERM; 2 bad input; 130 stopped by SIGINT.
     """
     from understudy.serve.build import loaded
 
     fronts = _fronts(host, port, grpc_port, tls_cert, tls_key)
-    token, beside = _token(auth_env), _beside(shadow, shadow_log, shadow_rows, about)
+    token, beside = _token(auth_env), _beside(shadow, shadow_log, shadow_rows, keep, about)
     checks.count("--workers", workers, 1, 1 if beside is not None else 1024)
     copy = loaded(directory, name, model_version, limits)
     announce = partial(_announce, name=copy.model.name, out=sys.stdout if as_json else None)
@@ -162,13 +167,14 @@ def _token(variable: str | None) -> str | None:
     return token
 
 
-def _beside(shadow: str | None, log: Path | None, rows: int, about: Json) -> Beside | None:
+def _beside(shadow: str | None, log: Path | None, rows: int, keep: Keep | None, about: Json) -> Beside | None:
     """The parallel run; without one, the options that would be of no use are refused."""
     from understudy.serve.build import Beside
 
     if shadow is not None:
-        return Beside(partial(opened, shadow, about), log, rows)
-    given = ["--shadow-log"] * (log is not None) + [name for name, value in about.items() if value not in (None, ())]
+        return Beside(partial(opened, shadow, about), log, rows, keep)
+    given = ["--shadow-log"] * (log is not None) + ["--keep"] * (keep is not None)
+    given += [name for name, value in about.items() if value not in (None, ())]
     if given:
         raise SettingError("--shadow", f"an original, since {given[0]} is given", "none")
     return None

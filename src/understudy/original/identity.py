@@ -7,15 +7,34 @@ import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import numpy as np
+
+from understudy.types import Json
+
+if TYPE_CHECKING:
+    from understudy.original.base import Original
 
 # Of what may be secret no more than 32 bits are told: enough to tell two values apart, too few to find one.
 TOLD = 8
 # Measured, not learned: they differ from one fit to the next of the same model.
 _MEASURED = ("cv_results_", "refit_time_")
+
+
+def identified(original: Original) -> Json:
+    """What an original is recognised by: its name, the file or fit behind it, and how it was opened.
+
+    >>> from understudy.original import open_original
+    >>> sorted(identified(open_original("understudy.toys:spirals")))
+    ['classes', 'fingerprint', 'opened', 'original']
+    """
+    classes = None if original.declared is None else original.declared.classes.tolist()
+    found: Json = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
+    fitted = None if original.fingerprint is not None else fitted_of(original.model)
+    opened = {**original.opened, **({} if fitted is None else {"fitted": fitted})}
+    return {**found, **({"opened": opened} if opened else {})}
 
 
 def digest(value: object) -> str:

@@ -16,7 +16,7 @@ from understudy.checksums import Key
 from understudy.errors import UnderstudyWarning
 from understudy.files import as_path
 from understudy.original import Original, as_original
-from understudy.original.identity import fitted_of
+from understudy.original.identity import identified
 from understudy.progress import ITERATIONS, Watch, shown
 from understudy.queries import Allowance, check_fit
 from understudy.queries.ledger import Ledger
@@ -234,9 +234,5 @@ def say_lost(ledger: Ledger, allowance: Allowance) -> None:
 
 def describe(original: Original, space: Space, plan: Plan, truth: Truth | None = None) -> Json:
     """What identifies a run, as JSON values; a run's directory is recognised by it."""
-    classes = None if original.declared is None else original.declared.classes.tolist()
-    source = {"original": original.name, "fingerprint": original.fingerprint, "classes": classes}
-    fitted = None if original.fingerprint is not None else fitted_of(original.model)
-    opened = {**original.opened, **({} if fitted is None else {"fitted": fitted})}
-    source |= {"opened": opened} if opened else {}
-    return {**plan.as_json(), **source, "space": space.digest, "test": 0 if truth is None else len(truth.labels)}
+    tested = 0 if truth is None else len(truth.labels)
+    return {**plan.as_json(), **identified(original), "space": space.digest, "test": tested}

@@ -17,7 +17,7 @@ def gone_on(job: Job, path: Path) -> Job:
     """
     with errors_of(path):
         there = settings_there(path)
-    if there is None or "refresh_of" in there:
+    if there is None or "refresh_of" in there or "kept" in there:  # kept traffic is no run: it is refused later
         return job
     before, asked = tuple(there.get("stages", ())), job.plan.queries
     further = asked > there["budget"] or (asked == there["budget"] and job.plan.asked.target != there["target"])

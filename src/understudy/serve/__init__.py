@@ -3,16 +3,17 @@
 `v2` and `plain` read what a request asks, as `tensors` (in JSON, or `binary`); `reading` makes rows of them, `model` an
 answer, and `desk` decides when. `routes` knows the paths, `app` is the ASGI application that holds them together, and
 `openapi` describes it; `http1`, `connection`, `server` and `workers` are our own server for it, and `grpc_front` is the
-one for gRPC. `counts` and `metrics` are what /metrics shows, `shadow` asks the original too.
+one for gRPC. `counts` and `metrics` are what /metrics shows, `shadow` asks the original too, and `keeping`
+keeps its answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.serve.limits import WAITING_ROWS, Limits
+from understudy.serve.limits import KEPT_DAYS, KEPT_ROWS, WAITING_ROWS, Limits
 
 if TYPE_CHECKING:
     from understudy.original import Original
@@ -31,19 +32,28 @@ def service(
     shadow: Callable[[], Original] | None = None,
     shadow_log: str | Path | None = None,
     shadow_rows: int = WAITING_ROWS,
+    keep: str | Path | None = None,
+    keep_rows: int = KEPT_ROWS,
+    keep_days: float = KEPT_DAYS,
+    keep_without: Sequence[str] = (),
+    keep_masked: Sequence[str] = (),
     token: str | None = None,
 ) -> Service:
     """The copy in a run's directory as an ASGI application, for uvicorn, hypercorn or another server.
 
     The arguments are the options of `understudy serve`; `shadow` opens the original that is asked too, for example
-    `lambda: us.open_original("http://...", protocol="v2")`. With a `token`, clients have to send it.
+    `lambda: us.open_original("http://...", protocol="v2")`. `keep` is a directory for its answers to
+    real rows. With a `token`, clients have to send it.
     """
     from understudy.errors import SettingError
     from understudy.serve.build import Beside, loaded
+    from understudy.serve.keeping import kept_as
 
-    if shadow is None and shadow_log is not None:
-        raise SettingError("--shadow", "an original, since --shadow-log is given", "none")
+    for option, value in (("--shadow-log", shadow_log), ("--keep", keep)):
+        if shadow is None and value is not None:
+            raise SettingError("--shadow", f"an original, since {option} is given", "none")
     log = None if shadow_log is None else Path(shadow_log)
-    beside = None if shadow is None else Beside(shadow, log, shadow_rows)
+    kept = kept_as(keep, keep_rows, keep_days, keep_without, keep_masked)
+    beside = None if shadow is None else Beside(shadow, log, shadow_rows, kept)
     limits = Limits(max_bytes, max_rows)
     return loaded(Path(directory), name, version, limits).service(limits, beside, token)

@@ -14,6 +14,7 @@ from understudy.original import Original
 from understudy.runs.result import load
 from understudy.serve.app import Service
 from understudy.serve.counts import Counts
+from understudy.serve.keeping import Keep
 from understudy.serve.limits import WAITING_ROWS, Limits
 from understudy.serve.model import Model
 from understudy.serve.shadow import Shadow
@@ -21,11 +22,15 @@ from understudy.serve.shadow import Shadow
 
 @dataclass(frozen=True)
 class Beside:
-    """A parallel run: what opens the original, the file for rows that it answers otherwise, and how many may wait."""
+    """A parallel run: what opens the original, the file for rows that it answers otherwise, how many may wait.
+
+    `keep` says what is kept of it for later.
+    """
 
     opened: Callable[[], Original]
     log: Path | None = None
     rows: int = WAITING_ROWS
+    keep: Keep | None = None
 
     def __post_init__(self) -> None:
         checks.count("--shadow-rows", self.rows, 1)
@@ -65,4 +70,4 @@ def _shadow(beside: Beside, copy: CopyClassifier) -> Shadow:
     if copy.excluded:
         hint = "leave it out: what is served takes no column that was kept from the copy, and the original needs them"
         raise SettingError("--shadow", "a copy that sees every column", f"{len(copy.excluded)} kept from it", hint)
-    return Shadow(beside.opened, copy, log=beside.log, most_rows=beside.rows)
+    return Shadow(beside.opened, copy, log=beside.log, most_rows=beside.rows, keep=beside.keep)

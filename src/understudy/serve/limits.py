@@ -8,6 +8,8 @@ from understudy import checks
 
 # The most rows of a parallel run that wait for the original.
 WAITING_ROWS = 10_000
+# The most rows of real traffic in a directory, and the days after its first one in which it takes more.
+KEPT_ROWS, KEPT_DAYS = 100_000, 30.0
 
 
 @dataclass(frozen=True)

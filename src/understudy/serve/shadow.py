@@ -8,7 +8,6 @@ import threading
 from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,12 +16,14 @@ from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
 from understudy.certificate.bounds import lower_bound
-from understudy.errors import OriginalError, OutageError, SettingError, SpaceError
+from understudy.errors import OriginalError, OutageError, SettingError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Original
 from understudy.queries.halving import Part, failing_rows, parts
+from understudy.serve.keeping import Keep, Kept
 from understudy.serve.metrics import counter, label, total
 from understudy.serve.reading import Rows, joined
+from understudy.serve.saying import said, sayable
 from understudy.serve.tensors import Cell
 from understudy.space import Space
 from understudy.space.columns import Column
@@ -34,13 +35,17 @@ PAIRS = 1000
 OTHER = "(others)"
 # How long the thread may take to notice that its request was given up.
 LAST_SECONDS = 1.0
+# How long rows that are kept gather before they are asked, in seconds: each request is a transaction on disk. Nothing
+# that was paid for waits meanwhile.
+GATHER = 0.05
 
 
 class Shadow:
     """Asks the original about rows that the copy has answered, on a thread of its own.
 
     `offer` takes at most `most_rows` waiting rows, drops those beyond, and never waits. `opened` opens the original; it
-    is opened anew after `pause` seconds when it was out, since one that was out is not asked again.
+    is opened anew after `pause` seconds when it was out, since one that was out is not asked again. What it answers is
+    kept for later, if `keep` says so.
     """
 
     def __init__(
@@ -51,11 +56,13 @@ class Shadow:
         log: Path | None = None,
         most_rows: int = 10_000,
         pause: float = 5.0,
+        keep: Keep | None = None,
     ):
         self._opened, self._copy, self._labels = opened, copy, Labels(copy.classes)
         self._original = opened()
         self._most_rows, self._pause = most_rows, pause
         self._log = None if log is None else _Log(log, copy.space.names)
+        self._kept = None if keep is None else Kept(keep, self._original, copy.space)
         self._queue: deque[tuple[Rows, np.ndarray]] = deque()
         self._waiting, self._under_way, self._lock = 0, 0, threading.Condition()
         self._stopping = threading.Event()
@@ -70,6 +77,7 @@ class Shadow:
         waiting = Gauge("understudy_shadow_waiting_rows", "Rows that wait to be asked.", registry=None)
         waiting.set_function(lambda: self._waiting)
         self.families: list[Collector] = [self.asked, self.disagreements, self.failed, self.dropped, waiting]
+        self.families += [] if self._kept is None else [self._kept]
         self._thread = threading.Thread(target=self._run, name="understudy-shadow", daemon=True)
         self._thread.start()
 
@@ -99,6 +107,7 @@ class Shadow:
             "failed": int(total(self.failed)),
             "dropped": int(total(self.dropped)),
             "waiting": waiting,
+            **({} if self._kept is None else {"keep": self._kept.summary()}),
         }
 
     def settled(self, seconds: float) -> bool:
@@ -120,6 +129,8 @@ class Shadow:
             self._thread.join(LAST_SECONDS)
         if self._log is not None:
             self._log.close()
+        if self._kept is not None:
+            self._kept.close()
 
     def _run(self) -> None:
         while batch := self._next():
@@ -133,6 +144,8 @@ class Shadow:
     def _reopen(self) -> None:
         try:
             self._original = self._opened()
+            if self._kept is not None:
+                self._kept.compare(self._original)
         except Exception:  # the thread goes on: the original may come back
             LOG.exception("shadow: the original could not be opened again")
 
@@ -143,6 +156,8 @@ class Shadow:
             self._under_way = 0
             self._lock.notify_all()
             self._lock.wait_for(lambda: self._queue or self._stopping.is_set())
+            if self._kept is not None:
+                self._lock.wait_for(self._is_enough, GATHER)
             if not self._queue:
                 return None
             taken = [self._queue.popleft()]
@@ -151,6 +166,9 @@ class Shadow:
                 taken.append(self._queue.popleft())
                 self._under_way += len(taken[-1][0])
         return joined([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
+
+    def _is_enough(self) -> bool:
+        return self._stopping.is_set() or self._waiting >= self._original.request_rows
 
     def _compare(self, rows: Rows, codes: np.ndarray) -> None:
         """Ask in requests of the size that the original takes."""
@@ -188,6 +206,8 @@ class Shadow:
             self.failed.inc(len(asked))
             return None
         self._count(asked, codes[part], answers)
+        if self._kept is not None:
+            self._kept.add(asked.matrix, sayable(asked, self._copy.space), answers)
         return None
 
     def _count(self, rows: Rows, codes: np.ndarray, answers: np.ndarray) -> None:
@@ -221,11 +241,8 @@ def _series(column: Column, numbers: np.ndarray, cells: list[Cell]) -> Series:
     """A column in its type of production; as it came, if that type cannot say it, as with an unknown level."""
     import pandas as pd
 
-    with suppress(SpaceError), np.errstate(invalid="ignore"):
-        series = column.present(numbers)
-        if np.array_equal(column.read(series, "shadow"), numbers, equal_nan=True):
-            return series
-    return pd.Series(cells, dtype=object).infer_objects()
+    series = said(column, numbers)
+    return pd.Series(cells, dtype=object).infer_objects() if series is None else series
 
 
 class _Log:

@@ -133,6 +133,41 @@ class Ledger:
             self.tally(Counter({SAVED: len(rows) - len(fresh)}))
         return Said(self._vocabulary.table[codes[first]], None if found.scores is None else found.scores[first])
 
+    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str) -> int:
+        """Write down rows that were asked and answered elsewhere, all or none, and wait until they are on disk.
+
+        Gives how many of them are not here for the first time: what was asked again is written down again.
+        """
+        rows, now = np.ascontiguousarray(rows), time.time()
+        keys, index = keys_of(rows), self._indexes[purpose == REPEAT]
+        codes, new = self._vocabulary.codes(labels)
+        known = [("labels", (code, json.dumps(value))) for code, value in new]
+        request = ("requests", (self._next, purpose, len(rows), now, rows.data))
+        with errors_of(self.path):
+            answer = ("answers", (self._next, now, codes.tobytes()))
+            self._writer.wait(self._writer.together(*known, request, answer))
+        different = np.unique(keys)
+        first = len(different) - len(index.find(different)[0])
+        index.add(keys, self._next)
+        self._next += 1
+        self.meter.take(len(rows), first)
+        self.meter.answer(len(rows))
+        return len(rows) - first
+
+    def mend(self) -> None:
+        """Write on after `record` has failed, as on a disk that was full: nothing of it is in the file."""
+        with errors_of(self.path):
+            self._writer.mend()
+            self._vocabulary = Vocabulary(labels_of(self._reader))
+            self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
+
+    @property
+    def begun(self) -> float | None:
+        """When the first request was made, in seconds since 1970; None if there is none yet."""
+        with errors_of(self.path):
+            found = self._reader.execute("SELECT announced FROM requests ORDER BY id LIMIT 1").fetchall()
+        return found[0][0] if found else None
+
     def tally(self, counts: Counter[str]) -> None:
         """Add to what is counted beside the queries."""
         for name, n in counts.items():

@@ -10,7 +10,7 @@ from threading import Condition, Event, Thread
 
 from understudy.checksums import Anchor
 from understudy.queries.ledger import chain
-from understudy.queries.ledger.chain import Value
+from understudy.queries.ledger.chain import Row, Value
 from understudy.queries.ledger.opening import connect
 
 # How long the writer lets statements gather before it commits them together, in seconds: until whoever asks is at the
@@ -21,10 +21,9 @@ GATHER = 0.0001
 
 @dataclass(slots=True, eq=False)
 class Statement:
-    """A row to be written to a table, and whether it has reached the disk; without a table nothing is."""
+    """Rows to be written in one transaction, each with its table, and whether they have reached the disk."""
 
-    table: str
-    values: tuple[Value, ...]
+    rows: tuple[Row, ...]
     written: bool = False
 
 
@@ -44,13 +43,23 @@ class Writer:
 
     def put(self, table: str, *values: Value) -> Statement:
         """Hand over a row of a table, its key first; SQLite chooses the key where it is None."""
-        statement = Statement(table, values)
+        return self.together((table, values))
+
+    def together(self, *rows: Row) -> Statement:
+        """Hand over rows of several tables of which the file is to have all or none."""
+        statement = Statement(rows)
         self._queue.put(statement)
         return statement
 
     def settle(self) -> None:
         """Wait until everything handed over has reached the disk."""
-        self.wait(self.put(""))
+        self.wait(self.together())
+
+    def mend(self) -> None:
+        """Write on after a failure, for whoever knows that no gap is left; nothing may be on its way meanwhile."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._last, self._failure = chain.last(self._connection), None
 
     def wait(self, statement: Statement) -> None:
         """Wait until a statement has reached the disk; the writer need not gather any longer."""
@@ -88,7 +97,7 @@ class Writer:
     def _commit(self, statements: list[Statement]) -> None:
         failure: BaseException | None = None
         try:
-            rows = [(statement.table, statement.values) for statement in statements if statement.table]
+            rows = [row for statement in statements for row in statement.rows]
             if rows:
                 self._connection.execute("BEGIN IMMEDIATE")
                 now = chain.write(self._connection, rows, self._last)
