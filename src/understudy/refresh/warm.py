@@ -18,7 +18,7 @@ from understudy.models.base import Model
 from understudy.models.blending import BLEND, FAMILIES
 from understudy.models.families import Limits, fit
 from understudy.original import Labels, Told
-from understudy.refresh.check import Check
+from understudy.queries.check import Check
 from understudy.refresh.transfer import Transfer
 from understudy.runs.finished import Past
 from understudy.runs.inquiry import Inquiry
@@ -47,6 +47,19 @@ class Warm:
     _known: dict[int, Transfer] = field(default_factory=dict)
     """What was learned from the earlier run, by today's number of classes."""
     choices: Mapping[str, Policy] = field(default_factory=lambda: {**POLICIES, "margin": partial(margin, share=UNSURE)})
+
+    @property
+    def given(self) -> Told | None:
+        """None."""
+        return None
+
+    @property
+    def checks(self) -> Mapping[str, int]:
+        """None: whether the original changed is known."""
+        return {}
+
+    def prepare(self, inquiry: Inquiry) -> None:
+        """Nothing."""
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
         """Random numbers of its own: the earlier run used those of the seed alone."""

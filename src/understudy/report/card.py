@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from understudy.certificate.values import Differences
+from understudy.queries.known import sentence
 from understudy.queries.ledger import NAME, Summary, summary
 from understudy.report.markdown import escaped, table
 from understudy.runs.directory import FILES
@@ -85,6 +86,8 @@ def _facts(result: Result) -> Iterator[str]:
         ),
         ("queries", sum(result.queries.values())),
     ]
+    if result.given is not None:
+        rows.append(("answers given", sentence(result.given)))
     if settings.get("stages"):
         earlier = " and ".join(map(str, settings["stages"]))
         rows.append(("went on", f"to {settings['budget']} training queries, after {earlier}"))

@@ -9,7 +9,7 @@ takes them from here.
 from __future__ import annotations
 
 from understudy.queries.ledger.book import Ledger
-from understudy.queries.ledger.file import CHECK, FORMAT, REPEAT
+from understudy.queries.ledger.file import CHECK, FORMAT, GIVEN, REPEAT, TRAFFIC
 from understudy.queries.ledger.opening import BESIDE, NAME
 from understudy.queries.ledger.reading import (
     Summary,
@@ -28,8 +28,10 @@ __all__ = [
     "BESIDE",
     "CHECK",
     "FORMAT",
+    "GIVEN",
     "NAME",
     "REPEAT",
+    "TRAFFIC",
     "Ledger",
     "Summary",
     "anchored",
