@@ -11,6 +11,8 @@ import pytest
 import understudy as us
 from cases import disc
 from commands import run_command
+from understudy.certificate.bounds import lower_bound
+from understudy.certificate.values import Certificate
 from understudy.errors import AnswersError, DirectoryError, OriginalError, SettingError, UnderstudyWarning
 from understudy.original import as_original
 from understudy.queries import ledger
@@ -58,7 +60,7 @@ def test_given_answers_are_points_of_the_first_round_and_only_the_budget_is_aske
     _, original, result = informed
     assert result.queries == {"training": 150, "certificate": 200, "repeat": 0, "same": 16}
     assert len(original.rows) == 150 + 200 + 16
-    assert [(one.queries, one.kept) for one in result.history][0] == (0, 400)
+    assert (result.history[0].queries, result.history[0].kept) == (0, 400)
     assert result.history[-1].kept == 550
     assert result.given["used"] == 400
     assert result.given["left_out"] == {}
@@ -270,6 +272,46 @@ def test_a_remake_of_it_has_the_bytes_of_a_run_for_that_family(informed, earlier
     assert made.given["used"] == 400
 
 
+def test_a_remake_learns_from_further_answers_but_none_about_rows_of_the_certificate(earlier, tmp_path):
+    rows, said = ledger.answers(earlier / ledger.NAME)["certificate"]
+    fresh = PLANE.sample(300, np.random.default_rng(5))
+    given = pd.DataFrame(np.concatenate([rows, fresh]), columns=["x0", "x1"])
+    given = given.assign(label=np.concatenate([~said.labels, disc(fresh)]))  # what would be found, if it were used
+    made = us.remake(earlier, out=tmp_path / "made", answers=given)
+    found = made.remade["answers"]
+    assert (found["used"], found["left_out"]) == (300, {"held_out": 200})
+    assert ledger.summary(tmp_path / "made" / ledger.NAME).given == 300
+    rows = PLANE.sample(4000, np.random.default_rng(1))
+    better = [(one.copy.predict(rows) == disc(rows)).mean() for one in (us.load(earlier), made)]
+    assert better[0] < better[1]
+    assert us.load(tmp_path / "made").supplied == [found]
+    assert "300 answers were given" in card(tmp_path / "made")
+    again = us.remake(tmp_path / "made", to="tree")  # all that was known there is known here
+    assert again.copy.predict(rows).mean() == us.remake(earlier, answers=given, to="tree").copy.predict(rows).mean()
+    with pytest.raises(DirectoryError, match="other given answers, or none"):
+        us.remake(earlier, out=tmp_path / "made")
+    with pytest.raises(SettingError, match="none of 200: 200 are about rows of the certificate"):
+        us.remake(earlier, answers=given[:200])
+
+
+def test_real_traffic_certifies_apart_without_a_query_and_without_rows_that_trained(earlier):
+    result, original = us.load(earlier), Watched()
+    fresh = np.repeat(PLANE.sample(300, np.random.default_rng(5)), 2, axis=0)
+    traffic = pd.DataFrame(fresh, columns=["x0", "x1"]).assign(label=disc(fresh))
+    proof = us.certify(result.copy, original, PLANE, n=50, answers=[traffic, earlier], run=earlier)
+    assert len(original.rows) == 50
+    agreed = int((result.copy.predict(fresh) == disc(fresh)).sum())
+    found = proof.on_answers
+    assert (found.n, found.distinct, found.left_out) == (600, 300, 400)  # as often as they came
+    assert found.estimate == agreed / 600
+    assert found.lower == lower_bound(agreed, 600, 0.95)
+    assert proof == Certificate.from_json(proof.as_json())
+    assert "answers that were given" in str(proof)
+    with pytest.raises(SettingError, match="none of 400: 400 are about rows that the copy's run knows"):
+        us.certify(result.copy, original, PLANE, n=50, answers=earlier, run=earlier)
+    assert "on_answers" not in us.certify(result.copy, disc, PLANE, n=50).as_json()
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -311,5 +353,14 @@ def test_the_command_takes_several_and_says_what_it_made_of_them(tmp_path):
     assert found["answers"]["used"] == 162
     assert found["queries"]["same"] == 16
     assert found["rows"]["asked"] == 176
+    made = run_command(
+        "remake", "first", "--out", "made", "--answers", "second", "--to", "tree", "--json", cwd=tmp_path
+    )
+    assert json.loads(made.stdout)["answers"]["left_out"] == {"held_out": 100, "own": 60}
+    proof = run_command("certify", "first", "--answers", "more.csv", "--json", cwd=tmp_path)
+    assert json.loads(proof.stdout)["on_answers"]["n"] == 2
+    shown = run_command("certify", "first", "mine:disc", "--n", "20", "--answers", "second", cwd=tmp_path)
+    assert "rows with given answers" in shown.stdout
+    assert run_command("certify", "first", cwd=tmp_path).returncode == 2
     assert run_command(*copy, "--answers", "nowhere", "--out", "third", cwd=tmp_path).returncode == 2
     assert not (tmp_path / "third").exists()

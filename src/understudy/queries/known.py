@@ -30,7 +30,7 @@ REASONS = {
     RULES: "break a rule of the space",
     CONFLICTS: "are contradicted by other answers to the same row",
     HELD_OUT: "are about rows of the certificate",
-    OWN: "are about rows that the run has an answer of its own to",
+    OWN: "are about rows that the copy's run knows already",
 }
 
 
@@ -113,7 +113,7 @@ class Known:
         """The same without answers about any of these rows, which are counted as left out."""
         asked = {row.tobytes() for row in np.ascontiguousarray(rows)}
         keep = np.array([row.tobytes() not in asked for row in np.ascontiguousarray(self.rows)], bool)
-        left_out = {**self.left_out, **_counted(why, int((~keep).sum()))}
+        left_out = {**self.left_out, **_counted(why, self.left_out.get(why, 0) + int((~keep).sum()))}
         return replace(self.where(keep), left_out=left_out)
 
     def where(self, keep: np.ndarray) -> Known:

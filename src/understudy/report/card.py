@@ -86,8 +86,7 @@ def _facts(result: Result) -> Iterator[str]:
         ),
         ("queries", sum(result.queries.values())),
     ]
-    if result.given is not None:
-        rows.append(("answers given", sentence(result.given)))
+    rows += [("answers given", sentence(given)) for given in result.supplied]
     if settings.get("stages"):
         earlier = " and ".join(map(str, settings["stages"]))
         rows.append(("went on", f"to {settings['budget']} training queries, after {earlier}"))

@@ -80,9 +80,13 @@ class Past:
     def points(self, view: View, labels: Labels) -> tuple[Samples, Samples]:
         """The training points and the held-out ones, as copies see them."""
         found = points([(view(self.rows), self.said)], labels, self.declared)
-        held = np.arange(len(found)) >= len(found) - self.held_out
-        seen = complete(self.result.space, self.rows, view.seen)  # answers that were given may lack a column
-        return found.where(~held & seen), found.where(held)
+        learned, held = self.divided(view)
+        return found.where(learned), found.where(held)
+
+    def divided(self, view: View) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows are to be learned from, and which are held out; given answers may lack a column that is seen."""
+        held = np.arange(len(self.rows)) >= len(self.rows) - self.held_out
+        return ~held & complete(self.result.space, self.rows, view.seen), held
 
     @property
     def askable(self) -> np.ndarray:

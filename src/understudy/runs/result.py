@@ -164,6 +164,11 @@ class Result:
         return self.history[-1].kept
 
     @property
+    def supplied(self) -> list[dict[str, Any]]:
+        """What is known of answers that were given: to the run, and to its remake."""
+        return [found for found in (self.given, (self.remade or {}).get("answers")) if found is not None]
+
+    @property
     def eff(self) -> float:
         """The paper's eff: the share of points saved, over all rounds, against keeping every one."""
         given = 0 if self.given is None else self.given["used"]
@@ -227,7 +232,7 @@ class Result:
             "seconds": round(self.seconds, 3),
             "peak_mb": round(self.peak_mb, 1),
             "stopped": self.stopped,
-            **({} if self.given is None else {"answers": self.given}),
+            **({"answers": self.supplied[-1]} if self.supplied else {}),
         }
 
     def save(self, path: str | Path, key: Key | None = None) -> Path:

@@ -90,8 +90,7 @@ def _rounds(result: Result, most: int = ROUNDS) -> Grid:
 
 
 def _notes(result: Result) -> Iterator[str]:
-    if result.given is not None:
-        yield sentence_of(result.given)
+    yield from map(sentence_of, result.supplied)
     if result.repeats is not None and result.repeats.disagreed:
         again = f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers"
         yield f"{again}; no copy can be expected to be more faithful than {percent(result.repeats.ceiling)}."
