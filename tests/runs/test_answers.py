@@ -331,6 +331,12 @@ def test_what_cannot_be_used_is_an_error_and_nothing_is_asked(tmp_path, content,
     assert not (tmp_path / "run").exists()
 
 
+def test_labels_of_another_type_are_refused():
+    given = table().astype({"label": int})
+    with pytest.raises(AnswersError, match=r"labels such as (True|False), of the type that the original gives, found"):
+        us.copy_classifier(by_name, NAMED, answers=given, **QUICK)
+
+
 def test_what_is_no_source_is_an_error(tmp_path):
     with pytest.raises(DirectoryError, match="a directory with a ledger of answers, found none"):
         us.copy_classifier(disc, PLANE, answers=tmp_path, **QUICK)

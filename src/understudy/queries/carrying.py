@@ -34,27 +34,34 @@ def carried(source: Source, space: Space, exclude: Sequence[str]) -> tuple[Carri
 
     Columns that are excluded need not be known: rows are then judged by all others.
     """
-    lost = Counter[str]()
-    if source.space is not None and source.rows is not None and source.space.digest == space.digest:
-        found, lacking = Carried(source.rows, np.arange(len(source.rows))), set(source.dropped)
-    else:
-        frame, places = _presented(source, space)
-        lost[COLUMNS] = len(source.said) - len(places)
-        lacking = {*space.names} - {*frame.columns}
-        if not lacking - {*exclude}:
-            found = _read(frame, places, space, sorted(lacking), source.name)
-            lost[VALUES] = len(places) - len(found.places)
+    found, lacking, lost = _taken(source, space, exclude)
     if lacking - {*exclude}:
         return Carried(np.empty((0, space.d)), np.empty(0, int)), Counter({COLUMNS: len(source.said)})
-    judged = [j for j, name in enumerate(space.names) if name not in exclude or complete(space, found.rows, [j]).all()]
-    judged = [j for j in judged if space.names[j] not in lacking]
+    unknown = [name for j, name in enumerate(space.names) if name in lacking or _open(j, found.rows, space, exclude)]
+    judged = [j for j, name in enumerate(space.names) if name not in unknown]
     there = complete(space, found.rows, judged)
-    lost[COLUMNS] += int((~there).sum())
-    found = found.where(there)
-    unknown = [name for j, name in enumerate(space.names) if j not in judged]
+    found, lost[COLUMNS] = found.where(there), lost[COLUMNS] + int((~there).sum())
     wrong = outside(space.without(unknown) if unknown else space, found.rows[:, judged])
     lost.update({why: int(which.sum()) for why, which in wrong.items()})
     return found.where(~np.logical_or.reduce([*wrong.values()])), +lost
+
+
+def _open(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> bool:
+    """Whether a column is excluded, and not known of every row."""
+    return space.names[j] in exclude and not complete(space, rows, [j]).all()
+
+
+def _taken(source: Source, space: Space, exclude: Sequence[str]) -> tuple[Carried, set[str], Counter[str]]:
+    """The rows of a source in the space, columns that it lacks, and what was lost; none, if one of them is needed."""
+    if source.space is not None and source.rows is not None and source.space.digest == space.digest:
+        return Carried(source.rows, np.arange(len(source.rows))), {*source.dropped}, Counter()
+    frame, places = _presented(source, space)
+    lacking = {*space.names} - {*frame.columns}
+    if lacking - {*exclude}:
+        return Carried(np.empty((0, space.d)), places[:0]), lacking, Counter()
+    found = _read(frame, places, space, sorted(lacking), source.name)
+    lost = {COLUMNS: len(source.said) - len(places), VALUES: len(places) - len(found.places)}
+    return found, lacking, Counter(lost)
 
 
 def _presented(source: Source, space: Space) -> tuple[Frame, np.ndarray]:
@@ -71,7 +78,7 @@ def _presented(source: Source, space: Space) -> tuple[Frame, np.ndarray]:
 def _read(frame: Frame, places: np.ndarray, space: Space, lacking: Sequence[str], name: str) -> Carried:
     """Rows of a data frame in the space, but for columns that are lacking; without gaps where it has none."""
     read = space.without(lacking) if lacking else space
-    frame, places = frame[list(read.names)].reset_index(drop=True), places
+    frame = frame[list(read.names)].reset_index(drop=True)
     gaps = [column.name for column in read.columns if not column.missing]
     there = ~frame[gaps].isna().to_numpy().any(axis=1)
     rows = np.full((int(there.sum()), space.d), np.nan)

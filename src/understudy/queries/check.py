@@ -98,7 +98,7 @@ def check(
         done = replace(
             done,
             places=order[: at + len(asked)],
-            answers=np.concatenate([done.answers, found]),
+            answers=np.concatenate([done.answers, found]) if at else found,  # in its own type
             flipped=done.flipped + int(differs.sum()),
             stayed=done.stayed + int((again == found[differs]).sum()),
             returned=done.returned + int((again == answers[asked[differs]]).sum()),

@@ -24,7 +24,7 @@ from understudy.runs.finished import Past
 from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
 from understudy.runs.plan import Plan
-from understudy.runs.start import Policies
+from understudy.runs.start import Alone, Policies
 from understudy.streams import Stream, stream
 from understudy.types import Answered
 
@@ -35,7 +35,7 @@ UNSURE = 0.9
 
 
 @dataclass(frozen=True)
-class Warm:
+class Warm(Alone):
     """A run that is warm-started from an earlier one, and from the rows of a check, which are already answered."""
 
     past: Past
@@ -47,19 +47,6 @@ class Warm:
     _known: dict[int, Transfer] = field(default_factory=dict)
     """What was learned from the earlier run, by today's number of classes."""
     choices: Mapping[str, Policy] = field(default_factory=lambda: {**POLICIES, "margin": partial(margin, share=UNSURE)})
-
-    @property
-    def given(self) -> Told | None:
-        """None."""
-        return None
-
-    @property
-    def checks(self) -> Mapping[str, int]:
-        """None: whether the original changed is known."""
-        return {}
-
-    def prepare(self, inquiry: Inquiry) -> None:
-        """Nothing."""
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
         """Random numbers of its own: the earlier run used those of the seed alone."""

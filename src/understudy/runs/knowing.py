@@ -77,6 +77,7 @@ def recognise(known: Known, queries: Queries, space: Space, rng: np.random.Gener
         return None
     rows, labels = known.rows[places], known.said.labels[places]
     found = check(queries, rows, labels, ROWS, MORE * ROWS, rng, purpose=SAME)
+    _refuse_type(labels, found.answers)
     differ = found.answers != labels[found.places]
     shown = [*_differences(space, rows[found.places[differ]], labels[found.places[differ]], found.answers[differ])]
     if found.changed:
@@ -85,6 +86,14 @@ def recognise(known: Known, queries: Queries, space: Space, rng: np.random.Gener
         said = f"asked again, {found.stayed} of {len(found.places)} given answers are others now: {'; '.join(shown)}"
         warnings.warn(f"{said}. Too few to tell another original from noise", UnderstudyWarning, stacklevel=CALLER)
     return found
+
+
+def _refuse_type(given: np.ndarray, now: np.ndarray) -> None:
+    """Refuse 1 where the original says True, and the like: copies answer in the original's type."""
+    kinds = {given.dtype.kind, now.dtype.kind}
+    if len(kinds) > 1 and kinds & {"b", "U"}:
+        expected = f"labels such as {now[0].item()!r}, of the type that the original gives"
+        raise AnswersError("answers", expected, f"{given[0].item()!r}", "write them as it does, or name its classes")
 
 
 def _refuse(found: Check, shown: list[str]) -> None:

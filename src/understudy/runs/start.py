@@ -86,11 +86,8 @@ class Start(Protocol):
         """The training points of copies that are made of all answers; `paid` are those of this run."""
 
 
-@dataclass(frozen=True)
-class Fresh:
-    """A run that starts from scratch, with an original and a space."""
-
-    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
+class Alone:
+    """What a start has in common with others that are given no answers."""
 
     @property
     def given(self) -> Told | None:
@@ -104,6 +101,13 @@ class Fresh:
 
     def prepare(self, inquiry: Inquiry) -> None:
         """Nothing."""
+
+
+@dataclass(frozen=True)
+class Fresh(Alone):
+    """A run that starts from scratch, with an original and a space."""
+
+    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
 
     def random_first(self, plan: Plan) -> int:
         """Those of the plan."""
