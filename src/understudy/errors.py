@@ -41,6 +41,10 @@ class TargetError(UnderstudyError, ValueError):
     exit_code = 1
 
 
+class AnswersError(SettingError):
+    """Answers that were given to a run, and are not those of its original."""
+
+
 class SpaceError(UnderstudyError, ValueError):
     """A description of the inputs, or rows of inputs, that cannot be used."""
 

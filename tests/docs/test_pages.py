@@ -309,6 +309,14 @@ def refreshed(folder):
     assert json.loads((folder / "refresh.json").read_text())["verdict"] == "unchanged"
 
 
+@reads("howto/answers.md")
+def _(folder):
+    said = Reader(folder).follow("howto/answers.md")
+    assert any("answers were given and cost nothing" in one for one in said)
+    assert us.load(folder / "third").given["left_out"]["values"] > 1
+    assert us.load(folder / "better").remade["answers"]["used"] > 0
+
+
 @reads("howto/many.md")
 def many(folder):
     said = Reader(folder).follow("howto/many.md")

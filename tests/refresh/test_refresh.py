@@ -19,8 +19,8 @@ from commands import run_command
 from understudy.algorithm.training import steps
 from understudy.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
 from understudy.queries import Queries, ledger
+from understudy.queries.check import CHECK, check, evidence
 from understudy.queries.ledger import REPEAT
-from understudy.refresh.check import CHECK, check, evidence
 from understudy.refresh.flips import answers_flipped, mistakes, regions
 from understudy.refresh.plan import Refresh
 from understudy.streams import Stream, stream

@@ -1,9 +1,12 @@
 """The same call with a larger budget goes on from the answers that are there."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import understudy as us
@@ -12,6 +15,9 @@ from understudy.certificate.bounds import lower_bound
 from understudy.errors import DirectoryError, OriginalError
 from understudy.queries import ledger
 from understudy.report.card import card
+from understudy.runs.copying import job_of
+from understudy.runs.directory import claim
+from understudy.runs.going_on import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, between_calls, gone_on
 from understudy.runs.plan import Plan
 from understudy.runs.settings import Settings
 
@@ -136,3 +142,76 @@ def test_further_rounds(settings, sizes):
     plan = Plan.of(Settings(**{"budget": 3000, **settings})).after((1000,))
     assert plan.sizes == sizes
     assert plan.as_json()["stages"] == [1000]
+
+
+# A value other than the usual one, for every setting; some need others beside them.
+OTHERS = {
+    "budget": 300,
+    "target": 0.4,
+    "retries": 2.0,
+    "progress": False,
+    "method": "pure",
+    "batch": 50,
+    "draw": "random",
+    "rows_share": 0.5,
+    "scores": True,
+    "repeat": 0.5,
+    "preset": "fast",
+    "delta": 0.1,
+    "max_kept": 150,
+    "memory": "none",
+    "penalty": "norm",
+    "schedule": 7,
+    "decay": 0.5,
+    "seed": 3,
+    "certificate_n": 20,
+    "confidence": 0.5,
+    "until_flat": True,
+    "to": "tree",
+    "layers": (5,),
+    "max_depth": 3,
+    "max_leaves": 4,
+    "exclude": ("x0",),
+    "increasing": ("x0",),
+    "decreasing": ("x0",),
+    "max_bytes": 10**6,
+    "max_latency": 5.0,
+    "iterations": 9,
+}
+
+
+def happens(path, name):
+    """What happens where a setting or argument is another, in a directory where a run was begun."""
+    rows = pd.DataFrame({"x0": [0.0, 1.0, 2.0], "x1": [0.0, 1.0, 3.0]})
+    usual = {"batch": 40, "iterations": 5} if name == "iterations" else {"budget": 200}
+    settings = us.Settings(**{**usual, **({name: OTHERS[name]} if name in OTHERS else {})})
+    original = us.Original(disc, [False, True], name="another" if name == "original" else "disc")
+    original.both = lambda rows: (disc(rows), np.eye(2)[disc(rows).astype(int)])
+    given = {"rows": rows, "answers": rows.assign(label=False), "test": (rows, [True, True, False])}
+    arguments = {name: given[name]} if name in given else {}
+    space = us.Space.uniform(-1, 1, 2) if name == "space" else PLANE
+    before = job_of(original.but(name="disc"), PLANE, Plan.of(us.Settings(**usual)))
+    with ledger.Ledger(path / ledger.NAME, before.about, PLANE):
+        pass
+    classes = [True] if name == "classes" else None
+    job = gone_on(job_of(original, space, Plan.of(settings), classes=classes, **arguments), path)
+    try:
+        claim(path, job.about)
+    except DirectoryError:
+        return REFUSED
+    return GOES_ON if job.further else ANY_TIME
+
+
+@pytest.mark.parametrize("name", between_calls())
+def test_what_may_change_between_calls_is_what_the_code_says(name, tmp_path):
+    assert name in (*OTHERS, *ARGUMENTS)
+    assert happens(tmp_path, name) == between_calls()[name]
+
+
+def test_the_documents_have_the_same_table():
+    page = (Path(__file__).parents[2] / "docs" / "runs.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", page.partition("| between calls")[2].partition("**Make")[0], re.M)
+    found = {name: said for names, said in rows for name in re.findall(r"`(\w+)`", names)}
+    assert found.keys() == between_calls().keys()
+    for name, said in found.items():
+        assert said.startswith(between_calls()[name])

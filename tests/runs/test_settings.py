@@ -20,7 +20,7 @@ def test_copy_classifier_takes_every_setting():
     parameters = inspect.signature(us.copy_classifier).parameters
     found = {name: parameter.default for name, parameter in parameters.items() if name in SETTINGS}
     assert found == SETTINGS
-    assert set(parameters) - set(SETTINGS) == {"original", "space", "classes", "out", "test", "rows"}
+    assert set(parameters) - set(SETTINGS) == {"original", "space", "classes", "out", "test", "rows", "answers"}
     assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in SETTINGS)
 
 

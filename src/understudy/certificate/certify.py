@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from pathlib import Path
 
 import numpy as np
 
@@ -14,11 +15,16 @@ from understudy import checks
 from understudy.certificate.bounds import HeldOut
 from understudy.certificate.differences import Compared, chances_of, known_levels, located, low_margin
 from understudy.certificate.values import Certificate
-from understudy.errors import SettingError, SpaceError
+from understudy.errors import DirectoryError, SettingError, SpaceError
+from understudy.files import as_path
 from understudy.models.classifier import CopyClassifier
 from understudy.original import CHUNK, Labels, Original, as_original
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
+from understudy.queries.known import OWN, Known, Wanted
+from understudy.queries.ledger import NAME, REPEAT
+from understudy.queries.ledger import answers as answers_in
+from understudy.queries.sources import Answers, Source, sources_of
 from understudy.space import Space
 from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
@@ -36,6 +42,8 @@ def certify(
     seed: int = 0,
     data: Rows | None = None,
     *,
+    answers: Answers | None = None,
+    run: str | Path | None = None,
     explain: bool = True,
     retries: float | None = None,
     progress: bool = True,
@@ -45,6 +53,9 @@ def certify(
     `data` are unlabelled rows of your own, certified separately as `.on_data`: distinct rows are asked once each, and
     the bound is about the population that the rows are a random sample of. Unless `explain` is false, the certificate
     also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
+    `answers` that the original gave before, such as to real traffic, are certified separately as `.on_answers`, and
+    nothing is asked for them: a directory of kept traffic or of another run, a table, or several of these. Those that
+    the copy learned from must not be among them; `run`, the directory of the copy, leaves them out.
     `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
     `progress` shows how far it is, on a terminal or in a notebook.
     Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
@@ -55,9 +66,37 @@ def certify(
     >>> proof.estimate < 0.6, proof.differences.rules[0].text
     (True, 'x0 <= 0')
     """
-    return proved(
+    known = None if answers is None else known_of(sources_of(answers), copy, space, run)
+    proof = proved(
         copy, original, space, n, confidence, seed, data, explain=explain, retries=retries, progress=progress
     )[0]
+    return proof if known is None else replace(proof, on_answers=on_answers(copy, space, known, confidence, seed))
+
+
+def known_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> Known:
+    """Answers as the copy sees their rows; without rows that its run asked about, or was given."""
+    own = isinstance(copy, CopyClassifier)
+    seen = copy.space if isinstance(copy, CopyClassifier) else space
+    known = Known.all_of(sources, Wanted(seen))
+    if run is None:
+        return known.some()
+    found = answers_in(as_path(run) / NAME)
+    if not found:
+        raise DirectoryError(str(run), "a ledger, to tell which answers the copy learned from", "none")
+    excluded = [space.names.index(name) for name in space.names if own and name not in seen.names]
+    for purpose, (rows, _) in found.items():
+        if purpose != REPEAT:
+            known = known.without(np.delete(rows, excluded, axis=1), OWN)
+    return known.some()
+
+
+def on_answers(copy: object, space: Space, known: Known, confidence: float, seed: int = 0) -> Certificate:
+    """The certificate from answers that were given; every one counts, as often as it was."""
+    seen = copy.space if isinstance(copy, CopyClassifier) else space
+    proving = Proving(copy, as_original(copy, name="copy"), None, seen, checks.fraction("confidence", confidence), seed)
+    proof = proving.proved(known.rows, known.said.labels, low_margin(copy, seen, seed))
+    different = len(np.unique(np.where(np.isnan(known.rows), np.inf, known.rows), axis=0))
+    return replace(proof, distinct=different, left_out=sum(known.left_out.values()))
 
 
 def proved(

@@ -106,10 +106,12 @@ class Certificate:
     differences: Differences | None = None
     on_data: Certificate | None = None
     """The same for the user's rows; its bounds are about the population that these are a random sample of."""
+    on_answers: Certificate | None = None
+    """The same for answers that were given, such as of real traffic; likewise."""
     distinct: int | None = None
     """Of the user's rows: how many are distinct."""
     left_out: int | None = None
-    """Of the user's rows: how many more were not asked, because the space does not know their levels."""
+    """Of the user's rows or answers: how many more were left out, because the space cannot have them."""
 
     def __repr__(self) -> str:
         own = "" if self.on_data is None else f", on_data={self.on_data!r}"
@@ -133,8 +135,10 @@ class Certificate:
         content["per_class"] = [{"label": label, **asdict(bound)} for label, bound in self.per_class.items()]
         for name in ("near", "away"):
             content[name] = None if content[name] is None else asdict(content[name])
-        for name in ("differences", "on_data"):
+        for name in ("differences", "on_data", "on_answers"):
             content[name] = None if content[name] is None else content[name].as_json()
+        if self.on_answers is None:  # which earlier versions do not have
+            del content["on_answers"]
         return content
 
     @classmethod
@@ -145,6 +149,7 @@ class Certificate:
             "away": lambda part: Bound(**part),
             "differences": Differences.from_json,
             "on_data": cls.from_json,
+            "on_answers": cls.from_json,
         }
         parts = {name: read(content[name]) for name, read in readers.items() if content.get(name) is not None}
         classes = {

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 LABELS, RULES = 6, 3
 
 
-def sentence(proof: Certificate) -> str:
-    """What is shown, in one sentence."""
-    rows = f"{proof.n} {'fresh rows of the space' if proof.distinct is None else 'rows of your own'}"
+def sentence(proof: Certificate, what: str = "") -> str:
+    """What is shown, in one sentence; `what` are the rows, if they are no fresh ones of the space or the user's own."""
+    rows = f"{proof.n} {what or ('fresh rows of the space' if proof.distinct is None else 'rows of your own')}"
     sure = f"with {100 * proof.confidence:g}% confidence, on at least {percent(proof.lower)} of all such rows"
     return f"The copy gives the original's label on {percent(proof.estimate)} of {rows}; {sure}."
 
@@ -53,6 +53,7 @@ def html(proof: Certificate) -> str:
 
 def _table(proof: Certificate, most: int | None) -> Grid:
     own = [] if proof.on_data is None else [bounds(proof.on_data, most=0)]
+    own += [] if proof.on_answers is None else [bounds(proof.on_answers, "answers that were given", most=0)]
     return table(bounds(proof, most=most), *own)
 
 

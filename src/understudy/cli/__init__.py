@@ -23,7 +23,7 @@ COMMANDS = {
     "refresh": ("refresh", "See whether an original changed, and bring its copy up to date."),
     "fleet": ("fleet", "Copy, check and refresh all the originals in a table."),
     "space": ("space", "Describe inputs from unlabelled rows."),
-    "ledger": ("ledger", "Show what a run has asked, or export it."),
+    "ledger": ("ledger", "Show what a run has asked, or check, merge or compact such answers."),
     "export": ("export", "Write a finished copy as one file: ONNX, SQL, C, rules or skops; or for MLflow."),
     "frontier": ("frontier", "How small and fast further copies can be, from the answers of a run."),
     "serve": ("serve", "Answer in the original's place, over HTTP."),

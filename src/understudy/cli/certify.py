@@ -14,9 +14,13 @@ import click
 
 from understudy.cli.original import opened, original_options
 from understudy.cli.terminal import say
+from understudy.errors import SettingError
+from understudy.types import Json
 
 if TYPE_CHECKING:
+    from understudy.certificate.values import Certificate
     from understudy.original import Original
+    from understudy.queries.known import Known
     from understudy.runs.result import Result
     from understudy.types import Answered
 
@@ -26,7 +30,13 @@ ROWS = 2000
 
 @click.command("certify")
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.argument("original")
+@click.argument("original", required=False)
+@click.option(
+    "--answers",
+    multiple=True,
+    metavar="DIR|TABLE",
+    help="Answers that the original gave before, such as to kept traffic: measured apart, nothing is asked for them.",
+)
 @click.option("--data", metavar="ROWS", help="CSV or Parquet of unlabelled rows to measure on as well.")
 @click.option(
     "--n", type=int, help=f"Fresh rows of the space to ask about.  [default: {ROWS}, or all stored answers left]"
@@ -39,7 +49,8 @@ ROWS = 2000
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
     directory: Path,
-    original: str,
+    original: str | None,
+    answers: tuple[str, ...],
     data: str | None,
     n: int | None,
     confidence: float,
@@ -53,20 +64,30 @@ def command(
 
     Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
     labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
-    its bound is about the population that they are a random sample of. Nothing is written but the page that --report
-    names. The copy's files are checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
+    its bound is about the population that they are a random sample of. With --answers likewise for answers that are
+    there, but for those that the copy learned from; ORIGINAL may then be left out. Nothing is written but the page that
+    --report names. The copy's files are checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their
+    signature.
 
     Exit codes: 0 done; 2 bad input; 3 the original failed.
     """
     from understudy import checks
-    from understudy.certificate.certify import Given, allowed, proved
+    from understudy.certificate.certify import Given, allowed, known_of, on_answers, proved
     from understudy.cli.table import certificate
     from understudy.original.table import read_table
+    from understudy.queries.known import sentence
+    from understudy.queries.sources import sources_of
     from understudy.runs.result import load
 
     checks.fraction("confidence", confidence)
     checks.count("seed", seed, 0)
-    result, source = load(directory), opened(original, about)
+    result = load(directory)
+    known = known_of(sources_of(answers), result.copy, result.space, directory) if answers else None
+    given = None if known is None else on_answers(result.copy, result.space, known, confidence, seed)
+    if original is None:
+        _tell_given(directory, known, given, as_json)
+        return
+    source = opened(original, about)
     if source.stored is not None:
         source = _fresh(source, result)
     n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
@@ -78,19 +99,38 @@ def command(
     clock = perf_counter()
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
         proof, asked = proved(result.copy, source, result.space, n, confidence, seed, rows, retries=retries)
+    proof = replace(proof, on_answers=given)
     page = None if report is None else _reported(report, directory, replace(result, certificate=proof), asked, source)
     if as_json:
         queries = {"certificate": n, "data": different}
         seconds = round(perf_counter() - clock, 3)
         checked = {"checked": result.checked, "signature": result.signature}
         document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
-        written = {} if page is None else {"report": str(page)}
+        written: Json = {} if page is None else {"report": str(page)}
+        written |= {} if known is None else {"answers": known.as_json()}
         click.echo(json.dumps({**document, **checked, "certificate": proof.as_json(), **written}))
         return
     certificate(proof, data)
+    if known is not None:
+        say(sentence(known.as_json()))
     say(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
     if page is not None:
         say(f"The report is {page}.")
+
+
+def _tell_given(directory: Path, known: Known | None, given: Certificate | None, as_json: bool) -> None:
+    """The outcome where no original is named: what the given answers alone show."""
+    from understudy.cli.table import certificate
+    from understudy.queries.known import sentence
+
+    if known is None or given is None:
+        raise SettingError("certify", "an ORIGINAL to ask, or --answers", "neither")
+    if as_json:
+        document: Json = {"directory": str(directory), "original": None, "queries": {}, "certificate": None}
+        click.echo(json.dumps({**document, "on_answers": given.as_json(), "answers": known.as_json()}))
+        return
+    certificate(given, None, given)
+    say(sentence(known.as_json()))
 
 
 def _reported(path: Path, directory: Path, result: Result, asked: Answered, source: Original) -> Path:

@@ -39,6 +39,12 @@ Examples:
 @click.option(
     "--rows", metavar="ROWS", help="CSV or Parquet of unlabelled rows of yours: part of the queries are about them."
 )
+@click.option(
+    "--answers",
+    multiple=True,
+    metavar="DIR|TABLE",
+    help="Answers that were paid for before, at no cost: a run's directory, or a CSV or Parquet with a column label.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 @click.option("--sign", is_flag=True, help="Sign the directory with the key in UNDERSTUDY_SIGNING_KEY.")
 @settings_options
@@ -48,6 +54,7 @@ def command(
     space_text: str | None,
     out: Path,
     rows: str | None,
+    answers: tuple[str, ...],
     sign: bool,
     about: dict[str, Any],
     as_json: bool,
@@ -72,7 +79,8 @@ def command(
 
     plan, key = Plan.of(Settings(**options)), Key.needed() if sign else None  # before anything is opened
     source = opened(original, about)
-    job = job_of(source, _space(space_text, source), plan, rows=None if rows is None else read_table(rows))
+    own = None if rows is None else read_table(rows)
+    job = job_of(source, _space(space_text, source), plan, rows=own, answers=answers)
     job = gone_on(job, out)
     _announce(source.name, job)
     with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
@@ -84,9 +92,16 @@ def command(
 def _announce(name: str, job: Job) -> None:
     """Say what will be asked, and what cannot be shown by it, before anything is."""
     from understudy.certificate.bounds import lower_bound
+    from understudy.queries import known
 
     plan, asked, most = job.plan, job.plan.asked, job.allowance
     own = "" if job.own is None else f", {job.own.queries} for one on your rows"
+    if job.given is not None:
+        say(known.sentence(job.given), err=True)
+        say(
+            f"of these rows, {sum(job.start.checks.values())} at most are asked again, to see that they are its own",
+            err=True,
+        )
     say(
         f"{name} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
         f"certificate{own}, {plan.repeats} again and {most.retries} if requests fail, {most.total} in all",

@@ -19,11 +19,24 @@ from understudy.errors import SettingError
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the new copy.")
 @click.option("--take", type=int, metavar="N", help="Hand out a row of the frontier, as `understudy frontier` counts.")
 @click.option("--rows", metavar="ROWS.csv", help="The rows of your own that the run was given.")
+@click.option(
+    "--answers",
+    multiple=True,
+    metavar="DIR|TABLE",
+    help="Further answers of the same original to learn from, as for `understudy copy`.",
+)
 @click.option("--sign", is_flag=True, help="Sign the directory with the key in UNDERSTUDY_SIGNING_KEY.")
 @making_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
-    directory: Path, out: Path, take: int | None, rows: str | None, sign: bool, as_json: bool, **made: Any
+    directory: Path,
+    out: Path,
+    take: int | None,
+    rows: str | None,
+    answers: tuple[str, ...],
+    sign: bool,
+    as_json: bool,
+    **made: Any,
 ) -> None:
     """Make another copy from the answers of the run in DIRECTORY, which stays as it is; the original is not asked.
 
@@ -48,7 +61,7 @@ def command(
         raise SettingError("--take", "nothing else about what to make", ", ".join(given))
     own, row = None if rows is None else read_table(rows), None if take is None else _row(directory, take)
     with shown("remake", 1, log=True):
-        result = remake(directory, out=out, take=row, rows=own, key=key, **given)
+        result = remake(directory, out=out, take=row, rows=own, answers=answers, key=key, **given)
     settings = result.settings
     report = reported(out / "report.html", {settings["method"]: result}, f"A copy of {settings['original']}")
     if as_json:

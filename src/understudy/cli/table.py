@@ -13,6 +13,8 @@ from understudy.cli.terminal import say
 from understudy.display import Grid
 from understudy.runs.result import Result
 
+# What answers are called that were not asked for here.
+GIVEN = "rows with given answers"
 # Columns of an example that a line shows, and examples; --json has all.
 COLUMNS, EXAMPLES = 8, 5
 
@@ -52,11 +54,13 @@ def cells(result: Result) -> list[str]:
     ]
 
 
-def certificate(proof: Certificate, data: str | None) -> None:
-    """Print what a certificate says, of rows of the space and of the user's."""
+def certificate(proof: Certificate, data: str | None, given: Certificate | None = None) -> None:
+    """Print what a certificate says, of rows of the space, of the user's, and of answers that were given."""
     parts = {"fresh rows of the space": proof} | ({} if proof.on_data is None else {f"rows of {data}": proof.on_data})
-    for part in parts.values():
-        say(words.sentence(part))
+    parts |= {} if proof.on_answers is None else {GIVEN: proof.on_answers}
+    parts = {GIVEN: proof} if proof is given else parts
+    for title, part in parts.items():
+        say(words.sentence(part, GIVEN if title == GIVEN else ""))
     click.echo(f"\n{words.table(*(words.bounds(part, title) for title, part in parts.items())).text()}\n")
     say(
         "fidelity: share of the rows with the original's label; "
@@ -72,6 +76,8 @@ def certificate(proof: Certificate, data: str | None) -> None:
             say(f"only {proof.on_data.distinct} of them are different, and were asked about once each; all are counted")
         if proof.on_data.left_out:
             say(f"{proof.on_data.left_out} more have levels that the space does not know, and were left out")
+    if GIVEN in parts:
+        say(f"the bound on {GIVEN} is about the population that they are a random sample of; nothing was asked for it")
     for title, part in parts.items():
         if part.differences is not None:
             say()

@@ -15,7 +15,7 @@ from understudy import checks
 from understudy.errors import SettingError
 from understudy.fleet.limits import SPANS, Limits
 from understudy.original.opening import Options
-from understudy.refresh.check import ROWS
+from understudy.queries.check import ROWS
 from understudy.runs.settings import Settings
 from understudy.types import Json
 

@@ -6,6 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
+
 from understudy.errors import SettingError
 from understudy.original.base import Original
 from understudy.original.labels import Labels, label_array
@@ -18,20 +20,7 @@ LABEL = "label"
 
 def open_table(spec: str, classes: Classes = None, *, label: str = LABEL) -> Original:
     """A table of stored answers: every column but the one of labels is an input."""
-    frame = read_table(spec)
-    if label not in frame:
-        found = f"columns {list(frame.columns)[:20]}"
-        raise SettingError(spec, f"a column {label!r} with the answers", found, "name it with label=... or --label")
-    rows = frame.drop(columns=label)
-    if not len(rows) or not len(rows.columns):
-        raise SettingError(spec, "rows with at least one input beside the answer", f"a table of shape {rows.shape}")
-    if frame[label].isna().any():
-        row = int(frame[label].isna().to_numpy().argmax())
-        raise SettingError(spec, "an answer in every row", f"none in row {row}", "remove rows without an answer")
-    try:
-        labels = label_array(frame[label].tolist())
-    except ValueError as error:
-        raise SettingError(spec, "answers of one type", str(error)) from error
+    rows, labels = labelled(read_table(spec), spec, label, "name it with label=... or --label")
     declared = Labels(labels if classes is None else classes)
     declared.encode(labels)
     digest = sha256(Path(spec).read_bytes()).hexdigest()
@@ -40,6 +29,22 @@ def open_table(spec: str, classes: Classes = None, *, label: str = LABEL) -> Ori
     )
     original.stored = rows, labels
     return original
+
+
+def labelled(frame: Frame, where: str, label: str = LABEL, hint: str = "rename it") -> tuple[Frame, np.ndarray]:
+    """The rows of a table and their labels, which are in the column of this name; all others are inputs."""
+    if label not in frame:
+        raise SettingError(where, f"a column {label!r} with the answers", f"columns {list(frame.columns)[:20]}", hint)
+    rows = frame.drop(columns=label)
+    if not len(rows) or not len(rows.columns):
+        raise SettingError(where, "rows with at least one input beside the answer", f"a table of shape {rows.shape}")
+    if frame[label].isna().any():
+        row = int(frame[label].isna().to_numpy().argmax())
+        raise SettingError(where, "an answer in every row", f"none in row {row}", "remove rows without an answer")
+    try:
+        return rows, label_array(frame[label].tolist())
+    except ValueError as error:
+        raise SettingError(where, "answers of one type", str(error)) from error
 
 
 def read_table(path: str) -> Frame:

@@ -13,8 +13,8 @@ from understudy.errors import SettingError
 from understudy.files import as_path
 from understudy.original import Original
 from understudy.queries import Allowance, Queries, allowance_of, check_fit
+from understudy.queries.check import MORE, ROWS, Check, check
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
-from understudy.refresh.check import MORE, ROWS, Check, check
 from understudy.refresh.flips import flips
 from understudy.refresh.warm import Warm
 from understudy.runs.copying import describe, say_lost
@@ -68,7 +68,7 @@ class Refresh:
             hint = "copy the new table instead"
             raise SettingError("original", "an original that can be asked", "a table of stored answers", hint)
         check_fit(original, past.result.space)
-        check = min(checks.count("check", check, 1), len(past.rows))
+        check = min(checks.count("check", check, 1), len(past.askable))
         budget = max(round(SHARE * _whole(past)), check) if budget is None else checks.count("budget", budget, 1)
         if budget < check:
             hint = "raise it, or lower the rows of the check"
@@ -139,7 +139,10 @@ class Refresh:
         past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget}
         queries = Queries(self.original, past.result.space, limits, ledger, allowance=self.allowance)
         rng = stream(self.plan.asked.seed, past.seed, Stream.CHECK)
-        return check(queries, past.rows, past.answers, self.check, self.most_checked, rng, self.deterministic)
+        able = past.askable
+        rows, said = past.rows[able], past.answers[able]
+        found = check(queries, rows, said, self.check, self.most_checked, rng, self.deterministic)
+        return replace(found, places=able[found.places])
 
     def _start(self, again: Check) -> Warm:
         """The warm start of the run that follows a check with a change."""

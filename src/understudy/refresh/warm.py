@@ -18,13 +18,13 @@ from understudy.models.base import Model
 from understudy.models.blending import BLEND, FAMILIES
 from understudy.models.families import Limits, fit
 from understudy.original import Labels, Told
-from understudy.refresh.check import Check
+from understudy.queries.check import Check
 from understudy.refresh.transfer import Transfer
 from understudy.runs.finished import Past
 from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
 from understudy.runs.plan import Plan
-from understudy.runs.start import Policies
+from understudy.runs.start import Alone, Policies
 from understudy.streams import Stream, stream
 from understudy.types import Answered
 
@@ -35,7 +35,7 @@ UNSURE = 0.9
 
 
 @dataclass(frozen=True)
-class Warm:
+class Warm(Alone):
     """A run that is warm-started from an earlier one, and from the rows of a check, which are already answered."""
 
     past: Past

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from understudy.certificate.values import Differences
+from understudy.queries.known import sentence
 from understudy.queries.ledger import NAME, Summary, summary
 from understudy.report.markdown import escaped, table
 from understudy.runs.directory import FILES
@@ -85,6 +86,7 @@ def _facts(result: Result) -> Iterator[str]:
         ),
         ("queries", sum(result.queries.values())),
     ]
+    rows += [("answers given", sentence(given)) for given in result.supplied]
     if settings.get("stages"):
         earlier = " and ".join(map(str, settings["stages"]))
         rows.append(("went on", f"to {settings['budget']} training queries, after {earlier}"))

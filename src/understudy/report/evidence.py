@@ -13,10 +13,12 @@ from understudy.certificate.differences import Compared
 from understudy.engine.trees import Boost
 from understudy.models.base import Model
 from understudy.models.families import Family, Limits, boosted, fit
-from understudy.original import Labels, Told, told_together
-from understudy.queries.ledger import CHECK, NAME, Summary, answers, summary
+from understudy.original import Labels, Said, Told, told_together
+from understudy.queries.ledger import CHECK, GIVEN, NAME, Summary, answers, summary
 from understudy.runs.result import Result
+from understudy.space import Space
 from understudy.space.encoding import Encoding, View
+from understudy.space.inside import complete
 from understudy.types import Answered
 
 # Gradient boosting as one would use it instead: what scikit-learn does unless told otherwise.
@@ -45,7 +47,9 @@ class Evidence:
         if folder is None or not (folder / NAME).is_file():
             return cls(result, directory=folder)
         found = answers(folder / NAME)
-        training, held_out = (_labelled(found, purposes) for purposes in ((CHECK, "training"), ("certificate",)))
+        if GIVEN in found:  # those that lack a column are no use where all are seen
+            found[GIVEN] = _complete(result.space, found[GIVEN])
+        training, held_out = (_labelled(found, purposes) for purposes in ((GIVEN, CHECK, "training"), ("certificate",)))
         return cls(result, training, held_out, summary(folder / NAME), folder)
 
     @cached_property
@@ -103,6 +107,11 @@ class Evidence:
             return boosted(X, y, n_c, limits, seed, how)
 
         return fit(Family(make, 0), self.encoding(rows), codes, len(self.result.copy.classes))
+
+
+def _complete(space: Space, told: Told) -> Told:
+    there = complete(space, told[0])
+    return told[0][there], Said(told[1].labels[there])
 
 
 def _labelled(found: Mapping[str, Told], purposes: Sequence[str]) -> Answered | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import wraps
@@ -13,17 +13,20 @@ from textwrap import fill
 from typing import Any, ParamSpec, TypeVar, cast
 
 from understudy.checksums import Key
-from understudy.errors import UnderstudyWarning
+from understudy.errors import SettingError, UnderstudyWarning
 from understudy.files import as_path
 from understudy.original import Original, as_original
 from understudy.original.identity import identified
 from understudy.progress import ITERATIONS, Watch, shown
 from understudy.queries import Allowance, check_fit
+from understudy.queries.known import Known, Wanted
 from understudy.queries.ledger import Ledger
+from understudy.queries.sources import Answers, Source, sources_of
 from understudy.runs import leaks
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.going_on import gone_on
+from understudy.runs.knowing import Knowing
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.result import Record, Result, load
@@ -51,6 +54,7 @@ class Request(Settings):
     out: str | Path | None = None
     test: tuple[Any, ...] | None = None
     rows: Rows | None = None
+    answers: Answers | None = None
 
     def settings(self) -> Settings:
         """The settings alone."""
@@ -112,6 +116,10 @@ def copy_classifier(request: Request) -> Result:
         rows, to record how often the copy agrees with them.
     rows : unlabelled rows of your own. Part of the queries are about them (`rows_share`), and the certificate has a
         part `on_data` from some that training never saw, at most half of them, `certificate_n` at most.
+    answers : answers of the same original that were paid for before: a run's directory, a table of rows with a column
+        `label`, or several of these. They are training points beside the budget, which counts what is asked now. Rows
+        that the space cannot have are left out; `given` of the result counts them. Up to 16 are asked again at first,
+        more if they differ, and answers of another original are refused.
 
     `to` may also be an unfitted scikit-learn classifier, and `schedule` a `training.Schedule` such as
     `training.steps(200)`.
@@ -126,8 +134,16 @@ def copy_classifier(request: Request) -> Result:
     {'training': 300, 'certificate': 500, 'repeat': 16}
     """
     plan = Plan.of(request.settings())
-    job = job_of(request.original, request.space, plan, classes=request.classes, test=request.test, rows=request.rows)
-    with shown("copy", plan.iterations, wanted=plan.asked.progress, step=ITERATIONS) as tell:
+    job = job_of(
+        request.original,
+        request.space,
+        plan,
+        classes=request.classes,
+        test=request.test,
+        rows=request.rows,
+        answers=request.answers,
+    )
+    with shown("copy", job.plan.iterations, wanted=plan.asked.progress, step=ITERATIONS) as tell:
         return finish(job_steps(job, request.out), told(tell))
 
 
@@ -140,6 +156,7 @@ def copy_steps(
     out: str | Path | None = None,
     test: tuple[Any, ...] | None = None,
     rows: Rows | None = None,
+    answers: Answers | None = None,
 ) -> Steps:
     """`copy_classifier` as a generator: yields a record per iteration, returns the result.
 
@@ -148,7 +165,8 @@ def copy_steps(
     [40, 55, 76, 105, 145, 200]
     """
     plan = Plan.of(Settings() if settings is None else settings)
-    return (yield from job_steps(job_of(original, space, plan, classes=classes, test=test, rows=rows), out))
+    job = job_of(original, space, plan, classes=classes, test=test, rows=rows, answers=answers)
+    return (yield from job_steps(job, out))
 
 
 def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -> Result:
@@ -180,6 +198,7 @@ def job_of(
     classes: Classes = None,
     test: tuple[Any, ...] | None = None,
     rows: Rows | None = None,
+    answers: Answers | None = None,
 ) -> Job:
     """The job of a run, once original, space, plan and test data were checked against each other."""
     source = as_original(original, classes)
@@ -197,8 +216,26 @@ def job_of(
             warnings.warn(leaks.warning(held, why), UnderstudyWarning, stacklevel=CALLER)
     truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
     own = None if rows is None else Own.of(rows, source, space, plan)
-    about = describe(source, space, plan, truth)
-    return Job(source, space, plan, about if own is None else {**about, "rows": own.digest}, truth, own=own)
+    known = None if answers is None else _known(sources_of(answers), source, space, plan)
+    plan = plan if known is None else plan.knowing(len(known), known.drawn)
+    about = describe(source, space, plan, truth) | ({} if own is None else {"rows": own.digest})
+    job = Job(source, space, plan, about, truth, own=own)
+    if known is None:
+        return job
+    about = {**about, "answers": known.digest}
+    return replace(job, about=about, start=Knowing(known=known), given=known.as_json())
+
+
+def _known(sources: Sequence[Source], original: Original, space: Space, plan: Plan) -> Known | None:
+    """The answers that a run is given, if there are some."""
+    if not sources:
+        return None
+    if original.stored is not None:
+        found, hint = "stored answers", "add them to that table"
+        raise SettingError("answers", "an original that can be asked again about some", found, hint)
+    if plan.asked.max_kept is not None:
+        raise SettingError("answers", "a run that keeps all points", "max_kept", "leave out one of the two")
+    return Known.of(sources, Wanted(space, plan.asked.exclude, original.declared, original.scored))
 
 
 def job_steps(job: Job, out: str | Path | None = None, key: Key | None = None) -> Steps:
@@ -213,7 +250,7 @@ def job_steps(job: Job, out: str | Path | None = None, key: Key | None = None) -
         result = load(out)
         yield from result.history
         return result
-    with open_run(out, job.about, job.space) as ledger:
+    with open_run(out, job.about, job.space, job.start.given) as ledger:
         say_lost(ledger, job.allowance)
         result, _ = yield from run_steps(job, ledger)
         ledger.settle()

@@ -15,6 +15,7 @@ from typing import Any
 from understudy.checksums import RUN, read_run
 from understudy.errors import DirectoryError, UnderstudyWarning
 from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, unfinished_folder
+from understudy.original import Told
 from understudy.original.opening import MEANS
 from understudy.queries.ledger import BESIDE, NAME, Ledger, settings_of
 from understudy.space import Space
@@ -29,12 +30,18 @@ HASHED = {
     "fingerprint": "another file of the original",
     "fitted": "an original that was fitted otherwise",
     "rows": "other rows of your own",
+    "answers": "other given answers, or none",
     "refresh_of": "a refresh of another run",
     "header": "other headers",
     "template": "another template",
 }
 # What follows from other settings, and need not be said beside them.
-FOLLOWS = {"batch": ("budget",), "iterations": ("budget", "batch"), "schedule": ("budget", "preset", "method", "to")}
+FOLLOWS = {
+    "batch": ("budget", "answers"),
+    "iterations": ("budget", "batch", "answers"),
+    "known": ("answers",),
+    "schedule": ("budget", "preset", "method", "to"),
+}
 # What is another number when a run goes on.
 FURTHER = ("budget", "iterations", "batch", "target", "stages")
 # What a finished run consists of, in the order it is written; a report may lie beside it.
@@ -66,8 +73,8 @@ def claim(path: str | Path, settings: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterator[Ledger]:
-    """The ledger of a run that is written here; one that was interrupted resumes.
+def open_run(path: str | Path, settings: dict[str, Any], space: Space, given: Told | None = None) -> Iterator[Ledger]:
+    """The ledger of a run that is written here, with answers that it was given; one that was interrupted resumes.
 
     If no query was made, the files are removed again.
     """
@@ -80,7 +87,7 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space) -> Iterat
         lock_for_writing(lock, path)
         for left in path.glob(f"{UNFINISHED}*"):
             shutil.rmtree(left, ignore_errors=True)
-        ledger = Ledger(path / NAME, settings, space)
+        ledger = Ledger(path / NAME, settings, space, given)
         try:
             yield ledger
         finally:

@@ -14,11 +14,12 @@ from understudy.checksums import read_json
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.original import Labels, Said, told_together
-from understudy.queries.ledger import CHECK, NAME, answers, last_round
+from understudy.queries.ledger import CHECK, GIVEN, NAME, answers, last_round
 from understudy.runs.directory import finished
 from understudy.runs.points import points
 from understudy.runs.result import Result, load
 from understudy.space.encoding import View
+from understudy.space.inside import complete
 
 Answered = tuple[np.ndarray, np.ndarray]
 
@@ -54,7 +55,8 @@ class Past:
         if not found:
             hint = "copy again with a directory (out= or --out) and an original that is asked"
             raise DirectoryError(str(path / NAME), "a ledger with answers", "none", hint)
-        rows, said = told_together(found[purpose] for purpose in (CHECK, "training", "certificate") if purpose in found)
+        purposes = (GIVEN, CHECK, "training", "certificate")
+        rows, said = told_together(found[purpose] for purpose in purposes if purpose in found)
         held_out = len(found["certificate"][1]) if "certificate" in found else 0
         # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
         t, theta = last_round(path / NAME)
@@ -78,8 +80,18 @@ class Past:
     def points(self, view: View, labels: Labels) -> tuple[Samples, Samples]:
         """The training points and the held-out ones, as copies see them."""
         found = points([(view(self.rows), self.said)], labels, self.declared)
-        held = np.arange(len(found)) >= len(found) - self.held_out
-        return found.where(~held), found.where(held)
+        learned, held = self.divided(view)
+        return found.where(learned), found.where(held)
+
+    def divided(self, view: View) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows are to be learned from, and which are held out; given answers may lack a column that is seen."""
+        held = np.arange(len(self.rows)) >= len(self.rows) - self.held_out
+        return ~held & complete(self.result.space, self.rows, view.seen), held
+
+    @property
+    def askable(self) -> np.ndarray:
+        """The places of rows that the original can be asked about: all of their columns are known."""
+        return np.flatnonzero(complete(self.result.space, self.rows))
 
     def split(self, places: np.ndarray) -> tuple[Answered, Answered]:
         """The training rows and the held-out rows, with answers, without the rows at these places."""

@@ -60,6 +60,8 @@ class Inquiry:
             REPEAT: plan.repeats,
             **({} if own is None else {OWN: own.queries}),
         }
+        for purpose, n in start.checks.items():
+            limits[purpose] = limits.get(purpose, 0) + n
         self.queries = Queries(original, space, limits, ledger, plan.asked.seed, allowance)
         self.view = View(space, plan.asked.exclude)
         self._seen = Seen()
@@ -73,6 +75,11 @@ class Inquiry:
     def stream(self, purpose: Stream, t: int = 0) -> np.random.Generator:
         """Random numbers for a purpose in round t."""
         return self.start.stream(self.plan.asked.seed, purpose, t)
+
+    def abandon(self) -> None:
+        """Say that nobody will want to go on from here."""
+        if self.queries.ledger is not None:
+            self.queries.ledger.abandon()
 
     def fresh(self, purpose: str, n: int, stream: Stream, t: int = 0) -> Answered:
         """n fresh rows of the space with their answers."""

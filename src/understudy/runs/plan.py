@@ -51,7 +51,7 @@ class Plan:
 
     asked: Settings
     sizes: tuple[int, ...]
-    """Queries of every iteration."""
+    """New points of every iteration: queries and, in the first, the answers that were given."""
     draw: str
     delta: float
     penalty: str
@@ -61,6 +61,8 @@ class Plan:
     """What ends the run if nothing else does: the budget, or the iterations."""
     stages: tuple[int, ...] = ()
     """The budgets with which the same run was made before, if it goes on."""
+    given: tuple[int, int] = (0, 0)
+    """Answers that are there before anything is asked, and how many of them are about rows that a run drew."""
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
@@ -104,15 +106,33 @@ class Plan:
             first = Plan.of(replace(asked, budget=stages[0]))
         else:
             first = Plan.of(replace(asked, budget=None, batch=batch, iterations=max(1, stages[0] // batch)))
+        first = first.knowing(*self.given)
         sizes = first.sizes
         for budget in (*stages[1:], self.queries):
-            sizes = (*sizes, *_further(self, first, sum(sizes), budget))
+            sizes = (*sizes, *_further(self, first, sum(sizes), budget + self.known))
         return replace(first, asked=asked, sizes=sizes, limited_by=self.limited_by, stages=stages)
+
+    def knowing(self, given: int, drawn: int) -> Plan:
+        """The plan of a run that is given answers, some of them about rows that a run drew.
+
+        They are part of the first round. Where they are more than its random queries would be, these are left out: then
+        the first answers choose, and batches grow from there, as in a run that goes on.
+
+        >>> plan = Plan.of(Settings(budget=1000))
+        >>> plan.knowing(100, 100).sizes, plan.knowing(500, 500).sizes
+        ((250, 69, 101, 148, 216, 316), (500, 221, 319, 460))
+        """
+        if not given:
+            return self
+        first, later = given + self.batch, self.sizes[1:]
+        if self.grows and not self.bounded and drawn >= self.batch:
+            first, later = given, _further(self, self, given, given + self.queries)
+        return replace(self, sizes=(first, *later), given=(given, drawn))
 
     @classmethod
     def of_json(cls, content: Json, **changes: Any) -> Plan:
         """The plan that `as_json` described, with some changes; other entries of the JSON object are ignored."""
-        return cls.of(replace(settings_of_json(content), **changes))
+        return cls.of(replace(settings_of_json(content), **changes)).knowing(*content.get("known", (0, 0)))
 
     def as_json(self) -> Json:
         """The settings and what was decided as JSON values: how a run's directory remembers and recognises them."""
@@ -129,6 +149,7 @@ class Plan:
             parameters = {name: repr(value) for name, value in sorted(to.get_params().items())}
             content["to"] = {"class": f"{type(to).__module__}.{type(to).__qualname__}", **parameters}
         content |= {"stages": list(self.stages)} if self.stages else {}
+        content |= {"known": list(self.given)} if self.known else {}
         return {**content, "budget": self.queries, "schedule": self.schedule._asdict()}
 
     @property
@@ -170,14 +191,24 @@ class Plan:
     # --- what to ask ------------------------------------------------------------------------------------------------
 
     @property
+    def known(self) -> int:
+        """How many answers are there before anything is asked."""
+        return self.given[0]
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """Queries of every iteration."""
+        return (self.sizes[0] - self.known, *self.sizes[1:])
+
+    @property
     def queries(self) -> int:
         """The most training queries."""
-        return sum(self.sizes)
+        return sum(self.batches)
 
     @property
     def batch(self) -> int:
         """Queries of the first iteration; of each, unless they grow."""
-        return self.sizes[0]
+        return self.batches[0]
 
     @property
     def iterations(self) -> int:
@@ -187,7 +218,7 @@ class Plan:
     @property
     def grows(self) -> bool:
         """Whether batches grow."""
-        return len(set(self.sizes)) > 1
+        return len(set(self.batches)) > 1
 
     @property
     def random_first(self) -> int:
@@ -242,17 +273,17 @@ class Plan:
     @property
     def most_kept(self) -> int:
         """The most points kept in any iteration."""
-        return min(self.queries, self.asked.max_kept or self.queries)
+        return min(sum(self.sizes), self.asked.max_kept or sum(self.sizes))
 
     @property
     def drops(self) -> bool:
         """Whether points may be dropped; where none is, nothing has to be remembered."""
-        return self.delta > 0 or self.most_kept < self.queries
+        return self.delta > 0 or self.most_kept < sum(self.sizes)
 
     @property
     def bounded(self) -> bool:
         """Whether a blend learns from round to round, because not all points are kept."""
-        return _is_bounded(self.asked, self.preset) and self.most_kept < self.queries
+        return _is_bounded(self.asked, self.preset) and self.most_kept < sum(self.sizes)
 
     @property
     def free(self) -> int:

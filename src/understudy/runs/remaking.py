@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,21 +22,23 @@ from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
 from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
-from understudy.original import Labels, as_original
+from understudy.original import Labels, Told, as_original
+from understudy.queries.known import HELD_OUT, OWN, Known, Wanted
 from understudy.queries.ledger import NAME, duplicate
+from understudy.queries.sources import Answers, Source, sources_of
 from understudy.runs.choosing import Outcome, hand_out, listed, rounded_latency, workshop
 from understudy.runs.directory import claim, finished
 from understudy.runs.finished import Past
 from understudy.runs.frontier import taken
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
-from understudy.runs.points import emphasised
+from understudy.runs.points import emphasised, points
 from understudy.runs.result import Result, load
 from understudy.runs.run import peak_mb
 from understudy.runs.settings import MAKE, Settings, about
 from understudy.space.encoding import View
 from understudy.space.rowkeys import Seen
-from understudy.types import Rows
+from understudy.types import Json, Rows
 
 # What may be said anew about a copy.
 CHANGES = tuple(part.name for part in fields(Settings) if about(part.name).group == MAKE)
@@ -47,6 +50,7 @@ def remake(
     out: str | Path | None = None,
     take: tuple[str, str] | None = None,
     rows: Rows | None = None,
+    answers: Answers | None = None,
     key: Key | None = None,
     **made: Any,
 ) -> Result:
@@ -58,6 +62,8 @@ def remake(
     out : a directory for the new run, with a ledger of its own, so that it can be certified, refreshed, or go on.
     take : a row of `frontier(directory)`, by its family and size, such as `("tree", "16 leaves")`.
     rows : the rows of your own that the run was given, if it was given some: answers about them count more.
+    answers : further answers of the same original, as for `copy_classifier`, taken at their word, as nothing is asked.
+        Rows that the run has an answer of its own to are left out, those of its certificate among them.
     key : signs the new directory.
     made : `to` and the other settings about what to make: layers, max_depth, max_leaves, exclude, increasing,
         decreasing, max_bytes, max_latency. Those that are not given stay as they were.
@@ -74,9 +80,11 @@ def remake(
     ('tree', 300)
     """
     clock, path = perf_counter(), as_path(directory)
-    making = _Making.of(path, made, rows)
-    past = making.past
-    settings = {**past.result.settings, **making.plan.as_json()}
+    making = _Making.of(path, made, rows, [] if answers is None else sources_of(answers))
+    past, known = making.past, making.known
+    if known is not None and take is not None:
+        raise SettingError("answers", "none beside take: the frontier is of the run's own", f"{len(known)}")
+    settings = {**past.result.settings, **making.plan.as_json(), **making.given_before}
     if out is not None and finished(claim(out, settings)):
         return load(out)
     outcome = making.outcome() if take is None else making.taken(path, take)
@@ -91,10 +99,14 @@ def remake(
         ms=rounded_latency(outcome.copy),
         seconds=perf_counter() - clock,
         peak_mb=peak_mb(),
-        remade={"of": str(directory), "sha256": past.digest},
+        remade={
+            "of": str(directory),
+            "sha256": past.digest,
+            **({} if known is None else {"answers": known.as_json()}),
+        },
     )
     if out is not None:
-        _write(result, path, as_path(out), key)
+        _write(result, path, as_path(out), key, None if known is None else known.told)
         return replace(result, directory=as_path(out))
     return replace(result, directory=path)
 
@@ -109,9 +121,11 @@ class _Making:
     labels: Labels
     learned: Samples
     held: Samples
+    known: Known | None = None
+    """Further answers that were given."""
 
     @classmethod
-    def of(cls, path: Path, made: Mapping[str, Any], rows: Rows | None) -> _Making:
+    def of(cls, path: Path, made: Mapping[str, Any], rows: Rows | None, more: Sequence[Source] = ()) -> _Making:
         unknown = [name for name in made if name not in CHANGES]
         if unknown:
             raise SettingError(unknown[0], f"one of {', '.join(CHANGES)}", "a setting that decides what is asked")
@@ -122,7 +136,20 @@ class _Making:
         plan = _plan(past, made)
         view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
         learned, held = past.points(view, labels)
-        return cls(past, plan, view, labels, _emphasised(past, plan, learned, rows), held)
+        learned = _emphasised(past, plan, view, learned, rows)
+        if not more:
+            return cls(past, plan, view, labels, learned, held)
+        known = _known(past, plan, view, labels, more)
+        given = points([(view(known.rows), known.said)], labels, past.declared)
+        return cls(past, plan, view, labels, given | learned, held, known)
+
+    @property
+    def given_before(self) -> Json:
+        """What identifies a copy that was made with further answers."""
+        if self.known is None:
+            return {}
+        before = self.past.result.settings.get("answers", "")
+        return {"answers": sha256(f"{before}{self.known.digest}".encode()).hexdigest()}
 
     def outcome(self) -> Outcome:
         """The copy that a run with this plan would have handed out for the same answers."""
@@ -168,7 +195,18 @@ def _plan(past: Past, made: Mapping[str, Any]) -> Plan:
     return replace(plan, stages=tuple(before.get("stages", ())))
 
 
-def _emphasised(past: Past, plan: Plan, learned: Samples, rows: Rows | None) -> Samples:
+def _known(past: Past, plan: Plan, view: View, labels: Labels, more: Sequence[Source]) -> Known:
+    """Further answers, without those about rows that the run knows: no row of its certificate may teach."""
+    scored = past.said.scores is not None
+    wanted = Wanted(past.result.space, plan.asked.exclude, past.declared or labels, scored)
+    learned, held = past.divided(view)
+    known = Known.of(more, wanted)
+    for rows, why in ((past.rows[held], HELD_OUT), (past.rows[learned], OWN)):
+        known = known.without(rows, why)
+    return known.some()
+
+
+def _emphasised(past: Past, plan: Plan, view: View, learned: Samples, rows: Rows | None) -> Samples:
     """The training points; those about the user's own rows count more, if these are given again."""
     digest, space = past.result.settings.get("rows"), past.result.space
     if rows is None or digest is None:
@@ -181,11 +219,11 @@ def _emphasised(past: Past, plan: Plan, learned: Samples, rows: Rows | None) -> 
         raise SettingError("rows", "the rows that the run was given", "others")
     pool = Seen()
     pool.add(own.pool)
-    others = np.isin(np.arange(len(learned)), pool.new(past.rows[: len(learned)], at_least=0))
+    others = np.isin(np.arange(len(learned)), pool.new(past.rows[past.divided(view)[0]], at_least=0))
     return emphasised(learned, learned.where(~others)) if not others.all() else learned
 
 
-def _write(result: Result, source: Path, out: Path, key: Key | None) -> None:
+def _write(result: Result, source: Path, out: Path, key: Key | None, given: Told | None = None) -> None:
     """Write a run's directory with a ledger of its own; it appears whole."""
     missing = missing_folders(out.parent)
     with errors_of(out):
@@ -194,7 +232,7 @@ def _write(result: Result, source: Path, out: Path, key: Key | None) -> None:
             with unfinished_folder(out.parent) as work:
                 folder = work / out.name
                 folder.mkdir()
-                duplicate(source / NAME, folder / NAME, result.settings)
+                duplicate(source / NAME, folder / NAME, result.settings, given)
                 result.save(folder, key)
                 os.replace(folder, out)
         finally:

@@ -148,6 +148,8 @@ class Result:
     """Of a refreshed copy: the run it started from, the check of its original, and the flips."""
     remade: dict[str, Any] | None = None
     """Of a copy that was made of another run's answers: which run's."""
+    given: dict[str, Any] | None = None
+    """Of a run that was given answers: how many are used, what was left out and why, and where they are from."""
     directory: Path | None = field(default=None, compare=False, repr=False)
     """Where its run is kept, ledger and all, if it is: a report finds the answers there."""
     checked: bool = True
@@ -162,10 +164,16 @@ class Result:
         return self.history[-1].kept
 
     @property
+    def supplied(self) -> list[dict[str, Any]]:
+        """What is known of answers that were given: to the run, and to its remake."""
+        return [found for found in (self.given, (self.remade or {}).get("answers")) if found is not None]
+
+    @property
     def eff(self) -> float:
         """The paper's eff: the share of points saved, over all rounds, against keeping every one."""
-        queries = [0, *(record.queries for record in self.history)]
-        return efficiency([record.kept for record in self.history], np.diff(queries))
+        given = 0 if self.given is None else self.given["used"]
+        points = [0, *(given + record.queries for record in self.history)]
+        return efficiency([record.kept for record in self.history], np.diff(points))
 
     @property
     def family(self) -> str:
@@ -224,6 +232,7 @@ class Result:
             "seconds": round(self.seconds, 3),
             "peak_mb": round(self.peak_mb, 1),
             "stopped": self.stopped,
+            **({"answers": self.supplied[-1]} if self.supplied else {}),
         }
 
     def save(self, path: str | Path, key: Key | None = None) -> Path:
@@ -258,6 +267,7 @@ class Result:
         records = {name: None if part is None else asdict(part) for name, part in parts.items()}
         advice = [asdict(one) for one in self.advice]
         found = {"refreshed": self.refreshed, "remade": self.remade, "advice": advice, "ms": self.ms}
+        found |= {} if self.given is None else {"given": self.given}
         more = {**records, "certificate": proof, **found}
         files = {name: checksums.described(name, (path / name).read_bytes()) for name in FILES if name != RUN}
         chained = {"files": files, "ledger": None if ledger is None else asdict(ledger)}
@@ -321,6 +331,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         refreshed=run.get("refreshed"),
         ms=run.get("ms"),
         remade=run.get("remade"),
+        given=run.get("given"),
         directory=path,
         advice=[Advice(**one) for one in run.get("advice", [])],
         checked=checksums.is_checked(run),

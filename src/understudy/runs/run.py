@@ -56,6 +56,8 @@ class Job:
     """The most rows that may reach the original, where there is more to the run than its plan."""
     further: bool = False
     """Whether it goes on from a run that was made before."""
+    given: Json | None = None
+    """What is known of the answers that it was given."""
 
     @property
     def allowance(self) -> Allowance:
@@ -63,8 +65,9 @@ class Job:
         if self.allowed is not None:
             return self.allowed
         own, asked = 0 if self.own is None else self.own.queries, self.plan.asked
-        at_once = max(*self.plan.sizes, asked.certificate_n, own)
-        return allowance_of(self.original, self.plan.total + own, at_once, asked.retries)
+        at_once = max(*self.plan.batches, asked.certificate_n, own)
+        planned = self.plan.total + own + sum(self.start.checks.values())
+        return allowance_of(self.original, planned, at_once, asked.retries)
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,13 @@ class Ended:
     """After every round, the fidelity of what chose the queries: the copy itself, or a weaker one."""
     stopped: str
     last: Step
+    known: int = 0
+    """The answers that were given."""
 
     @property
     def errors(self) -> list[tuple[int, float]]:
-        """The error of what chose the queries, by their number."""
-        return [(record.queries, 1 - found) for record, found in zip(self.history, self.curve, strict=True)]
+        """The error of what chose the queries, by the number of answers."""
+        return [(self.known + one.queries, 1 - found) for one, found in zip(self.history, self.curve, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ class Run:
         inquiry = Inquiry(job.original, job.space, job.plan, job.start, ledger, job.own, job.allowance)
         declared = job.original.declared
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
+        job.start.prepare(inquiry)
         held_out, repeats = inquiry.held_out(), None
         enough = 0 < job.plan.repeats <= len(held_out[1])
         if enough:  # an original that cannot be copied well enough is known before more is paid
@@ -115,7 +121,9 @@ class Run:
         inquiry.warn_of_absent(answers)
         inquiry.warn_of_label(np.concatenate([held_out[0], first[0]]), answers)
         if not enough:
-            repeats = _consistent(job.plan, inquiry.repeat(np.concatenate([held_out[0], first[0]]), answers))
+            asked = np.concatenate([held_out[0], first[0][job.plan.known :]])
+            said = np.concatenate([held_out[1], first[1].labels[job.plan.known :]]) if job.plan.known else answers
+            repeats = _consistent(job.plan, inquiry.repeat(asked, said))
         X, loop = inquiry.view(held_out[0]), Loop(inquiry, labels, first, ledger)
         return cls(job, inquiry, loop, held_out, X, repeats, clock)
 
@@ -131,14 +139,15 @@ class Run:
             history.append(self._record(step, outcome))
             yield history[-1]
             if _reached(plan, step, outcome.certificate):
-                return Ended(outcome, history, curve, "target", step)
+                return Ended(outcome, history, curve, "target", step, plan.known)
             if flat:
-                return Ended(outcome, history, curve, "plateau", step)
-        return Ended(outcome, history, curve, plan.limited_by, step)
+                return Ended(outcome, history, curve, "plateau", step, plan.known)
+        return Ended(outcome, history, curve, plan.limited_by, step, plan.known)
 
     def _asked(self, before: list[Record]) -> list[int]:
-        """The queries after every round, this one included."""
-        return [*(record.queries for record in before), self.inquiry.queries.made["training"]]
+        """The answers after every round, this one included."""
+        made = [*(record.queries for record in before), self.inquiry.queries.made["training"]]
+        return [self.job.plan.known + n for n in made]
 
     def result(self, ended: Ended) -> Result:
         """The result: the last copy with its certificate, and why a target was missed, if it was."""
@@ -161,6 +170,7 @@ class Run:
             advice=self._advice(ended, proof),
             tried=listed(ended.outcome.tried, self._copy),
             ms=rounded_latency(copy),
+            given=self.job.given,
         )
 
     def _held(self) -> HeldOut:

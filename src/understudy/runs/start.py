@@ -44,6 +44,17 @@ class Start(Protocol):
     def choices(self) -> Mapping[str, Policy]:
         """How rows are chosen, by the name in the settings."""
 
+    @property
+    def given(self) -> Told | None:
+        """Answers that the run was given, for its ledger."""
+
+    @property
+    def checks(self) -> Mapping[str, int]:
+        """By purpose, the most queries that the run makes beside its plan."""
+
+    def prepare(self, inquiry: Inquiry) -> None:
+        """What is to be found out before anything else is asked."""
+
     def random_first(self, plan: Plan) -> int:
         """The random queries before active learning begins."""
 
@@ -75,8 +86,25 @@ class Start(Protocol):
         """The training points of copies that are made of all answers; `paid` are those of this run."""
 
 
+class Alone:
+    """What a start has in common with others that are given no answers."""
+
+    @property
+    def given(self) -> Told | None:
+        """None."""
+        return None
+
+    @property
+    def checks(self) -> Mapping[str, int]:
+        """None."""
+        return {}
+
+    def prepare(self, inquiry: Inquiry) -> None:
+        """Nothing."""
+
+
 @dataclass(frozen=True)
-class Fresh:
+class Fresh(Alone):
     """A run that starts from scratch, with an original and a space."""
 
     choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)

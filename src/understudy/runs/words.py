@@ -9,6 +9,7 @@ from understudy.certificate.words import sentence
 from understudy.display import LINES, Grid, listed, paragraphs, percent, wrapped
 from understudy.models.base import size_of
 from understudy.models.distillation import NOBODY
+from understudy.queries.known import sentence as sentence_of
 
 if TYPE_CHECKING:
     from understudy.runs.result import Result
@@ -22,6 +23,7 @@ PURPOSES = {
     "repeat": "asked again",
     "rows": "about rows of your own",
     "check": "to see whether answers changed",
+    "same": "to see whether the answers given are its own",
 }
 # The picture's size and its margins, in pixels.
 WIDE, HIGH, LEFT, EDGE = 320, 120, 46, 18
@@ -88,6 +90,7 @@ def _rounds(result: Result, most: int = ROUNDS) -> Grid:
 
 
 def _notes(result: Result) -> Iterator[str]:
+    yield from map(sentence_of, result.supplied)
     if result.repeats is not None and result.repeats.disagreed:
         again = f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers"
         yield f"{again}; no copy can be expected to be more faithful than {percent(result.repeats.ceiling)}."

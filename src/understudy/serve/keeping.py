@@ -26,7 +26,7 @@ from understudy.errors import DamagedError, DirectoryError, OriginalError, Setti
 from understudy.files import as_path, errors_of, missing_folders, remove_empty, write_text
 from understudy.original import Original
 from understudy.original.identity import identified
-from understudy.queries.ledger import BESIDE, NAME, Ledger
+from understudy.queries.ledger import BESIDE, NAME, TRAFFIC, Ledger
 from understudy.runs.directory import finished, open_run, refuse_differences
 from understudy.serve.limits import KEPT_DAYS, KEPT_ROWS
 from understudy.serve.masking import Masking
@@ -34,7 +34,6 @@ from understudy.space import Space
 from understudy.types import Json
 
 LOG = logging.getLogger(__name__)
-TRAFFIC = "traffic"
 SPACE = "space.json"
 DAY = 86_400
 # Seconds until a disk that could not be written is tried again.

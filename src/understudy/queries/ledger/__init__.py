@@ -9,7 +9,9 @@ takes them from here.
 from __future__ import annotations
 
 from understudy.queries.ledger.book import Ledger
-from understudy.queries.ledger.file import CHECK, FORMAT, REPEAT
+from understudy.queries.ledger.compacting import compacted
+from understudy.queries.ledger.entry import Entry, answered, write_new
+from understudy.queries.ledger.file import CHECK, FORMAT, GIVEN, REPEAT, TRAFFIC
 from understudy.queries.ledger.opening import BESIDE, NAME
 from understudy.queries.ledger.reading import (
     Summary,
@@ -23,17 +25,26 @@ from understudy.queries.ledger.reading import (
     summary,
 )
 from understudy.queries.ledger.salvage import salvage
+from understudy.queries.ledger.timeline import Timeline, timeline
+from understudy.queries.ledger.verifying import Verified, verify
 
 __all__ = [
     "BESIDE",
     "CHECK",
     "FORMAT",
+    "GIVEN",
     "NAME",
     "REPEAT",
+    "TRAFFIC",
+    "Entry",
     "Ledger",
     "Summary",
+    "Timeline",
+    "Verified",
     "anchored",
+    "answered",
     "answers",
+    "compacted",
     "duplicate",
     "entries",
     "last_round",
@@ -41,4 +52,7 @@ __all__ = [
     "settings_of",
     "space_of",
     "summary",
+    "timeline",
+    "verify",
+    "write_new",
 ]

@@ -14,11 +14,12 @@ from typing import Self
 import numpy as np
 
 from understudy.errors import OriginalError
-from understudy.original import Original, Said
+from understudy.original import Original, Said, Told
 from understudy.queries.halving import Part
 from understudy.queries.ledger.chain import head_of
 from understudy.queries.ledger.file import (
     FORMAT,
+    GIVEN,
     REPEAT,
     SAVED,
     answered_requests,
@@ -31,6 +32,7 @@ from understudy.queries.ledger.file import (
     sent_by_purpose,
     unanswered,
 )
+from understudy.queries.ledger.giving import given_rows
 from understudy.queries.ledger.left import errors_of
 from understudy.queries.ledger.opening import beside, connect, refuse_links
 from understudy.queries.ledger.vocabulary import Vocabulary
@@ -45,19 +47,24 @@ from understudy.types import Json
 class Ledger:
     """A run's ledger, open for writing. `settings` are those of the run it belongs to."""
 
-    def __init__(self, path: Path, settings: Json, space: Space):
+    def __init__(self, path: Path, settings: Json, space: Space, given: Told | None = None):
+        """Open it, or begin one: with answers that the run was given, if it was."""
         self.path, self._abandoned = path, False
         with errors_of(path), ExitStack() as undone:
             refuse_links(path)
             self._reader = undone.enter_context(closing(connect(path)))
             about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
-            self._writer = undone.enter_context(closing(Writer(path, prepared(self._reader, path, about))))
+            more = () if given is None else given_rows(given, Vocabulary([]))
+            self._writer = undone.enter_context(closing(Writer(path, prepared(self._reader, path, about, more))))
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._known = lru_cache(maxsize=64)(self._read)
             self._vocabulary = Vocabulary(labels_of(self._reader))
             self._indexes = {False: Index(), True: Index()}  # of rows asked for the first time, and again
+            self._given = 0  # requests that were never sent
             for number, purpose, rows, _ in answered_requests(self._reader):
-                self._indexes[purpose == REPEAT].add(keys_of(rows), number)
+                self._given += purpose == GIVEN
+                if purpose != GIVEN:
+                    self._indexes[purpose == REPEAT].add(keys_of(rows), number)
             self._tried: dict[bool, set[int]] = {False: set(), True: set()}  # keys of rows sent and not answered
             self.meter = self._metered()
             self._note_stage(settings)
@@ -71,8 +78,8 @@ class Ledger:
 
     def _metered(self) -> Meter:
         """A meter of what was sent so far, and of what was under way when an earlier process ended without a word."""
-        answered = self._reader.execute("SELECT coalesce(sum(n), 0) FROM requests JOIN answers ON request = id")
-        known, lost = answered.fetchone()[0], 0
+        sql = "SELECT coalesce(sum(n), 0) FROM requests JOIN answers ON request = id WHERE purpose != ?"
+        known, lost = self._reader.execute(sql, (GIVEN,)).fetchone()[0], 0
         for purpose, rows, failed in unanswered(self._reader):
             keys = keys_of(rows)
             later, _ = self._indexes[purpose == REPEAT].find(keys)
@@ -100,7 +107,7 @@ class Ledger:
     @property
     def empty(self) -> bool:
         """Whether there is nothing in it that is worth keeping."""
-        return self._abandoned or self._next == 1
+        return self._abandoned or self._next == 1 + self._given
 
     def abandon(self) -> None:
         """Say that nobody will want to go on from here: what was answered is known from elsewhere."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,10 @@ UNCHAINED = 1
 REPEAT = "repeat"
 # The purpose of rows that are asked again to see whether an original changed.
 CHECK = "check"
+# The purpose of answers that a run was given, and did not ask for. Their requests were never sent.
+GIVEN = "given"
+# The purpose of rows that people or programs asked about, while a copy stood in for its original.
+TRAFFIC = "traffic"
 # What the ledger belongs to, in its table of facts.
 SETTINGS = "settings"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
@@ -73,25 +77,28 @@ def is_begun(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def prepared(connection: sqlite3.Connection, path: Path, about: Json) -> Anchor:
-    """Make a ledger ready for further rows, once it was checked; gives how far its chain is."""
+def prepared(connection: sqlite3.Connection, path: Path, about: Json, more: Iterable[chain.Row] = ()) -> Anchor:
+    """Make a ledger ready for further rows, once it was checked; gives how far its chain is.
+
+    A new one begins with what it belongs to, and with `more`.
+    """
     found = check(connection, path, anchors(path))
     if found is not None:
         return found
     if is_begun(connection):
         _adopt(connection)
     else:
-        begin(connection, about)
+        begin(connection, about, more)
     return chain.last(connection)
 
 
-def begin(connection: sqlite3.Connection, about: Json) -> None:
+def begin(connection: sqlite3.Connection, about: Json, more: Iterable[chain.Row] = ()) -> None:
     """All tables and what the ledger belongs to, in one transaction: a ledger with tables is whole."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
     rows: list[chain.Row] = [("meta", (key, json.dumps(value))) for key, value in about.items()]
-    chain.write(connection, rows, chain.BEGINNING)
+    chain.write(connection, [*rows, *more], chain.BEGINNING)
     connection.execute("COMMIT")
 
 

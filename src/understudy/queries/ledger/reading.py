@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from understudy.errors import DirectoryError
 from understudy.original import Said, Told, label_array, told_together
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.file import (
+    GIVEN,
     REPEAT,
     SAVED,
     UNCHAINED,
@@ -32,8 +34,10 @@ from understudy.queries.ledger.file import (
     sent_by_purpose,
     unanswered,
 )
+from understudy.queries.ledger.giving import given_rows
 from understudy.queries.ledger.left import errors_of
 from understudy.queries.ledger.opening import readable
+from understudy.queries.ledger.vocabulary import Vocabulary
 from understudy.space import Space
 from understudy.types import Frame, Json, Label
 
@@ -63,6 +67,8 @@ class Summary:
     """Attempts that came to nothing, by cause."""
     checked: bool = True
     """Whether it has checksums; ledgers of version 0.1 have none."""
+    given: int = 0
+    """Rows whose answers the run was given: they were not asked here."""
 
 
 def settings_of(path: Path) -> Json | None:
@@ -87,9 +93,10 @@ def summary(path: Path) -> Summary:
     """What a ledger holds."""
     with reading(path) as connection:
         checked = format_of(connection, path) != UNCHAINED
-        labels, counts = labels_of(connection), Counter[int]()
+        labels, counts, given = labels_of(connection), Counter[int](), 0
         for _, purpose, _, codes in answered_requests(connection):
-            counts.update(codes.tolist() if purpose != REPEAT else ())
+            counts.update(codes.tolist() if purpose not in (REPEAT, GIVEN) else ())
+            given += len(codes) if purpose == GIVEN else 0
         requests, answered = connection.execute(_COUNTED.format(sent(connection))).fetchone()
         by_purpose = sent_by_purpose(connection)
         tallies = dict(connection.execute("SELECT name, sum(n) FROM tallies GROUP BY name").fetchall())
@@ -105,6 +112,7 @@ def summary(path: Path) -> Summary:
             labels={labels[code]: n for code, n in sorted(counts.items())},
             failures=tallies,
             checked=checked,
+            given=given,
         )
 
 
@@ -118,14 +126,23 @@ def answers(path: Path) -> dict[str, Told]:
         return {purpose: told_together(chunks) for purpose, chunks in found.items()}
 
 
-def duplicate(path: Path, to: Path, settings: Json) -> None:
-    """Write a ledger once more, to another file, for a run with these settings, once all in it was checked."""
+def duplicate(path: Path, to: Path, settings: Json, given: Told | None = None) -> None:
+    """Write a ledger once more, to another file, for a run with these settings, once all in it was checked.
+
+    Further answers that the run is given are added to it.
+    """
     with reading(path) as connection, closing(sqlite3.connect(to, isolation_level=None)) as other:
         connection.backup(other)
         last = prepared(other, to, {})
         other.execute("BEGIN IMMEDIATE")
-        chain.write(other, [later_settings(other, settings)], last)
+        chain.write(other, [later_settings(other, settings), *_more(other, given)], last)
         other.execute("COMMIT")
+
+
+def _more(connection: sqlite3.Connection, given: Told | None) -> Iterator[chain.Row]:
+    if given is not None:
+        last = connection.execute("SELECT coalesce(max(id), 0) FROM requests").fetchone()[0]
+        yield from given_rows(given, Vocabulary(labels_of(connection)), last + 1)
 
 
 def last_round(path: Path) -> tuple[int, np.ndarray]:

@@ -1,18 +1,24 @@
-"""`understudy ledger`: what a run has asked, and what was answered."""
+"""`understudy ledger DIR`: what a run has asked, and what was answered."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from understudy.display import printable
 
+if TYPE_CHECKING:
+    from understudy.queries.ledger import Summary
 
-@click.command("ledger")
+# How many of the last minutes, hours or days are shown; --json has all.
+BINS = 12
+
+
+@click.command("show")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--price", type=float, help="What one query costs, to add up what was spent.")
 @click.option("--export", type=click.Path(path_type=Path), help="Write every query to a .csv or .parquet file.")
@@ -23,20 +29,26 @@ from understudy.display import printable
     help="Of a damaged ledger: write the answers that are whole to a new directory, to go on from there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
-def command(directory: Path, price: float | None, export: Path | None, salvage: Path | None, as_json: bool) -> None:
-    """Show what the run in DIRECTORY, finished or not, has asked: queries, answers, cost, failures and repeats."""
+def show_command(
+    directory: Path, price: float | None, export: Path | None, salvage: Path | None, as_json: bool
+) -> None:
+    """Show what the run in DIRECTORY, finished or not, has asked: queries, answers, cost, failures and repeats.
+
+    By purpose, by label, by round of training, and over time, in minutes, hours or days.
+    """
     if salvage is not None:
         _salvage(directory, salvage, as_json)
         return
-    from understudy.queries.ledger import NAME, summary
+    from understudy.queries.ledger import NAME, summary, timeline
 
-    found = summary(directory / NAME)
+    found, when = summary(directory / NAME), timeline(directory / NAME)
     if export is not None:
         _export(directory, export)
-    cost = None if price is None else {"price": price, "cost": round(price * found.asked, 6)}
+    cost = None if price is None else _cost(price, found)
     if as_json:
         labels = [{"label": label, "n": n} for label, n in found.labels.items()]
-        click.echo(json.dumps({**asdict(found), "labels": labels, **(cost or {}), "export": export and str(export)}))
+        more = {"labels": labels, **asdict(when), **(cost or {}), "export": export and str(export)}
+        click.echo(json.dumps({**asdict(found), **more}))
         return
     lines = {
         "requests": found.requests,
@@ -46,16 +58,25 @@ def command(directory: Path, price: float | None, export: Path | None, salvage: 
         "no answer, maybe paid": found.maybe_paid,
         **({} if not found.lost else {"  under way when it was stopped": found.lost}),
         "not asked twice": found.saved,
+        **({"given, and not asked": found.given} if found.given else {}),
         **({} if cost is None else {"cost so far, at most": cost["cost"]}),
         **{f"answered {label!r}": n for label, n in found.labels.items()},
         **{f"failed: {cause}": n for cause, n in found.failures.items()},
         **({} if found.checked else {"checksums": "none"}),
     }
+    lines |= {f"round {one['round']}": one["rows"] for one in when.rounds}
+    lines |= {f"{one.start[:16].replace('T', ' ')} UTC, a {when.bin}": one.rows for one in when.bins[-BINS:]}
     width = max(map(len, lines))
     for name, value in lines.items():
         click.echo(f"{printable(name):<{width}}  {value:>10}")
     if export is not None:
         click.echo(f"\nEvery query is in {export}.")
+
+
+def _cost(price: float, found: Summary) -> dict[str, Any]:
+    """What was spent at most, in all and by purpose."""
+    by_purpose = {purpose: round(price * n, 6) for purpose, n in found.by_purpose.items()}
+    return {"price": price, "cost": round(price * found.asked, 6), "cost_by_purpose": by_purpose}
 
 
 def _salvage(directory: Path, out: Path, as_json: bool) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.queries import Queries
 from understudy.queries.ledger import CHECK, REPEAT
+from understudy.queries.queries import Queries
 
 # Rows asked by default: a change of 1 % of answers shows in 95 of 100 checks.
 ROWS = 300
@@ -82,6 +82,7 @@ def check(
     most: int,
     rng: np.random.Generator,
     deterministic: bool = False,
+    purpose: str = CHECK,
 ) -> Check:
     """Ask n random rows again; fewer once a change is shown, up to `most` while the e-value is above 1."""
     order = rng.permutation(len(rows))[: max(n, most)]
@@ -91,13 +92,13 @@ def check(
         if at >= n and evidence(done.stayed, done.returned) <= 1:
             break
         asked = order[at : min(at + LOOK, n if at < n else len(order))]
-        found = queries.ask(CHECK, rows[asked])
+        found = queries.ask(purpose, rows[asked])
         differs = found != answers[asked]
         again = queries.ask(REPEAT, rows[asked[differs]]) if differs.any() else found[:0]
         done = replace(
             done,
             places=order[: at + len(asked)],
-            answers=np.concatenate([done.answers, found]),
+            answers=np.concatenate([done.answers, found]) if at else found,  # in its own type
             flipped=done.flipped + int(differs.sum()),
             stayed=done.stayed + int((again == found[differs]).sum()),
             returned=done.returned + int((again == answers[asked[differs]]).sum()),

@@ -1,0 +1,60 @@
+"""Answered requests as values: read from one ledger, and written to a new one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from understudy.original import Said, label_array
+from understudy.queries.ledger import chain
+from understudy.queries.ledger.file import begin, labels_of, matrix, meta_of, reading, scores_of
+from understudy.queries.ledger.left import errors_of
+from understudy.queries.ledger.opening import connect
+from understudy.queries.ledger.vocabulary import Vocabulary
+from understudy.space import Space
+from understudy.types import Json
+
+
+class Entry(NamedTuple):
+    """A request that was answered: what it was for, its rows, what was said to them, and when."""
+
+    purpose: str
+    rows: np.ndarray
+    said: Said
+    announced: float
+    at: float
+
+
+def answered(path: Path) -> tuple[Space, list[Entry]]:
+    """The space of a ledger, and its requests that were answered."""
+    sql = "SELECT id, purpose, n, rows, codes, announced, at FROM requests JOIN answers ON request = id ORDER BY id"
+    with reading(path) as connection:
+        space, labels = Space.from_json(meta_of(connection, path)["space"]), labels_of(connection)
+        table, found = label_array(labels) if labels else np.empty(0), list[Entry]()
+        for number, purpose, n, rows, codes, announced, at in connection.execute(sql):
+            said = Said(table[np.frombuffer(codes, np.int32)], scores_of(connection, number, n))
+            found.append(Entry(purpose, matrix(rows, n), said, announced, at))
+        return space, found
+
+
+def write_new(path: Path, about: Json, entries: Iterable[Entry]) -> None:
+    """A new ledger of these requests, written in one transaction."""
+    with errors_of(path), closing(connect(path)) as connection:
+        begin(connection, about, _rows(entries))
+
+
+def _rows(entries: Iterable[Entry]) -> Iterator[chain.Row]:
+    vocabulary = Vocabulary([])
+    for number, entry in enumerate(entries, 1):
+        codes, new = vocabulary.codes(entry.said.labels)
+        yield from (("labels", (code, json.dumps(value))) for code, value in new)
+        rows = np.ascontiguousarray(entry.rows).tobytes()
+        yield "requests", (number, entry.purpose, len(codes), entry.announced, rows)
+        if entry.said.scores is not None:
+            yield "scores", (number, entry.said.scores.tobytes())
+        yield "answers", (number, entry.at, codes.tobytes())

@@ -1,0 +1,119 @@
+"""The start of a run that is given answers: they are its first points, once a few of them were asked again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from understudy.algorithm.draws import POLICIES, Policy
+from understudy.errors import AnswersError, UnderstudyWarning
+from understudy.original import Told, told_together
+from understudy.queries import Queries
+from understudy.queries.check import MORE, Check, check
+from understudy.queries.known import Known
+from understudy.queries.ledger import REPEAT
+from understudy.runs.inquiry import Inquiry
+from understudy.runs.start import Fresh
+from understudy.space import Space
+from understudy.streams import Stream, stream
+
+# The purpose of given rows that are asked again, to see whether the original is the same.
+SAME = "same"
+# How many; while it is not clear, up to so many times more, and those that differ once more.
+ROWS = 16
+# How many rows that differ a message shows, and columns of each.
+SHOWN, COLUMNS = 5, 8
+# How far up the stack a warning points: to the caller of the generator that the run is.
+CALLER = 7
+
+
+@dataclass(frozen=True)
+class Knowing(Fresh):
+    """A run with answers from elsewhere: training points that cost nothing. What certifies it is asked anew."""
+
+    known: Known = field(kw_only=True)
+    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
+
+    @property
+    def given(self) -> Told | None:
+        """The answers."""
+        return self.known.told
+
+    @property
+    def checks(self) -> Mapping[str, int]:
+        """Rows that are asked again, and those of them that differ once more."""
+        most = min(MORE * ROWS, len(self.known))
+        return {SAME: most, REPEAT: most}
+
+    def prepare(self, inquiry: Inquiry) -> None:
+        """Refuse answers of another original."""
+        rng = self.stream(inquiry.plan.asked.seed, Stream.CHECK, 0)
+        try:
+            recognise(self.known, inquiry.queries, inquiry.space, rng)
+        except AnswersError:
+            inquiry.abandon()  # other answers, or none, make another run
+            raise
+
+    def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
+        """Random numbers of its own: the run that asked for the answers may have used those of the seed alone."""
+        return stream(seed, purpose, t, self.known.seed)
+
+    def first(self, inquiry: Inquiry) -> Told:
+        """The answers, and a batch of fresh rows, if the plan has one."""
+        return told_together([self.known.told, inquiry.opening()]) if inquiry.plan.batch else self.known.told
+
+
+def recognise(known: Known, queries: Queries, space: Space, rng: np.random.Generator) -> Check | None:
+    """Ask a few rows again, and refuse the answers if more of them changed than noise explains; gives the check."""
+    places = known.askable(space)
+    if not len(places):
+        said = (
+            "none of the given answers has all columns that the original takes: whether they are its own is not known"
+        )
+        warnings.warn(said, UnderstudyWarning, stacklevel=CALLER)
+        return None
+    rows, labels = known.rows[places], known.said.labels[places]
+    found = check(queries, rows, labels, ROWS, MORE * ROWS, rng, purpose=SAME)
+    _refuse_type(labels, found.answers)
+    differ = found.answers != labels[found.places]
+    shown = [*_differences(space, rows[found.places[differ]], labels[found.places[differ]], found.answers[differ])]
+    if found.changed:
+        _refuse(found, shown)
+    if found.stayed:
+        said = f"asked again, {found.stayed} of {len(found.places)} given answers are others now: {'; '.join(shown)}"
+        warnings.warn(f"{said}. Too few to tell another original from noise", UnderstudyWarning, stacklevel=CALLER)
+    return found
+
+
+def _refuse_type(given: np.ndarray, now: np.ndarray) -> None:
+    """Refuse 1 where the original says True, and the like: copies answer in the original's type."""
+    kinds = {given.dtype.kind, now.dtype.kind}
+    if len(kinds) > 1 and kinds & {"b", "U"}:
+        expected = f"labels such as {now[0].item()!r}, of the type that the original gives"
+        raise AnswersError("answers", expected, f"{given[0].item()!r}", "write them as it does, or name its classes")
+
+
+def _refuse(found: Check, shown: list[str]) -> None:
+    expected = "answers of the same original"
+    more = "" if found.flipped == len(shown) else f"; and {found.flipped - len(shown)} more"
+    says = f"that it says otherwise to {found.flipped} of {len(found.places)} rows: {'; '.join(shown)}{more}"
+    raise AnswersError("answers", expected, says, "leave them out, or give those of this original alone")
+
+
+def _differences(space: Space, rows: np.ndarray, before: np.ndarray, now: np.ndarray) -> list[str]:
+    """Rows that differ, readably: some of their columns, what was given, and what is said now."""
+    import pandas as pd
+
+    frame, told = pd.DataFrame(space.present(rows[:SHOWN]), columns=list(space.names)), list[str]()
+    for at, row in enumerate(frame.to_dict("records")):
+        named = [f"{name}={_value(value)}" for name, value in list(row.items())[:COLUMNS]]
+        more = ", ..." if space.d > COLUMNS else ""
+        told.append(f"{', '.join(named)}{more} was {before[at].item()!r} and is {now[at].item()!r}")
+    return told
+
+
+def _value(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
