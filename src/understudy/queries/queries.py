@@ -11,6 +11,7 @@ from understudy.display import listed
 from understudy.errors import BudgetError, OriginalError, SettingError, SpaceError
 from understudy.original import CHUNK, Original, Said
 from understudy.queries.halving import Part
+from understudy.queries.kept import Kept
 from understudy.queries.ledger import Ledger
 from understudy.queries.meter import NEAR, Allowance, Meter
 from understudy.queries.requests import ask
@@ -46,6 +47,8 @@ class Queries:
         check_fit(original, space)
         self.original, self.space, self.limits, self.ledger = original, space, dict(limits), ledger
         self.made = dict.fromkeys(limits, 0)
+        self.kept = Kept()
+        """What no ledger holds."""
         self.meter = Meter() if ledger is None else ledger.meter
         usual = allowance_of(original, sum(limits.values()), max(limits.values(), default=0))
         self.meter.allow(usual if allowance is None else allowance)
@@ -59,6 +62,7 @@ class Queries:
             if self._stored is not None:
                 self.made[purpose] += size
                 rows, labels = self._stored.take(size)
+                self.kept.add(purpose, rows, Said(labels))
                 yield rows, Said(labels)
             else:
                 rows = self.space.sample(size, rng)
@@ -74,7 +78,9 @@ class Queries:
         self.made[purpose] += len(rows)
         if self.ledger is not None:
             return self.ledger.said(self.original, self.space, rows, purpose)
-        return _Unwritten(self.original, self.space, rows, self.meter).said
+        said = _Unwritten(self.original, self.space, rows, self.meter).said
+        self.kept.add(purpose, rows, said)
+        return said
 
     def _allow(self, purpose: str, n: int) -> None:
         made, limit = self.made[purpose], self.limits[purpose]
@@ -93,7 +99,7 @@ def allowance_of(original: Original, planned: int, at_once: int, share: float | 
 
 
 class _Unwritten:
-    """Answers that are kept nowhere: the journal of a run without a ledger."""
+    """Answers that are written nowhere: the journal of a run without a ledger."""
 
     def __init__(self, original: Original, space: Space, rows: np.ndarray, meter: Meter):
         self._parts: list[tuple[int, Said]] = []

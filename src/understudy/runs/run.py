@@ -161,6 +161,7 @@ class Run:
             advice=self._advice(ended, proof),
             tried=listed(ended.outcome.tried, self._copy),
             ms=rounded_latency(copy),
+            asked=self.inquiry.queries.kept.answers,
         )
 
     def _held(self) -> HeldOut:
