@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import NoReturn
 
 import numpy as np
@@ -17,6 +18,9 @@ from understudy.queries.meter import NEAR, Allowance, Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.streams import Stream, stream
+
+# How many columns a hint drops at most.
+DROPPED = 8
 
 
 class Queries:
@@ -190,7 +194,8 @@ def _refuse_names(name: str, wanted: Sequence[str], given: Sequence[str]) -> NoR
         hint = f"describe the space from rows as it takes them: {listed(wanted, 20)}"
         raise SpaceError("space", expected, f"none called {listed([*map(repr, absent)])}", hint)
     if more:
-        hint = f"leave out what it was not fitted on, such as a column of labels: --drop {more[0]}, or frame.drop"
+        options = " ".join(f"--drop {quote(name)}" for name in more[:DROPPED])
+        hint = f"leave out what it was not fitted on, such as a column of labels: {options}, or frame.drop"
         raise SpaceError("space", expected, f"also {listed([*map(repr, more)])}", hint)
     hint = f"describe them in its own: {listed(wanted, 20)}"
     raise SpaceError("space", f"{expected}, in its order", "another order", hint)
