@@ -5,6 +5,7 @@ import re
 import socket
 import warnings
 from dataclasses import replace
+from inspect import getsource
 from pathlib import Path
 
 import numpy as np
@@ -96,19 +97,63 @@ def test_a_copy_that_a_page_cannot_compute_says_why(plain, browser, tmp_path, rn
     assert not heard
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_anybody_can_read_it(run, browser, shots, width, theme):
+def read_by_anybody(browser, page, picture, width, theme):
+    """Opened whole, photographed, and looked at by axe-core."""
     from axe_playwright_python.sync_playwright import Axe
 
-    with opened(browser, run[1], width, theme) as (tab, heard):
+    with opened(browser, page, width, theme) as (tab, heard):
         tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-        tab.screenshot(path=shots / f"report-{width}-{theme}.png", full_page=True)
+        tab.screenshot(path=picture, full_page=True)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         found = Axe().run(tab).response["violations"]
         assert not heard
     grave = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
     assert not grave
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_anybody_can_read_it(run, browser, shots, width, theme):
+    read_by_anybody(browser, run[1], shots / f"report-{width}-{theme}.png", width, theme)
+
+
+@pytest.fixture(scope="module")
+def pages(run, tmp_path_factory):
+    """The other pages about a copy: of a certificate, of a refresh, and of a run over two columns."""
+    folder = tmp_path_factory.mktemp("pages")
+    source = f"import numpy as np\n\n\n{getsource(judged)}"
+    (folder / "today.py").write_text(source)
+    (folder / "changed.py").write_text(source.replace("> 0.4", "> 0.7"))
+    rows = loans(300, 1)[0]
+    rows.to_csv(folder / "rows.csv", index=False)
+    copy = run[1].parent
+    certified = ("certify", copy, "today:judged", "--n", 400, "--data", "rows.csv", "--report", "certify.html")
+    refreshed = ("refresh", copy, "changed:judged", "--out", "new", "--certificate-n", 400, "--budget", 300)
+    for command in (certified, refreshed):
+        done = run_command(*command, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    plane = us.Original(lambda rows: np.where((rows**2).sum(axis=1) < 1, "in", "out"), name="disc")
+    found = us.copy_classifier(plane, us.Space.normal(2), budget=100, certificate_n=300, preset="fast")
+    found.report(folder / "plane.html", plane)
+    return {
+        "certify": folder / "certify.html",
+        "refresh": folder / "new" / "report.html",
+        "plane": folder / "plane.html",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "theme", "says"),
+    [
+        ("certify", 390, "dark", ["On your own rows", "What drives them", "compared with today:judged"]),
+        ("refresh", 390, "light", ["What changed in the original", "What the copy gets wrong, before and after"]),
+        ("plane", 1280, "dark", ["Where they differ: ", "of the area", "What drives them"]),
+    ],
+)
+def test_anybody_can_read_the_other_pages(pages, browser, shots, name, width, theme, says):
+    read_by_anybody(browser, pages[name], shots / f"{name}-{width}-{theme}.png", width, theme)
+    text = pages[name].read_text()
+    assert all(words in text for words in says)
 
 
 def test_examples_sort_and_filter(run, browser):
