@@ -83,7 +83,7 @@ def folder(tmp_path):
         ("copy mine:decides --space space.json --out run", "something called decides in mine, found nothing"),
         (
             "space rows.csv --out new.json --drop age,city",
-            "found ['age,city']; check their spelling; each column takes",
+            "found ['age,city']; check their spelling; each column",
         ),
     ],
 )
