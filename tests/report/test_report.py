@@ -24,7 +24,7 @@ from understudy.models.families import Limits, boosted
 from understudy.report import asset, write_report
 from understudy.report.differing import flip_matrix
 from understudy.report.evidence import Evidence
-from understudy.runs.plane import COLOURS
+from understudy.runs.plane import COLOURS, PIXELS
 from understudy.space.encoding import Encoding
 
 # The sections that answers are needed for.
@@ -87,7 +87,7 @@ def test_the_original_is_asked_only_if_given(result, tmp_path):
     assert not asked
     assert "of the area" not in without
     assert "of the area" in write_report(tmp_path / "2.html", {"a": result}, original=original, title="t").read_text()
-    assert sum(asked) == 240 * 240
+    assert sum(asked) == PIXELS**2
 
 
 def test_names_are_shown_as_they_are(tmp_path):

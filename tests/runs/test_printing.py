@@ -104,7 +104,7 @@ def test_plots(plane, wide):
     assert fidelity.lines[0].get_xdata().tolist() == [record.queries for record in plane.history]
     assert (decisions.get_xlabel(), decisions.get_ylabel()) == ("x0", "x1")
     codes = decisions.images[0].get_array()
-    assert codes[100, 100] == plane.copy.classes_.tolist().index("in")
+    assert codes[70, 70] == plane.copy.classes_.tolist().index("in")
     assert [text.get_text() for text in decisions.get_legend().get_texts()] == ["in", "out"]
     assert wide.plot(axes=fidelity) is fidelity
     with pytest.raises(SettingError, match="two columns of numbers, to draw decisions over, found 40 columns"):

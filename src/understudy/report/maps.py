@@ -15,6 +15,8 @@ from understudy.runs.result import Result
 
 # What stands for a point at which they differ, after the labels' colours.
 DIFFERS = len(COLOURS)
+# The side of a map, in the units of its text.
+SIDE = 240
 
 
 @dataclass(frozen=True)
@@ -50,19 +52,19 @@ def _svg(title: str, codes: np.ndarray, plane: Plane, names: tuple[str, ...]) ->
                 paths.setdefault(int(line[start]), []).append(f"M{start} {y + 0.5}h{end - start}")
     drawn = "".join(f'<path class="{_colour(code)}" d="{"".join(path)}"/>' for code, path in sorted(paths.items()))
     ends = [shown(float(f"{number:.3g}")) for number in np.stack([plane.low, plane.high], axis=1).ravel()]
-    wide = PIXELS + 12
+    wide = SIDE + 12
     words = (
         f'<text class="axis" x="0" y="{wide}">{ends[0]}</text>'
-        f'<text class="axis middle" x="{PIXELS / 2}" y="{wide}">{escape(names[0])}</text>'
-        f'<text class="axis end" x="{PIXELS}" y="{wide}">{ends[1]}</text>'
-        f'<text class="axis end" x="-5" y="{PIXELS}">{ends[2]}</text>'
-        f'<text class="axis end" x="-5" y="{PIXELS / 2}">{escape(names[1])}</text>'
+        f'<text class="axis middle" x="{SIDE / 2}" y="{wide}">{escape(names[0])}</text>'
+        f'<text class="axis end" x="{SIDE}" y="{wide}">{ends[1]}</text>'
+        f'<text class="axis end" x="-5" y="{SIDE}">{ends[2]}</text>'
+        f'<text class="axis end" x="-5" y="{SIDE / 2}">{escape(names[1])}</text>'
         f'<text class="axis end" x="-5" y="9">{ends[3]}</text>'
     )
     said = f"{title}: decisions over {names[0]} and {names[1]}"
-    box = f'viewBox="-34 -2 {PIXELS + 38} {PIXELS + 20}" role="img" aria-label="{escape(said)}"'
-    frame = f'<rect class="frame" x="0" y="0" width="{PIXELS}" height="{PIXELS}"/>'
-    return f'<svg class="map" {box}>{frame}{drawn}{words}</svg>'
+    box = f'viewBox="-34 -2 {SIDE + 38} {SIDE + 20}" role="img" aria-label="{escape(said)}"'
+    frame = f'<rect class="frame" x="0" y="0" width="{SIDE}" height="{SIDE}"/>'
+    return f'<svg class="map" {box}>{frame}<g transform="scale({SIDE / PIXELS})">{drawn}</g>{words}</svg>'
 
 
 def _colour(code: int) -> str:

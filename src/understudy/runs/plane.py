@@ -11,7 +11,7 @@ from understudy.space.columns import Number
 from understudy.streams import Stream, stream
 
 # Points along each side, the share of drawn rows that the plane leaves out at each end, and how many are drawn.
-PIXELS, TAIL, DRAWN = 240, 0.002, 4000
+PIXELS, TAIL, DRAWN = 160, 0.002, 4000
 # The colours of labels, on a light ground.
 COLOURS = ("#f3d3b8", "#bcd6ec", "#c3e3d0", "#e8cbdd", "#ece5b4", "#cfd3d9", "#cfc3e6", "#bfe2e6")
 
