@@ -17,6 +17,8 @@ from understudy.runs.result import Result
 DIFFERS = len(COLOURS)
 # The side of a map, in the units of its text.
 SIDE = 240
+# How wide a digit of its text is at most.
+LETTER = 6.5
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,18 @@ def _svg(title: str, codes: np.ndarray, plane: Plane, names: tuple[str, ...]) ->
                 paths.setdefault(int(line[start]), []).append(f"M{start} {y + 0.5}h{end - start}")
     drawn = "".join(f'<path class="{_colour(code)}" d="{"".join(path)}"/>' for code, path in sorted(paths.items()))
     ends = [shown(float(f"{number:.3g}")) for number in np.stack([plane.low, plane.high], axis=1).ravel()]
-    wide = SIDE + 12
+    wide = 8 + LETTER * max(map(len, ends[2:]))  # names stand beyond the numbers at the ends
     words = (
-        f'<text class="axis" x="0" y="{wide}">{ends[0]}</text>'
-        f'<text class="axis middle" x="{SIDE / 2}" y="{wide}">{escape(names[0])}</text>'
-        f'<text class="axis end" x="{SIDE}" y="{wide}">{ends[1]}</text>'
+        f'<text class="axis" x="0" y="{SIDE + 12}">{ends[0]}</text>'
+        f'<text class="axis end" x="{SIDE}" y="{SIDE + 12}">{ends[1]}</text>'
         f'<text class="axis end" x="-5" y="{SIDE}">{ends[2]}</text>'
-        f'<text class="axis end" x="-5" y="{SIDE / 2}">{escape(names[1])}</text>'
         f'<text class="axis end" x="-5" y="9">{ends[3]}</text>'
+        f'<text class="axis middle" x="{SIDE / 2}" y="{SIDE + 24}">{escape(names[0])}</text>'
+        f'<text class="axis middle" transform="translate({-wide} {SIDE / 2}) rotate(-90)">{escape(names[1])}</text>'
     )
     said = f"{title}: decisions over {names[0]} and {names[1]}"
-    box = f'viewBox="-34 -2 {SIDE + 38} {SIDE + 20}" role="img" aria-label="{escape(said)}"'
+    size = f"{-wide - 14} -2 {wide + SIDE + 18} {SIDE + 32}"
+    box = f'viewBox="{size}" role="img" aria-label="{escape(said)}"'
     frame = f'<rect class="frame" x="0" y="0" width="{SIDE}" height="{SIDE}"/>'
     return f'<svg class="map" {box}>{frame}<g transform="scale({SIDE / PIXELS})">{drawn}</g>{words}</svg>'
 
