@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=3000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--what", nargs="+", choices=("scores", "rows"), default=("scores", "rows"))
-    parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core")
+    parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core; 0: this one")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
     options = parser.parse_args()
     tasks = [(name, seed) for name in chosen_originals(options) for seed in options.seeds]

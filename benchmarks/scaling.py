@@ -476,7 +476,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--tag", default="", help="what code ours are of, if one store holds several")
     parser.add_argument("--store", type=Path, metavar="FILE", help="JSON lines to go on from and to add to")
-    parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core")
+    parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core; 0: this one")
     parser.add_argument("--presc", default=sys.executable, metavar="PYTHON", help="the one that has presc")
     parser.add_argument("--memory", action="store_true", help="a process for each copy, and its peak memory")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the means there")

@@ -17,7 +17,10 @@ FOLDER = Path(__file__).parents[2] / "shared" / "uci"
 
 
 def each(call: Callable[..., Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
-    """What the call gives for every item, in some worker process, as they finish."""
+    """What the call gives for every item, in some worker process, as they finish; with no worker, in this one."""
+    if not workers:
+        yield from map(call, items)
+        return
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     cores: Any = context.Queue()
     available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
@@ -42,7 +45,7 @@ def problem_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="<name>.csv.gz files and their index.csv")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="some problems; all of the folder by default")
     parser.add_argument("--half", choices=("even", "odd"), help="every second problem: from the first or the second on")
-    parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core")
+    parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core; 0: this one")
 
 
 def chosen_problems(options: argparse.Namespace) -> list[str]:

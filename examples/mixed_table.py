@@ -38,7 +38,8 @@ def main(budget: int) -> None:
         file = Path(folder, "loans.onnx")
         made = us.export(result.copy, file)
         print(
-            f"{made.bytes} bytes of ONNX; {made.disagreements} of {made.rows} rows answered otherwise than by the copy"
+            f"{made.bytes:,} bytes of ONNX; "
+            f"{made.disagreements} of {made.rows} rows answered otherwise than by the copy"
         )
         held_out = fresh[500:]
         alike = us.metrics.fidelity(ask(file, held_out), original.predict(held_out))

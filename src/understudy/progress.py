@@ -152,14 +152,16 @@ def _terminal(title: str, total: int, step: str) -> Iterator[Callable[[Watch], N
 
 
 def _log() -> Callable[[Watch], None]:
-    last = perf_counter()
+    last, said = perf_counter(), ""
 
     def draw(watch: Watch) -> None:
-        nonlocal last
+        nonlocal last, said
         since = perf_counter() - last
-        if since >= (MEANWHILE if watch.now else EVERY) or (watch.done == watch.total and not watch.now):
-            last = perf_counter()
-            print(f"{watch.title}: {watch.step} {watch.done}/{watch.total}, {watch.words}", file=sys.stderr, flush=True)
+        line = ", ".join(filter(None, (f"{watch.title}: {watch.step} {watch.done}/{watch.total}", watch.words)))
+        due = since >= (MEANWHILE if watch.now else EVERY) or (watch.done == watch.total and not watch.now)
+        if due and line != said:
+            last, said = perf_counter(), line
+            print(line, file=sys.stderr, flush=True)
 
     return draw
 

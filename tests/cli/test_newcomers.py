@@ -81,6 +81,10 @@ def folder(tmp_path):
         ),
         ("copy rows.csv --out run", "rows.csv: expected a column 'label' with the answers"),
         ("copy mine:decides --space space.json --out run", "something called decides in mine, found nothing"),
+        (
+            "space rows.csv --out new.json --drop age,city",
+            "found ['age,city']; check their spelling; each column",
+        ),
     ],
 )
 def test_what_the_command_says(folder, command, message):
@@ -117,8 +121,9 @@ def test_a_label_left_in_the_space_is_named():
     space = us.Space.from_data(labelled)
     numbers = people()[["age"]].assign(seats=np.arange(300) % 5)
     tree = DecisionTreeClassifier(max_depth=2).fit(numbers, numbers["age"] > 40)
-    with pytest.raises(SpaceError, match=r"the 2 columns that .* takes, found also 'owner'; leave out .* --drop owner"):
-        us.copy_classifier(tree, us.Space.from_data(numbers.assign(owner=True)), **QUICK)
+    more, found = numbers.assign(owner=True, **{"the label": 1}), "takes, found also 'owner', 'the label'; leave out"
+    with pytest.raises(SpaceError, match=rf"the 2 columns that .* {found} .*: --drop owner --drop 'the label', or"):
+        us.copy_classifier(tree, us.Space.from_data(more), **QUICK)
     with pytest.raises(
         SpaceError, match=r"takes, found none called 'seats'; describe the space .* takes them: age, seats"
     ):

@@ -124,16 +124,16 @@ def test_queries(tmp_path):
 
 
 def test_answers():
-    small = ["--only", "mixed12-forest", "--queries", "200", "--seeds", "0", "--workers", "1"]
-    (row,) = json.loads(run_alone("answers.py", *small, "--json"))
+    small = ["--only", "mixed12-forest", "--queries", "200", "--seeds", "0", "--workers", "0"]
+    (row,) = json.loads(run("answers.py", *small, "--json"))
     assert 30 <= row["needed"] <= 200
     assert all(0.5 < fidelity <= 1 for pair in (row["labels"], row["rows"]) for fidelity in pair)
 
 
 def test_scaling(tmp_path):
-    small = ["--only", "made30-svm", "--budgets", "100", "300", "--seeds", "0", "--workers", "1"]
+    small = ["--only", "made30-svm", "--budgets", "100", "300", "--seeds", "0", "--workers", "0"]
     methods = ["--methods", "understudy", "sklearn boosting", "--figure", tmp_path / "scaling.svg"]
-    document = json.loads(run_alone("scaling.py", *small, *methods, "--json"))
+    document = json.loads(run("scaling.py", *small, *methods, "--json"))
     found = {(row["method"], row["budget"]): row["fresh"] for row in document["rows"]}
     assert found["understudy", 300] > found["understudy", 100] > found["sklearn boosting", 100]
     assert (tmp_path / "scaling.svg").read_text().count("<svg") == 1
@@ -170,7 +170,7 @@ def test_where_the_time_goes():
 
 
 def test_peers():
-    small = ["--problems", "moons", "--queries", "200", "--methods", "understudy", "fast", "sklearn boosting"]
+    small = ["--problems", "moons", "--queries", "200", "--methods", "understudy", "sklearn boosting"]
     document = json.loads(run("peers.py", *small, "--json"))
     (row,) = document["rows"]
     assert row["methods"]["understudy"]["kept"] == row["methods"]["sklearn boosting"]["kept"] == 200

@@ -11,6 +11,7 @@ import pytest
 from pages import PAGES, ROOT
 
 import understudy as us
+from browser import started
 from understudy.cli import COMMANDS
 
 BUILD = "python -m sphinx -W --keep-going docs docs/_build"
@@ -24,6 +25,16 @@ LOADED = {
     "video": "src",
     "object": "data",
 }
+# Pages with tables, long commands and signatures, and what is wider than a phone there and does not scroll by itself.
+WIDE = ("index", "tutorial", "paper", "reference/api", "reference/commands", "background/benchmarks", "serving")
+BEYOND = """(width) => [...document.querySelectorAll("article *")]
+  .filter((one) => one.getBoundingClientRect().right > width + 1)
+  .filter((one) => {
+    for (let above = one.parentElement; above; above = above.parentElement)
+      if (getComputedStyle(above).overflowX !== "visible") return false;
+    return true;
+  })
+  .map((one) => `${one.tagName}: ${one.textContent.slice(0, 60)}`)"""
 # Links of a page to itself at another address, which no browser follows.
 ABOUT = {"canonical", "search"}
 
@@ -77,6 +88,15 @@ def test_links_lead_somewhere(site):
             assert target.exists(), f"{path.name}: {link}"
             if parts.fragment and target in site:
                 assert unquote(parts.fragment) in site[target].ids, f"{path.name}: {link}"
+
+
+def test_a_phone_shows_pages_whole(site):
+    with started() as browser:
+        tab = browser.new_page(viewport={"width": 390, "height": 900})
+        for name in WIDE:
+            tab.goto((common(site) / f"{name}.html").as_uri())
+            assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
+            assert tab.evaluate(BEYOND, 390) == [], name
 
 
 def test_nothing_is_loaded_from_elsewhere(site):

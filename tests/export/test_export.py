@@ -408,7 +408,7 @@ def run(copies, tmp_path):
 def test_the_command_prints_the_comparison(run):
     out = CliRunner().invoke(command, [str(run / "tree"), str(run / "copy.onnx")])
     size = (run / "copy.onnx").stat().st_size
-    said = f"onnx, {size} bytes; 0 of 10000 fresh rows answered otherwise than by the copy, at most 0 accepted; "
+    said = f"onnx, {size:,} bytes; 0 of 10000 fresh rows answered otherwise than by the copy, at most 0 accepted; "
     assert out.output.startswith(f"{run / 'copy.onnx'}: {said}")
     assert out.output.endswith(f" s by onnxruntime {onnxruntime.__version__}\n")
     how = ["--format", "sql", "--dialect", "mysql", "--json"]

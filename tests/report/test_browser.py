@@ -5,15 +5,16 @@ import re
 import socket
 import warnings
 from dataclasses import replace
+from inspect import getsource
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from browser import opened, started
 from sklearn.neighbors import KNeighborsClassifier
 
 import understudy as us
+from browser import opened, started
 from cases import loans
 from commands import run_command
 from copies_of import APART, KINDS, copy_of
@@ -96,19 +97,77 @@ def test_a_copy_that_a_page_cannot_compute_says_why(plain, browser, tmp_path, rn
     assert not heard
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_anybody_can_read_it(run, browser, shots, width, theme):
+# What is not to be seen whole in a table or a figure, but for what scrolls and what only screen readers have.
+CUT = """() => [...document.querySelectorAll("caption, figcaption, th, td, label, svg text")]
+  .filter((one) => !one.closest(".hidden, .scroll"))
+  .filter((one) => {
+    const [box, svg] = [one.getBoundingClientRect(), one.closest("svg")?.getBoundingClientRect()];
+    if (svg) return box.left < svg.left - 1 || box.right > svg.right + 1 || box.top < svg.top - 1;
+    return one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0;
+  })
+  .map((one) => one.textContent)"""
+
+
+def read_by_anybody(browser, page, picture, width, theme):
+    """Opened whole, photographed, and looked at by axe-core."""
     from axe_playwright_python.sync_playwright import Axe
 
-    with opened(browser, run[1], width, theme) as (tab, heard):
+    with opened(browser, page, width, theme) as (tab, heard):
         tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-        tab.screenshot(path=shots / f"report-{width}-{theme}.png", full_page=True)
+        tab.screenshot(path=picture, full_page=True)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.evaluate(CUT) == []
         found = Axe().run(tab).response["violations"]
         assert not heard
     grave = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
     assert not grave
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_anybody_can_read_it(run, browser, shots, width, theme):
+    read_by_anybody(browser, run[1], shots / f"report-{width}-{theme}.png", width, theme)
+
+
+# Names that nobody would choose, and somebody has.
+LONG = ("the_amount_that_was_declared_in_cents", "DaysSinceTheLastLetterThatWasAnswered", "leave_it_to_those_who_know")
+
+
+@pytest.fixture(scope="module")
+def pages(run, tmp_path_factory):
+    """The other pages about a copy: of a certificate, of a refresh, and of a run over two columns."""
+    folder = tmp_path_factory.mktemp("pages")
+    source = f"import numpy as np\n\n\n{getsource(judged)}"
+    (folder / "today.py").write_text(source)
+    (folder / "changed.py").write_text(source.replace("> 0.4", "> 0.7"))
+    rows = loans(300, 1)[0]
+    rows.to_csv(folder / "rows.csv", index=False)
+    copy = run[1].parent
+    certified = ("certify", copy, "today:judged", "--n", 400, "--data", "rows.csv", "--report", "certify.html")
+    refreshed = ("refresh", copy, "changed:judged", "--out", "new", "--certificate-n", 400, "--budget", 300)
+    for command in (certified, refreshed):
+        done = run_command(*command, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    plane = us.Original(lambda rows: np.where(rows[LONG[0]] > rows[LONG[1]], "in", LONG[2]), name="diagonal")
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=LONG[:2])
+    found = us.copy_classifier(plane, us.Space.from_data(table), budget=100, certificate_n=300, preset="fast")
+    found.report(folder / "plane.html", plane)
+    return {"certify": folder / "certify.html", "refresh": folder / "new/report.html", "plane": folder / "plane.html"}
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "theme", "says"),
+    [
+        ("certify", 390, "dark", ["On your own rows", "What drives them", "compared with today:judged"]),
+        ("refresh", 390, "light", ["What changed in the original", "What the copy gets wrong, before and after"]),
+        ("plane", 390, "light", ["of the area"]),
+        ("plane", 1280, "dark", ["Where they differ: ", "of the area", "What drives them"]),
+    ],
+)
+def test_anybody_can_read_the_other_pages(pages, browser, shots, name, width, theme, says):
+    read_by_anybody(browser, pages[name], shots / f"{name}-{width}-{theme}.png", width, theme)
+    text = pages[name].read_text()
+    assert all(words in text for words in says)
 
 
 def test_examples_sort_and_filter(run, browser):

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
@@ -20,11 +21,14 @@ from understudy.models.blend import Blend
 from understudy.models.classifier import CopyClassifier
 from understudy.models.effort import Effort
 from understudy.models.families import Limits, boosted
-from understudy.report import write_report
+from understudy.report import asset, write_report
 from understudy.report.differing import flip_matrix
 from understudy.report.evidence import Evidence
+from understudy.runs.plane import COLOURS, PIXELS
 from understudy.space.encoding import Encoding
 
+# The sections that answers are needed for.
+READ_OFF = ("differ", "drivers")
 NASTY = "<script>alert('x')</script>"
 
 
@@ -47,6 +51,35 @@ def test_the_same_run_gives_the_same_page(result, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.html", "2.html"]
 
 
+def test_the_page_of_a_run_in_memory_is_as_whole_as_that_of_a_directory(tmp_path):
+    """Its answers are nowhere else, and the page is read off them."""
+    original = us.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
+    settings = {"budget": 100, "schedule": 2, "certificate_n": 200}
+    pages = []
+    for more in ({}, {"out": tmp_path / "run"}):
+        found = us.copy_classifier(original, us.Space.normal(2), **settings, **more)
+        pages.append(found.report(tmp_path / "page.html").read_text())
+    parts = [[re.search(rf'<section id="{name}".*?</section>', page, re.S)[0] for page in pages] for name in READ_OFF]
+    assert all(one == other for one, other in parts)
+    assert "All charts have one scale" in pages[0]
+    assert "fitted to the same answers" in pages[0]
+
+
+def test_answers_that_were_let_go_are_not_claimed(result, tmp_path):
+    many = replace(result, queries={**result.queries, "training": 10**6})
+    assert "fitted to the first 300 answers" in many.report(tmp_path / "page.html").read_text()
+
+
+def test_a_page_without_answers_says_so(result, tmp_path):
+    page = us.load(result.save(tmp_path / "saved")).report(tmp_path / "page.html").read_text()
+    assert "this page was written without them" in page
+    assert "What drives them" not in page
+
+
+def test_maps_and_plots_have_the_same_colours():
+    assert re.findall(r"--r\d: (#\w+);", asset("style.css"))[: len(COLOURS)] == list(COLOURS)
+
+
 def test_the_original_is_asked_only_if_given(result, tmp_path):
     asked = []
     original = us.Original(lambda rows: asked.append(len(rows)) or np.where(disc(rows), NASTY, "out & about"))
@@ -54,7 +87,7 @@ def test_the_original_is_asked_only_if_given(result, tmp_path):
     assert not asked
     assert "of the area" not in without
     assert "of the area" in write_report(tmp_path / "2.html", {"a": result}, original=original, title="t").read_text()
-    assert sum(asked) == 240 * 240
+    assert sum(asked) == PIXELS**2
 
 
 def test_names_are_shown_as_they_are(tmp_path):
@@ -172,6 +205,6 @@ def test_stored_rows_are_never_shown(tmp_path, rng):
     assert json.loads(done.stdout)["report"] == str(page)
     for path in (tmp_path / "run" / "report.html", page):
         text = path.read_text()
-        assert "Fidelity by column" in text
+        assert "All charts have one scale" in text  # fidelity by column
         assert "Inputs on which they differ" not in text
         assert not [value for value in table["secret"] if f"{value:.7f}" in text]

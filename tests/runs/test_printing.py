@@ -1,5 +1,6 @@
 """Results, certificates and spaces as people see them: on a screen, in a notebook, in a plot, as a page."""
 
+import re
 from html.parser import HTMLParser
 
 import matplotlib
@@ -104,7 +105,7 @@ def test_plots(plane, wide):
     assert fidelity.lines[0].get_xdata().tolist() == [record.queries for record in plane.history]
     assert (decisions.get_xlabel(), decisions.get_ylabel()) == ("x0", "x1")
     codes = decisions.images[0].get_array()
-    assert codes[100, 100] == plane.copy.classes_.tolist().index("in")
+    assert codes[70, 70] == plane.copy.classes_.tolist().index("in")
     assert [text.get_text() for text in decisions.get_legend().get_texts()] == ["in", "out"]
     assert wide.plot(axes=fidelity) is fidelity
     with pytest.raises(SettingError, match="two columns of numbers, to draw decisions over, found 40 columns"):
@@ -118,3 +119,11 @@ def test_the_page_is_written_where_it_is_asked_for(plane, tmp_path):
     page = plane.report(tmp_path / "page.html")
     assert page == tmp_path / "page.html"
     assert "A copy of disc" in page.read_text()
+
+
+def test_whole_numbers_are_shown_whole(rng):
+    """Their quantiles lie between them."""
+    space = us.Space.from_data(pd.DataFrame({"rpm": rng.integers(800, 3000, 1500), "bar": rng.normal(size=1500)}))
+    rpm, bar = (column.summary for column in space.columns)
+    assert re.fullmatch(r"8\d\d to 29\d\d, median \d{4}", rpm)
+    assert "." in bar

@@ -47,7 +47,7 @@ def command(
     if as_json:
         click.echo(json.dumps(written.as_json()))
         return
-    say(f"{written.path}: {written.format}{_spoken(written)}, {written.bytes} bytes; {_compared(written)}")
+    say(f"{written.path}: {written.format}{_spoken(written)}, {written.bytes:,} bytes; {_compared(written)}")
 
 
 def _spoken(written: Exported) -> str:

@@ -69,4 +69,5 @@ def _refuse_unknown(frame: Any, data: str, names: Sequence[str]) -> None:
 
     unknown = [name for name in names if name not in frame.columns]
     if unknown:
-        raise SpaceError(data, f"columns among {list(frame.columns)}", unknown, "check their spelling")
+        hint = "check their spelling; each column takes an option of its own, as in --drop a --drop b"
+        raise SpaceError(data, f"columns among {list(frame.columns)}", unknown, hint)

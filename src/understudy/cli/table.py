@@ -67,7 +67,8 @@ def certificate(proof: Certificate, data: str | None, given: Certificate | None 
         f"at least: with {100 * proof.confidence:g}% confidence, for each line by itself"
     )
     if proof.margin is not None:
-        say(f"near the boundary: where the copy's two likeliest labels are less than {proof.margin:.3g} apart")
+        least = f": its two likeliest labels are less than {proof.margin:.3g} apart" if proof.margin < 0.999 else ""
+        say(f"near the boundary: about the fifth of the space that the copy is least sure of{least}")
     if proof.ece is not None:
         say(f"calibration error: {proof.ece:.4f}, the mean gap between the copy's probabilities and what came true")
     if proof.on_data is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import NoReturn
 
 import numpy as np
@@ -11,11 +12,15 @@ from understudy.display import listed
 from understudy.errors import BudgetError, OriginalError, SettingError, SpaceError
 from understudy.original import CHUNK, Original, Said
 from understudy.queries.halving import Part
+from understudy.queries.kept import Kept
 from understudy.queries.ledger import Ledger
 from understudy.queries.meter import NEAR, Allowance, Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.streams import Stream, stream
+
+# How many columns a hint drops at most.
+DROPPED = 8
 
 
 class Queries:
@@ -46,6 +51,8 @@ class Queries:
         check_fit(original, space)
         self.original, self.space, self.limits, self.ledger = original, space, dict(limits), ledger
         self.made = dict.fromkeys(limits, 0)
+        self.kept = Kept()
+        """What no ledger holds."""
         self.meter = Meter() if ledger is None else ledger.meter
         usual = allowance_of(original, sum(limits.values()), max(limits.values(), default=0))
         self.meter.allow(usual if allowance is None else allowance)
@@ -59,6 +66,7 @@ class Queries:
             if self._stored is not None:
                 self.made[purpose] += size
                 rows, labels = self._stored.take(size)
+                self.kept.add(purpose, rows, Said(labels))
                 yield rows, Said(labels)
             else:
                 rows = self.space.sample(size, rng)
@@ -74,7 +82,9 @@ class Queries:
         self.made[purpose] += len(rows)
         if self.ledger is not None:
             return self.ledger.said(self.original, self.space, rows, purpose)
-        return _Unwritten(self.original, self.space, rows, self.meter).said
+        said = _Unwritten(self.original, self.space, rows, self.meter).said
+        self.kept.add(purpose, rows, said)
+        return said
 
     def _allow(self, purpose: str, n: int) -> None:
         made, limit = self.made[purpose], self.limits[purpose]
@@ -93,7 +103,7 @@ def allowance_of(original: Original, planned: int, at_once: int, share: float | 
 
 
 class _Unwritten:
-    """Answers that are kept nowhere: the journal of a run without a ledger."""
+    """Answers that are written nowhere: the journal of a run without a ledger."""
 
     def __init__(self, original: Original, space: Space, rows: np.ndarray, meter: Meter):
         self._parts: list[tuple[int, Said]] = []
@@ -184,7 +194,8 @@ def _refuse_names(name: str, wanted: Sequence[str], given: Sequence[str]) -> NoR
         hint = f"describe the space from rows as it takes them: {listed(wanted, 20)}"
         raise SpaceError("space", expected, f"none called {listed([*map(repr, absent)])}", hint)
     if more:
-        hint = f"leave out what it was not fitted on, such as a column of labels: --drop {more[0]}, or frame.drop"
+        options = " ".join(f"--drop {quote(name)}" for name in more[:DROPPED])
+        hint = f"leave out what it was not fitted on, such as a column of labels: {options}, or frame.drop"
         raise SpaceError("space", expected, f"also {listed([*map(repr, more)])}", hint)
     hint = f"describe them in its own: {listed(wanted, 20)}"
     raise SpaceError("space", f"{expected}, in its order", "another order", hint)

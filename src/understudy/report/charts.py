@@ -145,14 +145,20 @@ def _grid(axes: Axes) -> str:
         said = f"{10**height:.1g}" if axes.log else f"{100 * height:.4g} %" if axes.percent else f"{height:,.4g}"
         parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{wide - RIGHT}" y2="{y:.1f}"/>')
         parts.append(f'<text class="axis end" x="{LEFT - 6}" y="{y + 3.5:.1f}">{said}</text>')
-    for number in _ticks(axes.x, 4 if axes.said is None else 2):
+    for number, said, anchor in _written(axes):
         x = LEFT + (wide - LEFT - RIGHT) * axes.x(number)
-        said = f"{number:,.6g}" if axes.said is None else escape(axes.said(number))
-        parts.append(f'<text class="axis middle" x="{x:.1f}" y="{tall - BOTTOM + 15}">{said}</text>')
+        parts.append(f'<text class="axis {anchor}" x="{x:.1f}" y="{tall - BOTTOM + 15}">{escape(said)}</text>')
     if axes.across:
         middle = LEFT + (wide - LEFT - RIGHT) / 2
         parts.append(f'<text class="axis middle" x="{middle:.1f}" y="{tall - 4}">{escape(axes.across)}</text>')
     return "".join(parts)
+
+
+def _written(axes: Axes) -> list[tuple[float, str, str]]:
+    """What stands below the horizontal axis, and how it is aligned: round numbers, or of others the ends."""
+    if axes.said is None:
+        return [(number, f"{number:,.6g}", "middle") for number in _ticks(axes.x, 4)]
+    return [(axes.x.low, axes.said(axes.x.low), "start"), (axes.x.high, axes.said(axes.x.high), "end")]
 
 
 def _ticks(scale: Scale, about: int) -> list[float]:

@@ -12,10 +12,11 @@ from understudy.report.differing import by_column, examples_of, flip_matrix
 from understudy.report.drivers import drivers
 from understudy.report.evidence import Evidence
 from understudy.report.form import form_of
-from understudy.report.maps import COLOURS, maps_of
+from understudy.report.maps import maps_of
 from understudy.report.reached import paper_curves, reached
 from understudy.report.verdict import verdict
 from understudy.runs.plan import Plan
+from understudy.runs.plane import COLOURS
 from understudy.runs.result import Result
 from understudy.runs.settings import Settings
 from understudy.streams import Stream, stream
@@ -49,8 +50,8 @@ def content(evidence: Evidence, results: Mapping[str, Result], original: Origina
         "curves": list(paper_curves(results)),
         "spent": evidence.spent,
         "maps": maps_of(result, original),
-        "colours": COLOURS,
-        "original_drawn": original is not None,
+        "colours": len(COLOURS),
+        "original_drawn": original is not None and result.space.d == result.copy.space.d,
         "form": form_of(evidence, drawn, examples),
         "limits": list(limits(result, str)),
         "given": given(result),

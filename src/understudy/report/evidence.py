@@ -42,15 +42,14 @@ class Evidence:
 
     @classmethod
     def of(cls, result: Result, directory: str | Path | None) -> Evidence:
-        """What the ledger in a run's directory holds; nothing, if there is none."""
+        """What the ledger in a run's directory holds, or else what the result still has."""
         folder = None if directory is None else Path(directory)
-        if folder is None or not (folder / NAME).is_file():
-            return cls(result, directory=folder)
-        found = answers(folder / NAME)
+        book = None if folder is None or not (folder / NAME).is_file() else folder / NAME
+        found = {**result.asked, **({} if book is None else answers(book))}
         if GIVEN in found:  # those that lack a column are no use where all are seen
             found[GIVEN] = _complete(result.space, found[GIVEN])
         training, held_out = (_labelled(found, purposes) for purposes in ((GIVEN, CHECK, "training"), ("certificate",)))
-        return cls(result, training, held_out, summary(folder / NAME), folder)
+        return cls(result, training, held_out, None if book is None else summary(book), folder)
 
     @cached_property
     def compared(self) -> Compared | None:

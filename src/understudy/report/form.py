@@ -54,7 +54,9 @@ def form_of(evidence: Evidence, drawn: np.ndarray, examples: list[Row]) -> Form:
         return Form([], None, found, {})
     places = [result.space.names.index(name) for name in copy.space.names]
     fields = [_field(column, drawn[:, j]) for column, j in zip(copy.space.columns, places, strict=True)]
-    rows = drawn[:ROWS]
+    rows = drawn[:ROWS].copy()
+    for field, j in zip(fields, places, strict=True):
+        rows[:, j] = np.round(rows[:, j], 1 - round(np.log10(field.step)))  # finer than a slider's step by a digit
     chances = evidence.chances(rows).astype(float)
     data = {
         **found.about,

@@ -1,4 +1,4 @@
-"""The decisions of copy and original over a plane, for spaces of two floats."""
+"""The decisions of copy and original over a plane, where the copy sees two columns of numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import numpy as np
 
 from understudy.original import Labels, Original, as_original
 from understudy.report.bins import shown
+from understudy.report.words import percent
+from understudy.runs.plane import COLOURS, PIXELS, Plane, plane_of
 from understudy.runs.result import Result
 
-PIXELS = 240
-# How many deviations from the middle a map reaches, and the colours that there are for labels.
-REACH, COLOURS = 3.2, 8
+# What stands for a point at which they differ, after the labels' colours.
+DIFFERS = len(COLOURS)
+# The side of a map, in the units of its text.
+SIDE = 240
+# How wide a digit of its text is at most.
+LETTER = 6.5
 
 
 @dataclass(frozen=True)
@@ -25,50 +30,45 @@ class Map:
 
 
 def maps_of(result: Result, original: Original | None) -> list[Map]:
-    """Decision regions of the copy, and of the original if it may be asked; none unless the space is two floats."""
-    space, copy = result.space, result.copy
-    if space.d != 2 or copy.space.d != 2 or any(c.kind != "float" or c.missing for c in space.columns):
+    """Decision regions of the copy, and of the original if it may be asked and takes no other column."""
+    space, copy = result.copy.space, result.copy
+    plane = plane_of(space)
+    if plane is None:
         return []
-    center, scale = space.moments
-    low, high = center - REACH * scale, center + REACH * scale
-    grid = np.meshgrid(*(np.linspace(a, b, PIXELS) for a, b in zip(low, high, strict=True)))
-    plane = np.stack(grid, axis=-1).reshape(-1, 2)
-    pictures = {"The copy": copy.decide(copy.encode(space.present(plane)))}
-    if original is not None:
-        answers = Labels(copy.classes_).encode(as_original(original).answer(space.present(plane)))
+    pictures = {"The copy": copy.decide(copy.encoding(plane.rows))}
+    if original is not None and result.space.d == space.d:
+        answers = Labels(copy.classes_).encode(as_original(original).answer(space.present(plane.rows)))
         differ = answers != pictures["The copy"]
-        share = f"Where they differ: {100 * differ.mean():.1f} % of the area"
-        pictures = {"The original": answers, **pictures, share: np.where(differ, COLOURS, -1)}
-    return [
-        Map(title, _svg(title, codes.reshape(PIXELS, PIXELS), low, high, space.names))
-        for title, codes in pictures.items()
-    ]
+        share = f"Where they differ: {percent(float(differ.mean()))} of the area"
+        pictures = {"The original": answers, **pictures, share: np.where(differ, DIFFERS, -1)}
+    return [Map(title, _svg(title, codes, plane, space.names)) for title, codes in pictures.items()]
 
 
-def _svg(title: str, codes: np.ndarray, low: np.ndarray, high: np.ndarray, names: tuple[str, ...]) -> str:
+def _svg(title: str, codes: np.ndarray, plane: Plane, names: tuple[str, ...]) -> str:
     """Runs of equal labels, line by line from the top, one path for each label."""
     paths: dict[int, list[str]] = {}
-    for y, line in enumerate(codes[::-1]):
+    for y, line in enumerate(codes.reshape(PIXELS, PIXELS)[::-1]):
         starts = np.flatnonzero(np.append(True, line[1:] != line[:-1]))
         for start, end in zip(starts, np.append(starts[1:], len(line)), strict=True):
             if line[start] >= 0:
                 paths.setdefault(int(line[start]), []).append(f"M{start} {y + 0.5}h{end - start}")
     drawn = "".join(f'<path class="{_colour(code)}" d="{"".join(path)}"/>' for code, path in sorted(paths.items()))
-    ends = [shown(float(f"{number:.3g}")) for number in (low[0], high[0], low[1], high[1])]
-    wide = PIXELS + 12
+    ends = [shown(float(f"{number:.3g}")) for number in np.stack([plane.low, plane.high], axis=1).ravel()]
+    wide = 8 + LETTER * max(map(len, ends[2:]))  # names stand beyond the numbers at the ends
     words = (
-        f'<text class="axis" x="0" y="{wide}">{ends[0]}</text>'
-        f'<text class="axis middle" x="{PIXELS / 2}" y="{wide}">{escape(names[0])}</text>'
-        f'<text class="axis end" x="{PIXELS}" y="{wide}">{ends[1]}</text>'
-        f'<text class="axis end" x="-5" y="{PIXELS}">{ends[2]}</text>'
-        f'<text class="axis end" x="-5" y="{PIXELS / 2}">{escape(names[1])}</text>'
+        f'<text class="axis" x="0" y="{SIDE + 12}">{ends[0]}</text>'
+        f'<text class="axis end" x="{SIDE}" y="{SIDE + 12}">{ends[1]}</text>'
+        f'<text class="axis end" x="-5" y="{SIDE}">{ends[2]}</text>'
         f'<text class="axis end" x="-5" y="9">{ends[3]}</text>'
+        f'<text class="axis middle" x="{SIDE / 2}" y="{SIDE + 24}">{escape(names[0])}</text>'
+        f'<text class="axis middle" transform="translate({-wide} {SIDE / 2}) rotate(-90)">{escape(names[1])}</text>'
     )
     said = f"{title}: decisions over {names[0]} and {names[1]}"
-    box = f'viewBox="-34 -2 {PIXELS + 38} {PIXELS + 20}" role="img" aria-label="{escape(said)}"'
-    frame = f'<rect class="frame" x="0" y="0" width="{PIXELS}" height="{PIXELS}"/>'
-    return f'<svg class="map" {box}>{frame}{drawn}{words}</svg>'
+    size = f"{-wide - 14} -2 {wide + SIDE + 18} {SIDE + 32}"
+    box = f'viewBox="{size}" role="img" aria-label="{escape(said)}"'
+    frame = f'<rect class="frame" x="0" y="0" width="{SIDE}" height="{SIDE}"/>'
+    return f'<svg class="map" {box}>{frame}<g transform="scale({SIDE / PIXELS})">{drawn}</g>{words}</svg>'
 
 
 def _colour(code: int) -> str:
-    return "differs" if code == COLOURS else f"region r{code % COLOURS}"
+    return "differs" if code == DIFFERS else f"region r{code % len(COLOURS)}"

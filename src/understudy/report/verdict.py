@@ -130,8 +130,15 @@ def _boosting(evidence: Evidence) -> Rival | None:
         return None
     codes = Labels(evidence.result.copy.classes).find(compared.answers)
     decided = model.probabilities(evidence.encoding(compared.rows)).argmax(axis=1)
-    which = "the answers of the refresh alone" if evidence.result.refreshed else "the same answers"
+    which = "the answers of the refresh alone" if evidence.result.refreshed else _which(evidence)
     note = f"gradient boosting fitted to {which}: {evidence.rounds(PLAIN)} rounds of {PLAIN.leaves} leaves"
     unseen = evidence.result.settings.get("exclude")
     note += f"; it sees {', '.join(unseen)} too" if unseen else ""
     return Rival("Plain boosting", float(np.mean(decided == codes)), note)
+
+
+def _which(evidence: Evidence) -> str:
+    """The answers that there are: a run in memory lets go of what is beyond its bound."""
+    assert evidence.training is not None
+    there = len(evidence.training[1])
+    return "the same answers" if there >= evidence.result.queries["training"] else f"the first {there:,} answers"

@@ -27,7 +27,7 @@ from understudy.files import as_path
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
-from understudy.original import Original
+from understudy.original import Original, Told
 from understudy.queries.ledger import NAME, anchored
 from understudy.runs import words
 from understudy.runs.directory import FILES, claim, write_whole
@@ -152,6 +152,8 @@ class Result:
     """Of a run that was given answers: how many are used, what was left out and why, and where they are from."""
     directory: Path | None = field(default=None, compare=False, repr=False)
     """Where its run is kept, ledger and all, if it is: a report finds the answers there."""
+    asked: dict[str, Told] = field(default_factory=dict, compare=False, repr=False)
+    """By purpose, the rows and answers that no ledger holds, the first 16 MB of each: a report is made from them."""
     checked: bool = True
     """Whether the files it was loaded from have checksums; those of version 0.1 do not."""
     signature: str = "none"
@@ -210,7 +212,8 @@ class Result:
         """Write the page about this copy, one self-contained HTML file; gives its path.
 
         With the original, whose answers should be free, its decisions over two columns are drawn beside the copy's.
-        The page of a run that was kept in a directory says most: what drives the decisions is read off its answers.
+        What drives the decisions is read off the run's answers: those in its directory or, of a run without one, those
+        that the result still has. A result that was loaded from what `save` wrote has none, and its page says less.
         """
         from understudy.report import write_report
 

@@ -171,6 +171,7 @@ class Run:
             tried=listed(ended.outcome.tried, self._copy),
             ms=rounded_latency(copy),
             given=self.job.given,
+            asked=self.inquiry.queries.kept.answers,
         )
 
     def _held(self) -> HeldOut:

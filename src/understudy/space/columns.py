@@ -144,7 +144,8 @@ class Number(Described):
         if self.values is not None:
             return ", ".join(map(self.word, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
         if self.quantiles is not None:
-            low, middle, high = (self.word(self.quantiles[k]) for k in (0, len(self.quantiles) // 2, -1))
+            found = [self.quantiles[k] for k in (0, len(self.quantiles) // 2, -1)]
+            low, middle, high = (self.word(round(value) if self.whole else value) for value in found)
             return f"{low} to {high}, median {middle}"
         ends = ["" if end is None else self.word(end) for end in (self.low, self.high)]
         bounds = f"{ends[0] or 'anything'} to {ends[1] or 'anything'}" if any(ends) else ""
