@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from typing import TypedDict, Unpack
 
 import numpy as np
 
 from understudy import checks
 from understudy.certificate.bounds import HeldOut
-from understudy.certificate.differences import Compared, chances_of, known_levels, located, low_margin
-from understudy.certificate.values import Certificate
+from understudy.certificate.differences import (
+    FREE,
+    Compared,
+    chances_of,
+    gives_chances,
+    known_levels,
+    located,
+    low_margin,
+)
+from understudy.certificate.strata import DESIGNS, PLAIN, STRATIFIED, Design, designed, drawn, fidelity, strata_of
+from understudy.certificate.values import Certificate, Stratum
 from understudy.errors import SettingError, SpaceError
 from understudy.models.classifier import CopyClassifier
-from understudy.original import CHUNK, Labels, Original, as_original
+from understudy.original import CHUNK, Labels, Original, Said, as_original
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
 from understudy.space import Space
@@ -39,8 +49,13 @@ def certify(
     explain: bool = True,
     retries: float | None = None,
     progress: bool = True,
+    design: str | None = None,
 ) -> Certificate:
     """Certify any classifier against any original, from n fresh rows of the space.
+
+    `design` says which rows: `stratified`, more of them where the copy is unsure, which gives a tighter bound from as
+    many; or `plain`, all alike. If not given, it is stratified where the copy has probabilities and the original can
+    be asked about any row.
 
     `data` are unlabelled rows of your own, certified separately as `.on_data`: distinct rows are asked once each, and
     the bound is about the population that the rows are a random sample of. Unless `explain` is false, the certificate
@@ -55,9 +70,17 @@ def certify(
     >>> proof.estimate < 0.6, proof.differences.rules[0].text
     (True, 'x0 <= 0')
     """
-    return proved(
-        copy, original, space, n, confidence, seed, data, explain=explain, retries=retries, progress=progress
-    )[0]
+    options: Options = {"explain": explain, "retries": retries, "progress": progress, "design": design}
+    return proved(copy, original, space, n, confidence, seed, data, **options)[0]
+
+
+class Options(TypedDict, total=False):
+    """What a certificate may be told beside what is certified."""
+
+    explain: bool
+    retries: float | None
+    progress: bool
+    design: str | None
 
 
 def proved(
@@ -68,30 +91,45 @@ def proved(
     confidence: float,
     seed: int,
     data: Rows | None,
-    *,
-    explain: bool = True,
-    retries: float | None = None,
-    progress: bool = True,
+    **options: Unpack[Options],
 ) -> tuple[Certificate, Answered]:
-    """A certificate, with the rows of the space that were asked for it, and their answers."""
+    """A certificate, with the rows asked for it that are a plain sample of the space, and their answers."""
+    explain, retries = options.get("explain", True), options.get("retries")
     n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
     seed = checks.count("seed", seed, 0)
     asked, copied = as_original(original), as_original(copy, name="copy")
     given = None if data is None else Given.of(asked, space, data)
     limits = {SPACE: n, DATA: 0 if given is None else len(given.different)}
     queries = Queries(asked, space, limits, seed=seed, allowance=allowed(asked, limits, retries))
-    with shown("certify", sum(limits.values()), wanted=progress, step=ROWS) as tell:
+    about = Proving(copy, copied, asked.declared, space, confidence, seed)
+    chosen = about.designed(n, design_for(options.get("design"), copy, asked.stored is not None))
+    ranks = chosen.ranks(n, stream(seed, Stream.SETS))
+    fresh = about.drawn(queries, ranks) if chosen.cut else queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))
+    with shown("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
         chunks = list[tuple[np.ndarray, np.ndarray]]()
-        for rows, said in queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY)):
+        for rows, said in fresh:
             chunks.append((rows, said.labels))
             tell(queries.made[SPACE])
         rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
-        low = low_margin(copy, space, seed) if explain else None
-        about = Proving(copy, copied, asked.declared, space, confidence, seed)
-        proof = about.proved(rows, answers, low, explain)
+        low, plain = low_margin(copy, space, seed) if explain else None, chosen.sample(n)
+        proof = about.proved(rows[:plain], answers[:plain], low, explain)
+        if chosen.cut:
+            proof = about.weighted(proof, strata_of(chosen, ranks, about.agree(rows, answers)))
         if given is not None:
             proof = replace(proof, on_data=about.on_data(given, queries, DATA, low, explain))
-        return proof, (rows, answers)
+        return proof, (rows[:plain], answers[:plain])
+
+
+def design_for(design: str | None, copy: object, stored: bool) -> str:
+    """The design asked for, or the one that is possible: strata need probabilities, and rows that can be chosen."""
+    possible = gives_chances(copy) and not stored
+    if design is None:
+        return STRATIFIED if possible else PLAIN
+    checks.choice("design", design, DESIGNS)
+    if design == STRATIFIED and not possible:
+        found = "stored answers" if stored else "a copy that has none"
+        raise SettingError("design", "a copy with probabilities, and rows of our choice", found, "take design='plain'")
+    return design
 
 
 def allowed(original: Original, limits: Mapping[str, int], retries: float | None = None) -> Allowance:
@@ -112,6 +150,35 @@ class Proving:
     space: Space
     confidence: float
     seed: int
+
+    def designed(self, n: int, design: str) -> Design:
+        """Where the rows shall lie, by unlabelled rows; strata may turn out to be worth nothing."""
+        if design == PLAIN:
+            return Design()
+        rows = self.space.sample(FREE, stream(self.seed, Stream.SETS, 1))
+        return designed(self._chances(rows), n, self.confidence)
+
+    def drawn(self, queries: Queries, ranks: np.ndarray) -> Iterator[tuple[np.ndarray, Said]]:
+        """Rows of these ranks with what the original says to them, some at a time."""
+        rng = stream(self.seed, Stream.CERTIFY)
+        for rows in drawn(ranks, lambda size: self.space.sample(size, rng), self._chances):
+            yield rows, queries.said(SPACE, rows)
+
+    def _chances(self, rows: np.ndarray) -> np.ndarray:
+        chances = chances_of(self.copy, self.space, rows)
+        assert chances is not None
+        return chances
+
+    def agree(self, rows: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """On which rows copy and original agree."""
+        labels = self.declared or Labels(answers)
+        return labels.encode(answers) == labels.find(_answers(self.copy, self.copied, self.space, rows))
+
+    def weighted(self, proof: Certificate, strata: tuple[Stratum, ...]) -> Certificate:
+        """A certificate of a plain sample with the estimate and the bound of all rows, by their strata."""
+        estimate, lower = fidelity(strata, self.confidence)
+        n = sum(part.n for part in strata)
+        return replace(proof, estimate=estimate, lower=lower, n=n, strata=strata, sample=proof.n)
 
     def proved(
         self, rows: np.ndarray, answers: np.ndarray, low: float | None = None, explain: bool = True

@@ -33,6 +33,15 @@ ROWS = 2000
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the lower bounds.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed asks about other rows.")
+@click.option(
+    "--design",
+    help="plain, or stratified: more rows where the copy is unsure.  [default: stratified, if possible]",
+)
+@click.option(
+    "--width",
+    type=float,
+    help="Say how many rows would put the bound this far below the estimate.  [default: half as far as now]",
+)
 @click.option("--retries", type=float, help="Rows that may be sent again after failures, as a share.  [default: 0.25]")
 @click.option("--report", type=click.Path(path_type=Path), metavar="PAGE.html", help="Write a page about it as well.")
 @original_options
@@ -44,6 +53,8 @@ def command(
     n: int | None,
     confidence: float,
     seed: int,
+    design: str | None,
+    width: float | None,
     retries: float | None,
     report: Path | None,
     about: dict[str, Any],
@@ -53,20 +64,25 @@ def command(
 
     Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
     labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
-    its bound is about the population that they are a random sample of. Nothing is written but the page that --report
-    names. The copy's files are checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
+    its bound is about the population that they are a random sample of. Then says how many further rows a wanted width
+    of the bound would take. Nothing is written but the page that --report names. The copy's files are checked against
+    their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
 
     Exit codes: 0 done; 2 bad input; 3 the original failed.
     """
     from understudy import checks
-    from understudy.certificate.certify import Given, allowed, proved
+    from understudy.certificate.certify import Given, allowed, design_for, proved
+    from understudy.certificate.planning import planned
     from understudy.cli.table import certificate
     from understudy.original.table import read_table
     from understudy.runs.result import load
 
     checks.fraction("confidence", confidence)
     checks.count("seed", seed, 0)
+    if width is not None:
+        checks.fraction("width", width)
     result, source = load(directory), opened(original, about)
+    design_for(design, result.copy, source.stored is not None)  # refused before anything is asked
     if source.stored is not None:
         source = _fresh(source, result)
     n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
@@ -77,7 +93,10 @@ def command(
     say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        proof, asked = proved(result.copy, source, result.space, n, confidence, seed, rows, retries=retries)
+        proof, asked = proved(
+            result.copy, source, result.space, n, confidence, seed, rows, retries=retries, design=design
+        )
+    plan = planned(proof, width)
     page = None if report is None else _reported(report, directory, replace(result, certificate=proof), asked, source)
     if as_json:
         queries = {"certificate": n, "data": different}
@@ -85,9 +104,13 @@ def command(
         checked = {"checked": result.checked, "signature": result.signature}
         document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
         written = {} if page is None else {"report": str(page)}
-        click.echo(json.dumps({**document, **checked, "certificate": proof.as_json(), **written}))
+        click.echo(
+            json.dumps({**document, **checked, "certificate": proof.as_json(), "plan": plan.as_json(), **written})
+        )
         return
     certificate(proof, data)
+    say()
+    say(plan.text)
     say(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
     if page is not None:
         say(f"The report is {page}.")

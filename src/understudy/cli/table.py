@@ -62,6 +62,8 @@ def certificate(proof: Certificate, data: str | None) -> None:
         "fidelity: share of the rows with the original's label; "
         f"at least: with {100 * proof.confidence:g}% confidence, for each line by itself"
     )
+    for line in words.strata(proof):
+        say(line)
     if proof.margin is not None:
         say(f"near the boundary: where the copy's two likeliest labels are less than {proof.margin:.3g} apart")
     if proof.ece is not None:
@@ -75,7 +77,7 @@ def certificate(proof: Certificate, data: str | None) -> None:
     for title, part in parts.items():
         if part.differences is not None:
             say()
-            say(f"where they differ, on {part.differences.n} of {part.n} {title}:")
+            say(f"where they differ, on {part.differences.n} of {part.sampled} {title}:")
             for line in _differences(part.differences):
                 say(f"  {line}")
 
