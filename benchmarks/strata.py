@@ -6,10 +6,12 @@ Copies of 20 originals are compared with these on 40,000 rows of their spaces, t
 n = 2000 rows are then simulated from that. `plain` and `strata` are the mean widths of both designs, `rows` is how many
 rows the stratified design takes for the plain one's width, as a share, and `near` and `added` are the design: the share
 of the space near the boundary, and of the rows that were added there. Its constants were chosen on the first ten.
+`alike` is the share of rows if none are added, and the plain sample is weighed by strata afterwards. The last three
+are made: copies that get more rows near the boundary, and differ everywhere alike, only away from it, or nowhere.
 
 Then simulated certificates, by what share differs near the boundary and away from it: `held` is the share of those
-whose bound is not above the truth. `drawn` are whole ones of 100 rows, from unlabelled rows on: copies whose margin
-tells where they differ, tells nothing, or says the opposite.
+whose bound is not above the truth, and `exact` what it would be over simulations without end. `drawn` are whole ones of
+100 rows, from unlabelled rows on: copies whose margin tells where they differ, tells nothing, or says the opposite.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import cache, partial
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 import originals as made_of
 from understudy.certificate.bounds import lower_bound
@@ -101,13 +104,32 @@ def saved(name: str, folder: Any) -> Row:
 
 def widths(by_rank: np.ndarray, chances: np.ndarray) -> Row:
     """The mean widths of both designs, and what share of the rows gives the stratified one the plain one's."""
-    design, rng = designed(chances[:5000], N, CONFIDENCE), np.random.default_rng(0)
+    design = designed(chances[:5000], N, CONFIDENCE)
+    found = compared(design, by_rank)
+    alike = compared(Design(8), by_rank)["rows"]
+    return {"near": design.weights[0], "added": design.added, **found, "alike": alike}
+
+
+def compared(design: Design, by_rank: np.ndarray) -> Row:
+    """A design beside the plain one, by what share of the rows of each rank differs."""
+    rng = np.random.default_rng(0)
     x = rng.binomial(N, by_rank.mean(), 4000)
     plain = float((upper_limit(x, N, 1 - CONFIDENCE) - x / N).mean())
     all_rows, fewer = (mean_width(design, n, by_rank, rng) for n in (N, int(FEWER * N)))
     slope = np.log(fewer / all_rows) / np.log(FEWER)
     rows = float((plain / all_rows) ** (1 / slope)) if design.cut else 1.0
-    return {"near": design.weights[0], "added": design.added, "plain": plain, "strata": all_rows, "rows": rows}
+    return {"plain": plain, "strata": all_rows, "rows": rows}
+
+
+def worst() -> list[Row]:
+    """Copies that are sure of what is not so: they differ everywhere alike, only where they are sure, or nowhere."""
+    away = np.arange(SET) >= 8
+    cases = {"nothing": np.full(SET, 0.05), "opposite": 0.05 * away / away.mean(), "none": np.zeros(SET)}
+    about = {"family": "", "near": 0.2, "added": 0.2, "alike": 1.0}
+    return [
+        {"copy": case, **about, "fidelity": 1 - float(q.mean()), **compared(Design(8, 0.2), q)}
+        for case, q in cases.items()
+    ]
 
 
 def mean_width(design: Design, n: int, by_rank: np.ndarray, rng: np.random.Generator) -> float:
@@ -123,9 +145,9 @@ def mean_width(design: Design, n: int, by_rank: np.ndarray, rng: np.random.Gener
 # --- coverage -----------------------------------------------------------------------------------------------------
 
 
-def coverage(runs: int) -> list[Row]:
+def coverage(runs: int, sizes: tuple[int, ...]) -> list[Row]:
     rng, found = np.random.default_rng(1), []
-    for n in (200, 2000):
+    for n in sizes:
         for case, shares in SHARES.items():
             found.append({"form": "plain", "n": n, "near": 0, "added": 0, "case": case, **plain(runs, n, shares, rng)})
             for design in (Design(8, 0.2), Design(8, 0.0), Design(2, 0.2)):
@@ -142,19 +164,24 @@ def plain(runs: int, n: int, shares: tuple[float, float], rng: np.random.Generat
     truth = 1 - float(np.dot(Design(8).weights, shares))
     agreed, times = np.unique(rng.binomial(n, truth, runs), return_counts=True)
     holds = [lower_bound(int(x), n, CONFIDENCE) <= truth for x in agreed]
-    return {"truth": truth, "held": float((times * holds).sum() / runs)}
+    most = bisect_right(range(n + 1), truth, key=lambda x: lower_bound(x, n, CONFIDENCE)) - 1
+    return {"truth": truth, "held": float((times * holds).sum() / runs), "exact": float(binom.cdf(most, n, truth))}
 
 
 def stratified(runs: int, n: int, design: Design, shares: tuple[float, float], rng: np.random.Generator) -> Row:
     """Certificates with the same numbers of rows in both parts: the bound rises with the limit that orders outcomes."""
     near = int((design.ranks(n, rng) < design.cut).sum())
     pair, alpha = Pair(design.weights, (near, n - near)), 1 - CONFIDENCE
-    counts = np.stack([rng.binomial(m, share, runs) for m, share in zip(pair.n, shares, strict=True)])
-    outcomes, times = np.unique(counts, axis=1, return_counts=True)
-    order = np.argsort(pair.approximate(outcomes[0], outcomes[1], alpha), kind="stable")
-    truth = float(np.dot(design.weights, shares))
-    first = bisect_left(order, truth, key=lambda i: pair.upper((int(outcomes[0, i]), int(outcomes[1, i])), alpha))
-    return {"truth": 1 - truth, "held": float(times[order[first:]].sum() / runs)}
+    ends = [binom.interval(1 - 1e-12, m, share) for m, share in zip(pair.n, shares, strict=True)]
+    x, y = (np.arange(int(low), int(high) + 1) for low, high in ends)
+    limits, truth = pair.approximate(x[:, None], y, alpha).ravel(), float(np.dot(design.weights, shares))
+    order = np.argsort(limits, kind="stable")
+    first = bisect_left(order, truth, key=lambda i: pair.upper((int(x[i // len(y)]), int(y[i % len(y)])), alpha))
+    chances = np.outer(binom.pmf(x, pair.n[0], shares[0]), binom.pmf(y, pair.n[1], shares[1])).ravel()
+    drawn_x, drawn_y = (rng.binomial(m, share, runs) for m, share in zip(pair.n, shares, strict=True))
+    seen = pair.approximate(drawn_x, drawn_y, alpha)
+    held = float((seen >= limits[order[first]] * (1 - 1e-12)).mean())
+    return {"truth": 1 - truth, "held": held, "exact": float(chances[order[first:]].sum())}
 
 
 def whole(runs: int, design: Design, differ: Any, rng: np.random.Generator) -> Row:
@@ -174,12 +201,14 @@ def main() -> None:
     parser.add_argument("--half", choices=tuple(HALVES), default="all", help="to choose on, to report, or all")
     parser.add_argument("--only", nargs="*", choices=tuple(COPIES), help="some copies; none to leave them out")
     parser.add_argument("--runs", type=int, default=10_000, help="simulated certificates of each kind")
+    parser.add_argument("--n", type=int, nargs="+", default=[200, 2000], help="rows of those")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     names = [name for name in HALVES[options.half] if options.only is None or name in options.only]
     copies = sorted(each(partial(saved, folder=options.folder), names, options.workers), key=lambda r: r["rows"])
-    held = coverage(options.runs) if options.runs else []
+    copies += worst() if copies else []
+    held = coverage(options.runs, tuple(options.n)) if options.runs else []
     if options.json:
         print(json.dumps({"copies": copies, "coverage": held}))
         return
@@ -190,17 +219,20 @@ def main() -> None:
     for half in HALVES if copies else ():
         some = [row["rows"] for row in copies if row["copy"] in HALVES[half]]
         print(f"rows for the same width, median of {len(some)} ({half}): {median(some):.3f}" if some else "")
-    print(f"\n{'form':<8}{'n':>6}{'near':>8}{'added':>8}  {'case':<10}{'truth':>8}{'held':>8}" if held else "")
+    print(
+        f"\n{'form':<8}{'n':>6}{'near':>8}{'added':>8}  {'case':<10}{'truth':>8}{'held':>8}{'exact':>8}" if held else ""
+    )
     for row in held:
         head = f"{row['form']:<8}{row['n']:>6}{row['near']:>8.3f}{row['added']:>8.3f}  {row['case']:<10}"
-        print(f"{head}{row['truth']:>8.4f}{row['held']:>8.4f}")
+        exact = f"{row['exact']:>8.4f}" if "exact" in row else f"{'-':>8}"
+        print(f"{head}{row['truth']:>8.4f}{row['held']:>8.4f}{exact}")
 
 
-NUMBERS = ("fidelity", "near", "added", "plain", "strata", "rows")
+NUMBERS = ("fidelity", "near", "added", "plain", "strata", "rows", "alike")
 
 
 def _half(row: Row) -> str:
-    return "chosen" if row["copy"] in HALVES["chosen"] else "reported"
+    return next((half for half in HALVES if row["copy"] in HALVES[half]), "made")
 
 
 if __name__ == "__main__":
