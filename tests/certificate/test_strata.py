@@ -1,5 +1,6 @@
 """Stratified certificates: the design, rows by rank, and the exact bound of two counts."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from understudy.certificate.planning import planned
 from understudy.certificate.strata import SET, Design, designed, drawn, fidelity, strata_of
 from understudy.certificate.values import Bound, Certificate, Stratum
 from understudy.errors import SettingError
+from understudy.report.card import card
 from understudy.space import Space
 
 ALPHA = 0.05
@@ -138,8 +140,13 @@ def test_the_design_follows_the_copys_own_probabilities(rng):
 
 
 @pytest.fixture(scope="module")
-def copied():
-    return us.copy_classifier(disc, Space.normal(2), budget=200, certificate_n=0, repeat=0, schedule=20).copy
+def result():
+    return us.copy_classifier(disc, Space.normal(2), budget=200, certificate_n=0, repeat=0, schedule=20)
+
+
+@pytest.fixture
+def copied(result):
+    return result.copy
 
 
 def test_a_stratified_certificate_is_tighter_and_says_what_it_is(copied):
@@ -154,6 +161,19 @@ def test_a_stratified_certificate_is_tighter_and_says_what_it_is(copied):
     assert Certificate.from_json(proof.as_json()) == proof
     assert "stratified by the copy's margin" in str(proof)
     assert proof == us.certify(copied, disc, plane, n=1000, design="stratified")
+
+
+def test_pages_and_cards_say_how_the_rows_were_drawn(result, tmp_path):
+    proof = us.certify(result.copy, disc, Space.normal(2), n=1000)
+    shown = replace(result, certificate=proof)
+    page = shown.report(tmp_path / "report.html").read_text()
+    assert "more of them where the copy is unsure" in page
+    assert f"{proof.strata[0].n} from the {100 * proof.strata[0].weight:.0f}" in page
+    shown.save(tmp_path / "run")
+    assert us.load(tmp_path / "run").certificate == proof
+    assert "It is stratified by the copy's margin" in card(tmp_path / "run")
+    plain = replace(result, certificate=us.certify(result.copy, disc, Space.normal(2), n=1000, design="plain"))
+    assert "unsure:" not in plain.report(tmp_path / "plain.html").read_text()
 
 
 def test_a_plain_certificate_is_what_it_was(copied):
