@@ -28,8 +28,8 @@ TINY = 1e-16
 def upper_limit(differed: np.ndarray | float, n: np.ndarray | float, alpha: float) -> np.ndarray:
     """Clopper-Pearson's upper limit of a share; counts need not be whole.
 
-    >>> upper_limit(0, 59, 0.05).round(3), upper_limit(3, 3, 0.05)
-    (array(0.05), array(1.))
+    >>> upper_limit(np.array([0, 59]), 59, 0.05).round(3).tolist()
+    [0.05, 1.0]
     """
     from scipy.special import betaincinv
 

@@ -49,7 +49,7 @@ def planned(proof: Certificate, width: float | None = None) -> Plan:
     stratified form is estimated; without these, only its own is.
 
     >>> planned(Certificate(0.98, 0.974, 0.95, 2000), 0.003).rows
-    {'plain': 6266}
+    {'plain': 6902}
     """
     width = proof.width / 2 if width is None else width
     alpha = 1 - (proof.confidence if proof.level is None else proof.level)
