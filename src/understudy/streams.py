@@ -50,6 +50,8 @@ class Stream(IntEnum):
     """Rows of a ledger that are asked again, to find out whether an original changed."""
     CERTIFY = 0xCE27
     """Rows of a certificate made outside of any run."""
+    SETS = 0x5E75
+    """Rows of a stratified certificate: sets of unlabelled rows, and which of each set is asked."""
     TABLE = 0x7AB1E
     """The order in which stored answers are used."""
 

@@ -96,6 +96,18 @@ def test_json_is_one_document_and_the_confidence_counts(here):
     assert proof["on_data"]["differences"]["rules"][0]["lower"] > 0.5
 
 
+def test_a_design_is_chosen_and_a_width_is_planned(here):
+    code, out, _ = here("run", "mine:taken", "--n", 300, "--design", "plain", "--width", 0.02, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert "strata" not in document["certificate"]
+    assert document["plan"]["width"] == 0.02
+    assert document["plan"]["rows"]["plain"] > 300
+    assert document["plan"]["further"]["plain"] == document["plan"]["rows"]["plain"] - 300
+    _, text, _ = here("run", "mine:taken", "--n", 300, "--design", "plain", "--width", 0.02)
+    assert f"it would take about {document['plan']['rows']['stratified']} rows" in " ".join(text.split())
+
+
 def test_stored_answers_are_those_that_the_copy_was_not_made_from(here):
     _, out, _ = here("stored", "answers.csv", "--json")
     assert json.loads(out)["queries"] == {"certificate": 100, "data": 0}  # 400, less 100 and 200
@@ -121,6 +133,9 @@ def test_stored_answers_left_over_are_no_rows_of_the_run(folder):
         (["nowhere", "mine:taken"], 2, "a file of a finished run"),
         (["stored", "answers.csv", "--n", "101"], 2, "stored answers for 101 queries, found a table of 100"),
         (["run", "mine:taken", "--n", "0"], 2, "n: expected a whole number of at least 1"),
+        (["run", "mine:taken", "--design", "best"], 2, "design: expected one of 'stratified', 'plain'"),
+        (["run", "mine:taken", "--width", "2"], 2, "width: expected a number between 0 and 1"),
+        (["stored", "answers.csv", "--design", "stratified"], 2, "design: expected a copy with probabilities"),
         (["run", "mine:taken", "--confidence", "1"], 2, "confidence: expected a number between 0 and 1"),
         (["run", "mine:taken", "--data", "none.csv"], 2, "a CSV file with a header"),
         (["run", "mine:broken", "--n", "10"], 3, "out of order"),

@@ -98,6 +98,14 @@ def test_certificates_hold_as_often_as_they_say():
     assert [row["target"] for row in document["real"]] == [None, 0.9, None, None, 0.9, None, None]
 
 
+def test_strata():
+    document = json.loads(run("strata.py", "--runs", "50", "--n", "50", "--only", "--json"))
+    assert {row["form"] for row in document["coverage"]} == {"plain", "strata", "drawn"}
+    for row in document["coverage"]:
+        assert row["held"] >= 0.95 - 3 * (0.05 * 0.95 / 50) ** 0.5, row
+        assert row.get("exact", 1.0) >= 0.95, row
+
+
 def test_sweep():
     pytest.importorskip("distributed")
     small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]

@@ -62,16 +62,22 @@ class Compared:
         return np.array([a != b for a, b in zip(self.answers.tolist(), self.given.tolist(), strict=True)], bool)
 
 
+def gives_chances(copy: object) -> bool:
+    """Whether a copy has class probabilities, of more than one class."""
+    return hasattr(copy, "predict_proba") and len(getattr(copy, "classes_", ())) > 1
+
+
 def chances_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
     """The copy's class probabilities, for rows of a matrix; None if it has none, or only one class.
 
     >>> chances_of(lambda rows: rows[:, 0] > 0, Space.normal(1), np.zeros((1, 1)))
     """
-    if not hasattr(copy, "predict_proba") or len(getattr(copy, "classes_", ())) < 2:
+    if not gives_chances(copy):
         return None
     if isinstance(copy, CopyClassifier) and copy.space == space:  # the matrix itself, which may hold unknown levels
         return copy.model.probabilities(copy.encoding(rows))
-    parts = [copy.predict_proba(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
+    ask: Any = copy
+    parts = [ask.predict_proba(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
     return np.concatenate(parts)
 
 

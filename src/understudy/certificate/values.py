@@ -20,6 +20,17 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Stratum:
+    """A part of the space by how sure the copy is, with its exact weight, and the rows of it that were asked."""
+
+    where: str
+    """`near` the copy's boundary, or `away` from it."""
+    weight: float
+    n: int
+    agreed: int
+
+
+@dataclass(frozen=True)
 class Flip:
     """A cell of the confusion matrix: on so many rows the original gives one label, and the copy another."""
 
@@ -78,7 +89,7 @@ class Differences:
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """Fidelity on fresh rows of the space: estimate, exact (Clopper-Pearson) lower bound, and the same for parts of it.
+    """Fidelity on fresh rows of the space: estimate, exact lower bound, and the same for parts of it.
 
     With confidence `confidence`, the true fidelity is at least `lower`. Bounds of parts hold one at a time.
 
@@ -112,6 +123,11 @@ class Certificate:
     """Of the user's rows: how many are distinct."""
     left_out: int | None = None
     """Of the user's rows or answers: how many more were left out, because the space cannot have them."""
+    strata: tuple[Stratum, ...] = ()
+    """Of a stratified design: the parts that estimate and bound are made up of."""
+    sample: int | None = None
+    """Of a stratified design: how many of the rows are a plain sample of the space; all bounds of parts, and the
+    differences, come from these."""
 
     def __repr__(self) -> str:
         own = "" if self.on_data is None else f", on_data={self.on_data!r}"
@@ -123,6 +139,21 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         return words.html(self)
+
+    @property
+    def design(self) -> str:
+        """How the rows were drawn: `plain`, or `stratified` with more of them where the copy is unsure."""
+        return "stratified" if self.strata else "plain"
+
+    @property
+    def sampled(self) -> int:
+        """How many rows are a plain sample of the space."""
+        return self.n if self.sample is None else self.sample
+
+    @property
+    def width(self) -> float:
+        """How far the bound is below the estimate."""
+        return self.estimate - self.lower
 
     @property
     def whole(self) -> Bound:
@@ -137,19 +168,21 @@ class Certificate:
             content[name] = None if content[name] is None else asdict(content[name])
         for name in ("differences", "on_data", "on_answers"):
             content[name] = None if content[name] is None else content[name].as_json()
-        if self.on_answers is None:  # which earlier versions do not have
-            del content["on_answers"]
-        return content
+        absent = [] if self.strata else ["strata", "sample"]  # which earlier versions do not have
+        absent += ["on_answers"] if self.on_answers is None else []
+        content["strata"] = [asdict(part) for part in self.strata]
+        return {name: value for name, value in content.items() if name not in absent}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Certificate:
         """Read what `as_json` wrote, also before there were parts other than classes."""
-        readers: dict[str, Callable[[dict[str, Any]], Any]] = {
+        readers: dict[str, Callable[[Any], Any]] = {
             "near": lambda part: Bound(**part),
             "away": lambda part: Bound(**part),
             "differences": Differences.from_json,
             "on_data": cls.from_json,
             "on_answers": cls.from_json,
+            "strata": lambda parts: tuple(Stratum(**part) for part in parts),
         }
         parts = {name: read(content[name]) for name, read in readers.items() if content.get(name) is not None}
         classes = {

@@ -18,7 +18,19 @@ def sentence(proof: Certificate, what: str = "") -> str:
     """What is shown, in one sentence; `what` are the rows, if they are no fresh ones of the space or the user's own."""
     rows = f"{proof.n} {what or ('fresh rows of the space' if proof.distinct is None else 'rows of your own')}"
     sure = f"with {100 * proof.confidence:g}% confidence, on at least {percent(proof.lower)} of all such rows"
+    if proof.strata:
+        start = f"By {rows}, more of them where it is unsure, the copy gives the original's label on "
+        return f"{start}{percent(proof.estimate)} of the space; {sure}."
     return f"The copy gives the original's label on {percent(proof.estimate)} of {rows}; {sure}."
+
+
+def strata(proof: Certificate) -> Iterator[str]:
+    """How the rows of a stratified certificate were drawn, and what that means for its parts."""
+    if not proof.strata:
+        return
+    by = ", ".join(f"{part.agreed} of {part.n} {part.where} (weight {part.weight:g})" for part in proof.strata)
+    yield f"stratified by the copy's margin, they agree on {by}; estimate and bound weigh these, and are exact"
+    yield f"all else comes from the {proof.sampled} rows that are a plain sample of the space"
 
 
 def bounds(proof: Certificate, title: str = "", most: int | None = None) -> Iterator[tuple[str, Bound]]:
@@ -58,6 +70,7 @@ def _table(proof: Certificate, most: int | None) -> Grid:
 
 
 def _notes(proof: Certificate) -> Iterator[str]:
+    yield from strata(proof)
     left = len(proof.per_class) - LABELS
     if left > 0:
         yield f"{left} other labels have higher bounds: .per_class"

@@ -43,6 +43,15 @@ ROWS = 2000
 )
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the lower bounds.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed asks about other rows.")
+@click.option(
+    "--design",
+    help="plain, or stratified: more rows where the copy is unsure.  [default: stratified, if possible]",
+)
+@click.option(
+    "--width",
+    type=float,
+    help="Say how many rows would put the bound this far below the estimate.  [default: half as far as now]",
+)
 @click.option("--retries", type=float, help="Rows that may be sent again after failures, as a share.  [default: 0.25]")
 @click.option("--report", type=click.Path(path_type=Path), metavar="PAGE.html", help="Write a page about it as well.")
 @original_options
@@ -55,6 +64,8 @@ def command(
     n: int | None,
     confidence: float,
     seed: int,
+    design: str | None,
+    width: float | None,
     retries: float | None,
     report: Path | None,
     about: dict[str, Any],
@@ -65,14 +76,17 @@ def command(
     Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
     labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
     its bound is about the population that they are a random sample of. With --answers likewise for answers that are
-    there, but for those that the copy learned from; ORIGINAL may then be left out. Nothing is written but the page that
-    --report names. The copy's files are checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their
-    signature.
+    there, but for those that the copy learned from; ORIGINAL may then be left out. Then says how many further rows a
+    wanted width of the bound would take. Nothing is written but the page that --report names. The copy's files are
+    checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
 
     Exit codes: 0 done; 2 bad input; 3 the original failed.
     """
     from understudy import checks
-    from understudy.certificate.certify import Given, allowed, known_of, on_answers, proved
+    from understudy.certificate.answered import known_of, on_answers
+    from understudy.certificate.certify import allowed, design_for, proved
+    from understudy.certificate.planning import planned
+    from understudy.certificate.proving import Given
     from understudy.cli.table import certificate
     from understudy.original.table import read_table
     from understudy.queries.known import sentence
@@ -81,6 +95,8 @@ def command(
 
     checks.fraction("confidence", confidence)
     checks.count("seed", seed, 0)
+    if width is not None:
+        checks.fraction("width", width)
     result = load(directory)
     known = known_of(sources_of(answers), result.copy, result.space, directory) if answers else None
     given = None if known is None else on_answers(result.copy, result.space, known, confidence, seed)
@@ -88,6 +104,7 @@ def command(
         _tell_given(directory, known, given, as_json)
         return
     source = opened(original, about)
+    design_for(design, result.copy, source.stored is not None)  # refused before anything is asked
     if source.stored is not None:
         source = _fresh(source, result)
     n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
@@ -98,8 +115,10 @@ def command(
     say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        proof, asked = proved(result.copy, source, result.space, n, confidence, seed, rows, retries=retries)
-    proof = replace(proof, on_answers=given)
+        proof, asked = proved(
+            result.copy, source, result.space, n, confidence, seed, rows, retries=retries, design=design
+        )
+    proof, plan = replace(proof, on_answers=given), planned(proof, width)
     page = None if report is None else _reported(report, directory, replace(result, certificate=proof), asked, source)
     if as_json:
         queries = {"certificate": n, "data": different}
@@ -108,11 +127,14 @@ def command(
         document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
         written: Json = {} if page is None else {"report": str(page)}
         written |= {} if known is None else {"answers": known.as_json()}
-        click.echo(json.dumps({**document, **checked, "certificate": proof.as_json(), **written}))
+        found = {"certificate": proof.as_json(), "plan": plan.as_json()}
+        click.echo(json.dumps({**document, **checked, **found, **written}))
         return
     certificate(proof, data)
     if known is not None:
         say(sentence(known.as_json()))
+    say()
+    say(plan.text)
     say(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
     if page is not None:
         say(f"The report is {page}.")

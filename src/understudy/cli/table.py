@@ -66,6 +66,8 @@ def certificate(proof: Certificate, data: str | None, given: Certificate | None 
         "fidelity: share of the rows with the original's label; "
         f"at least: with {100 * proof.confidence:g}% confidence, for each line by itself"
     )
+    for line in words.strata(proof):
+        say(line)
     if proof.margin is not None:
         least = f": its two likeliest labels are less than {proof.margin:.3g} apart" if proof.margin < 0.999 else ""
         say(f"near the boundary: about the fifth of the space that the copy is least sure of{least}")
@@ -82,7 +84,7 @@ def certificate(proof: Certificate, data: str | None, given: Certificate | None 
     for title, part in parts.items():
         if part.differences is not None:
             say()
-            say(f"where they differ, on {part.differences.n} of {part.n} {title}:")
+            say(f"where they differ, on {part.differences.n} of {part.sampled} {title}:")
             for line in _differences(part.differences):
                 say(f"  {line}")
 

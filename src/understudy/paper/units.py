@@ -98,7 +98,9 @@ def _measured(task: Task, subject: Subject) -> Record:
         subject.original, space, **arguments, test=(problem.X_test, problem.y_test, subject.answers)
     )
     seconds, cpu = perf_counter() - clock, process_time() - work
-    fresh = certify(result.copy, subject.original, space, n=FRESH_ROWS, seed=unit.repetition, explain=False)
+    fresh = certify(
+        result.copy, subject.original, space, n=FRESH_ROWS, seed=unit.repetition, explain=False, design="plain"
+    )
     return {
         **asdict(unit),
         **_curves(result.history, task.settings["batch"], single=unit.method == "one-shot"),

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from understudy.certificate.values import Differences
+from understudy.certificate.words import strata
 from understudy.queries.known import sentence
 from understudy.queries.ledger import NAME, Summary, summary
 from understudy.report.markdown import escaped, table
@@ -147,6 +148,8 @@ def _certificate(result: Result) -> Iterator[str]:
         f"On {proof.n} rows that training never saw, {proof.confidence:.0%} confidence. The bounds of single classes "
         "hold one at a time."
     )
+    for line in strata(proof):
+        yield f"It is {line}." if line.startswith("stratified") else f"{line[0].upper()}{line[1:]}."
     yield ""
     rows = [("all", proof.n, f"{proof.estimate:.4f}", f"{proof.lower:.4f}")]
     for label, bound in proof.per_class.items():

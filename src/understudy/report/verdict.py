@@ -120,7 +120,9 @@ def _commonest(proof: Certificate) -> Rival | None:
     if not proof.per_class:
         return None
     label, most = max(proof.per_class.items(), key=lambda entry: entry[1].n)
-    return Rival(f"Always “{word(label)}”", most.n / proof.n, "the commonest label of the original, whatever the input")
+    return Rival(
+        f"Always “{word(label)}”", most.n / proof.sampled, "the commonest label of the original, whatever the input"
+    )
 
 
 def _boosting(evidence: Evidence) -> Rival | None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from understudy.certificate.certify import Given
+from understudy.certificate.proving import Given
 from understudy.original import Original
 from understudy.runs.plan import Plan
 from understudy.space import Space

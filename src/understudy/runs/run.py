@@ -15,9 +15,9 @@ from understudy.algorithm.network import Network
 from understudy.algorithm.sequential import Step
 from understudy.certificate.advice import Advice, advised
 from understudy.certificate.bounds import HeldOut
-from understudy.certificate.certify import Proving
 from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened, training_error
 from understudy.certificate.differences import explained, low_margin
+from understudy.certificate.proving import Proving
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.base import Model

@@ -1,0 +1,48 @@
+"""A certificate from answers that are there already, such as those to real traffic: nothing is asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from understudy import checks
+from understudy.certificate.differences import low_margin
+from understudy.certificate.proving import Proving
+from understudy.certificate.values import Certificate
+from understudy.errors import DirectoryError
+from understudy.files import as_path
+from understudy.models.classifier import CopyClassifier
+from understudy.original import as_original
+from understudy.queries.known import OWN, Known, Wanted
+from understudy.queries.ledger import NAME, REPEAT, answers
+from understudy.queries.sources import Source
+from understudy.space import Space
+
+
+def known_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> Known:
+    """Answers as the copy sees their rows; without rows that its run asked about, or was given."""
+    own = isinstance(copy, CopyClassifier)
+    seen = copy.space if isinstance(copy, CopyClassifier) else space
+    known = Known.all_of(sources, Wanted(seen))
+    if run is None:
+        return known.some()
+    found = answers(as_path(run) / NAME)
+    if not found:
+        raise DirectoryError(str(run), "a ledger, to tell which answers the copy learned from", "none")
+    excluded = [space.names.index(name) for name in space.names if own and name not in seen.names]
+    for purpose, (rows, _) in found.items():
+        if purpose != REPEAT:
+            known = known.without(np.delete(rows, excluded, axis=1), OWN)
+    return known.some()
+
+
+def on_answers(copy: object, space: Space, known: Known, confidence: float, seed: int = 0) -> Certificate:
+    """The certificate from answers that were given; every one counts, as often as it was."""
+    seen = copy.space if isinstance(copy, CopyClassifier) else space
+    proving = Proving(copy, as_original(copy, name="copy"), None, seen, checks.fraction("confidence", confidence), seed)
+    proof = proving.proved(known.rows, known.said.labels, low_margin(copy, seen, seed))
+    different = len(np.unique(np.where(np.isnan(known.rows), np.inf, known.rows), axis=0))
+    return replace(proof, distinct=different, left_out=sum(known.left_out.values()))

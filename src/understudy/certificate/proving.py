@@ -1,0 +1,139 @@
+"""What is certified: a copy, the rows that it is compared on, and the bounds that they give."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from understudy.certificate.bounds import HeldOut
+from understudy.certificate.differences import FREE, Compared, chances_of, known_levels, located
+from understudy.certificate.strata import PLAIN, Design, designed, drawn, fidelity
+from understudy.certificate.values import Certificate, Stratum
+from understudy.errors import SettingError, SpaceError
+from understudy.models.classifier import CopyClassifier
+from understudy.original import CHUNK, Labels, Original, Said
+from understudy.queries import Queries
+from understudy.space import Space
+from understudy.space.tables import is_frame
+from understudy.streams import Stream, stream
+from understudy.types import Rows
+
+# What fresh rows of the space are asked for.
+SPACE = "certificate"
+
+
+@dataclass(frozen=True)
+class Proving:
+    """What is certified, and how sure of it the bounds shall be."""
+
+    copy: object
+    copied: Original
+    """The copy, as something that can be asked."""
+    declared: Labels | None
+    """The labels that the original declares."""
+    space: Space
+    confidence: float
+    seed: int
+
+    def designed(self, n: int, design: str) -> Design:
+        """Where the rows shall lie, by unlabelled rows; strata may turn out to be worth nothing."""
+        if design == PLAIN:
+            return Design()
+        rows = self.space.sample(FREE, stream(self.seed, Stream.SETS, 1))
+        return designed(self._chances(rows), n, self.confidence)
+
+    def drawn(self, queries: Queries, ranks: np.ndarray) -> Iterator[tuple[np.ndarray, Said]]:
+        """Rows of these ranks with what the original says to them, some at a time."""
+        rng = stream(self.seed, Stream.CERTIFY)
+        for rows in drawn(ranks, lambda size: self.space.sample(size, rng), self._chances):
+            yield rows, queries.said(SPACE, rows)
+
+    def _chances(self, rows: np.ndarray) -> np.ndarray:
+        chances = chances_of(self.copy, self.space, rows)
+        assert chances is not None
+        return chances
+
+    def agree(self, rows: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """On which rows copy and original agree."""
+        labels = self.declared or Labels(answers)
+        return labels.encode(answers) == labels.find(_answers(self.copy, self.copied, self.space, rows))
+
+    def weighted(self, proof: Certificate, strata: tuple[Stratum, ...]) -> Certificate:
+        """A certificate of a plain sample with the estimate and the bound of all rows, by their strata."""
+        estimate, lower = fidelity(strata, self.confidence)
+        n = sum(part.n for part in strata)
+        return replace(proof, estimate=estimate, lower=lower, n=n, strata=strata, sample=proof.n)
+
+    def proved(
+        self, rows: np.ndarray, answers: np.ndarray, low: float | None = None, explain: bool = True
+    ) -> Certificate:
+        """The certificate from rows of a matrix and the original's answers; margins below `low` are near."""
+        predicted = _answers(self.copy, self.copied, self.space, rows)
+        labels = self.declared or Labels(answers)
+        proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), self.confidence)
+        if not explain:
+            return proof
+        compared = Compared(rows, answers, predicted, chances_of(self.copy, self.space, rows))
+        return located(proof, compared, self.space, low, seed=self.seed)
+
+    def on_data(
+        self, given: Given, queries: Queries, purpose: str, low: float | None = None, explain: bool = True
+    ) -> Certificate:
+        """The certificate from rows of the user's own, each distinct one asked once."""
+        answers = queries.ask(purpose, given.different)[given.which]
+        proof = self.proved(given.rows, answers, low, explain)
+        return replace(proof, distinct=len(given.different), left_out=given.left_out)
+
+
+def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
+    """The copy's labels; one of ours takes the matrix itself, which may hold levels that the space does not know."""
+    if isinstance(copy, CopyClassifier) and copy.space == space:
+        return copy.classes[copy.decide(copy.encoding(rows))]
+    parts = [copied.answer(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A user's rows, of which each distinct one is asked once.
+
+    Rows with a level that the space does not know are left out: they cannot be converted back for the original.
+    """
+
+    rows: np.ndarray
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, original: Original, space: Space, data: Rows, name: str = "data") -> Given:
+        """Read a user's rows."""
+        if original.stored is not None:
+            hint = f"ask the original itself, or leave out {name}"
+            raise SettingError(name, "an original that can be asked about new rows", "stored answers", hint)
+        if not space.frame and is_frame(data) and set(space.names) <= set(data.columns):
+            data = data[list(space.names)]  # further columns are ignored here too, if names tell which
+        with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted here
+            rows = space.read(data, name)
+        known = known_levels(space, rows)
+        if not known.any():
+            raise SpaceError(name, "at least one row with levels that the space knows", f"none of {len(rows)}")
+        return cls(rows[known], int((~known).sum()))
+
+    @property
+    def different(self) -> np.ndarray:
+        """The distinct rows."""
+        return self.rows[self._distinct[0]]
+
+    @property
+    def which(self) -> np.ndarray:
+        """For every row, its place among the distinct ones."""
+        return self._distinct[1]
+
+    @cached_property
+    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        filled = np.where(np.isnan(self.rows), np.inf, self.rows)  # gaps count as equal, NaN does not
+        _, first, which = np.unique(filled, axis=0, return_index=True, return_inverse=True)
+        return first, which
