@@ -50,6 +50,10 @@ class Stream(IntEnum):
     """Rows of a ledger that are asked again, to find out whether an original changed."""
     CERTIFY = 0xCE27
     """Rows of a certificate made outside of any run."""
+    CASCADE = 0xCA5C
+    """Rows that are asked to certify a cascade."""
+    GRID = 0x641D
+    """Unlabelled rows whose margins make the thresholds of a cascade."""
     TABLE = 0x7AB1E
     """The order in which stored answers are used."""
 
