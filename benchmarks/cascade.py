@@ -177,7 +177,8 @@ def simulated_table(rows: list[Row]) -> str:
     for n, agree in dict.fromkeys((row["rows"], row["agree"]) for row in rows):
         of = [row for row in rows if (row["rows"], row["agree"]) == (n, agree)]
         least, alone, best = min(r["holds"] for r in of), median(r["alone"] for r in of), median(r["best"] for r in of)
-        lines.append(f"{f'{len(of)} originals':<32}{'':>9}{n:>7}{agree:>7}{least:>8.3f}{alone:>8.3f}{'':>9}{best:>8.3f}")
+        numbers = f"{n:>7}{agree:>7}{least:>8.3f}{alone:>8.3f}{'':>9}{best:>8.3f}"
+        lines.append(f"{f'{len(of)} originals':<41}{numbers}")
     return "\n".join(lines)
 
 
@@ -192,7 +193,7 @@ def compared_table(rows: list[Row]) -> str:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="How much a copy answers alone, and whether what is certified is true.")
+    parser = argparse.ArgumentParser(description="How much a copy answers alone, and whether that holds.")
     problem_options(parser)
     parser.add_argument("--what", choices=("uci", "kinds"), default="uci")
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 5000], help="held-out rows")

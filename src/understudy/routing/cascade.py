@@ -25,8 +25,8 @@ from understudy.space import Space
 from understudy.space.tables import framed, having, is_frame
 from understudy.types import Rows, Table
 
-# Fresh rows that are asked where the run's own are not kept.
-FRESH = 5000
+# How often a copy has to agree where it answers alone, and fresh rows that are asked where the run's own are not kept.
+AGREE, FRESH = 0.995, 5000
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Cascade(Fitted):
 def cascade(
     result: Result,
     original: object,
-    agree: float = 0.995,
+    agree: float = AGREE,
     *,
     confidence: float = 0.95,
     rows: Rows | None = None,
@@ -181,8 +181,8 @@ def cascade(
 
     Parameters
     ----------
-    result : of `copy_classifier`, `remake`, `refresh` or `load`. If its directory has a ledger, the held-out rows of its
-        certificate choose the threshold, and nothing is asked; else `n` fresh rows of the space are, 5000 by default.
+    result : of `copy_classifier`, `remake`, `refresh` or `load`. If its directory has a ledger, the held-out rows of
+        its certificate choose the threshold, and nothing is asked; else 5000 fresh rows of the space are.
     original : what was copied; it is asked about all other rows.
     agree : the least share of rows answered alone on which copy and original agree.
     rows : unlabelled rows of your own, to be asked instead: then shares and bounds are about the population that they
@@ -194,7 +194,8 @@ def cascade(
 
     Attributes
     ----------
-    alone : the share of rows that the copy answers alone. 0 if nothing could be certified: `print` says what would help.
+    alone : the share of rows that the copy answers alone. If nothing could be certified, it is 0, and `print` says what
+        would help.
     threshold, agreement, overall, errors, saved : the least margin; bounds of the agreement on rows answered alone, and
         on all; how often the two differ; what 1,000 rows cost less. `routing` has all of it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,16 +10,17 @@ import numpy as np
 from understudy.algorithm.uncertainty import margins
 from understudy.certificate.certify import Given, allowed
 from understudy.certificate.values import Certificate
+from understudy.errors import UnderstudyWarning
 from understudy.models.classifier import CopyClassifier
-from understudy.original import CHUNK, Labels, Original
+from understudy.original import CHUNK, Labels, Original, Told
 from understudy.progress import ROWS, shown
 from understudy.queries import Queries
-from understudy.queries.ledger import NAME, answers
+from understudy.queries.ledger import NAME, REPEAT, answers
 from understudy.routing.thresholds import Held
 from understudy.runs.result import Result
 from understudy.space import Space
 from understudy.streams import Stream, stream
-from understudy.types import Answered
+from understudy.types import Answered, Label
 from understudy.types import Rows as UserRows
 
 # Where the held-out rows are from, in words.
@@ -65,6 +67,7 @@ def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bo
 def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progress: bool) -> Evidence:
     """Rows of the user's own, each distinct one asked once."""
     given = Given.of(original, result.space, rows, "rows")
+    _warn_of_lessons(result, given.different)
     n = len(given.different)
     with shown("cascade", n, wanted=progress, step=ROWS):
         labels = _queries(result, original, n, seed).ask(NAMED, given.different)[given.which]
@@ -94,6 +97,23 @@ def _free(result: Result) -> np.ndarray:
     return np.concatenate([judged(result.copy, rows[at : at + CHUNK])[1] for at in range(0, FREE, CHUNK)])
 
 
+def _ledger(result: Result) -> dict[str, Told]:
+    """What was answered in the run, by purpose, as far as that is kept."""
+    path = None if result.directory is None else result.directory / NAME
+    return answers(path) if path is not None and path.is_file() else {}
+
+
+def _warn_of_lessons(result: Result, rows: np.ndarray) -> None:
+    """Warn of rows that the copy learned from: it agrees there more often than elsewhere."""
+    learned = {row.tobytes() for row in _ledger(result).get("training", (rows[:0], None))[0]}
+    known = sum(row.tobytes() in learned for row in rows)
+    if known:
+        said = f"the copy learned from {known} of these {len(rows)} rows, and agrees there more often than elsewhere"
+        warnings.warn(
+            f"{said}: certify the cascade by rows that it did not learn from", UnderstudyWarning, stacklevel=4
+        )
+
+
 def _queries(result: Result, original: Original, n: int, seed: int) -> Queries:
     return Queries(original, result.space, {NAMED: n}, seed=seed, allowance=allowed(original, {NAMED: n}))
 
@@ -109,14 +129,16 @@ def _held_out(result: Result, proof: Certificate) -> Answered | None:
     A ledger has each row once. Where the space draws some rows twice, they are drawn again as the run drew them, and
     found in the ledger; a refreshed run drew otherwise, and has none then.
     """
-    path = None if result.directory is None else result.directory / NAME
-    if path is None or not path.is_file():
+    found = _ledger(result)
+    if "certificate" not in found:
         return None
-    found = answers(path)
-    rows, said = found.get("certificate", (np.empty((0, result.space.d)), None))
-    if said is not None and len(rows) == proof.n:
+    rows, said = found["certificate"]
+    if len(rows) == proof.n:
         return rows, said.labels
-    known = {row.tobytes(): label for told, said in found.values() for row, label in zip(told, said.labels, strict=True)}
+    known = dict[bytes, Label]()
+    for purpose, (told, said) in found.items():
+        if purpose != REPEAT:
+            known |= dict(zip(map(np.ndarray.tobytes, told), said.labels.tolist(), strict=True))
     drawn = _drawn_again(result.space, proof.n, result.settings.get("seed", 0))
     labels = [known.get(row.tobytes()) for row in drawn]
     return None if any(label is None for label in labels) else (drawn, np.array(labels))

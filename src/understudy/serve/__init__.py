@@ -3,7 +3,8 @@
 `v2` and `plain` read what a request asks, as `tensors` (in JSON, or `binary`); `reading` makes rows of them, `model` an
 answer, and `desk` decides when. `routes` knows the paths, `app` is the ASGI application that holds them together, and
 `openapi` describes it; `http1`, `connection`, `server` and `workers` are our own server for it, and `grpc_front` is the
-one for gRPC. `counts` and `metrics` are what /metrics shows, `shadow` asks the original too.
+one for gRPC. `counts` and `metrics` are what /metrics shows. `shadow` asks the original too; `fallback` asks it where the
+copy is not certified to agree, `behind` says how.
 """
 
 from __future__ import annotations
@@ -31,14 +32,22 @@ def service(
     shadow: Callable[[], Original] | None = None,
     shadow_log: str | Path | None = None,
     shadow_rows: int = WAITING_ROWS,
+    fallback: Callable[[], Original] | None = None,
+    agree: float | None = None,
+    fallback_outage: str | None = None,
+    fallback_n: int | None = None,
+    fallback_rows: int | None = None,
+    fallback_timeout: float | None = None,
     token: str | None = None,
 ) -> Service:
     """The copy in a run's directory as an ASGI application, for uvicorn, hypercorn or another server.
 
     The arguments are the options of `understudy serve`; `shadow` opens the original that is asked too, for example
-    `lambda: us.open_original("http://...", protocol="v2")`. With a `token`, clients have to send it.
+    `lambda: us.open_original("http://...", protocol="v2")`, and `fallback` the one that is asked where the copy does
+    not answer alone. With a `token`, clients have to send it.
     """
     from understudy.errors import SettingError
+    from understudy.serve.behind import behind
     from understudy.serve.build import Beside, loaded
 
     if shadow is None and shadow_log is not None:
@@ -46,4 +55,7 @@ def service(
     log = None if shadow_log is None else Path(shadow_log)
     beside = None if shadow is None else Beside(shadow, log, shadow_rows)
     limits = Limits(max_bytes, max_rows)
-    return loaded(Path(directory), name, version, limits).service(limits, beside, token)
+    cascade = behind(
+        fallback, agree=agree, on_outage=fallback_outage, n=fallback_n, rows=fallback_rows, seconds=fallback_timeout
+    )
+    return loaded(Path(directory), name, version, limits).service(limits, beside, token, behind=cascade)
