@@ -36,6 +36,10 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "rows": ("--fallback-rows", {"type": int, "help": "The most rows that wait for it.  [default: 10000]"}),
     "seconds": ("--fallback-timeout", {"type": float, "help": "Seconds that a request waits for it.  [default: 10]"}),
+    "pause": (
+        "--fallback-pause",
+        {"type": float, "help": "Seconds that it is left alone when it was out.  [default: 5]"},
+    ),
 }
 
 

@@ -3,7 +3,7 @@
 `v2` and `plain` read what a request asks, as `tensors` (in JSON, or `binary`); `reading` makes rows of them, `model` an
 answer, and `desk` decides when. `routes` knows the paths, `app` is the ASGI application that holds them together, and
 `openapi` describes it; `http1`, `connection`, `server` and `workers` are our own server for it, and `grpc_front` is the
-one for gRPC. `counts` and `metrics` are what /metrics shows. `shadow` asks the original too; `fallback` asks it where the
+one for gRPC. `counts` and `metrics` are what /metrics shows. `shadow` asks the original too; `fallback` asks where the
 copy is not certified to agree, `behind` says how.
 """
 
@@ -38,6 +38,7 @@ def service(
     fallback_n: int | None = None,
     fallback_rows: int | None = None,
     fallback_timeout: float | None = None,
+    fallback_pause: float | None = None,
     token: str | None = None,
 ) -> Service:
     """The copy in a run's directory as an ASGI application, for uvicorn, hypercorn or another server.
@@ -56,6 +57,12 @@ def service(
     beside = None if shadow is None else Beside(shadow, log, shadow_rows)
     limits = Limits(max_bytes, max_rows)
     cascade = behind(
-        fallback, agree=agree, on_outage=fallback_outage, n=fallback_n, rows=fallback_rows, seconds=fallback_timeout
+        fallback,
+        agree=agree,
+        on_outage=fallback_outage,
+        n=fallback_n,
+        rows=fallback_rows,
+        seconds=fallback_timeout,
+        pause=fallback_pause,
     )
     return loaded(Path(directory), name, version, limits).service(limits, beside, token, behind=cascade)

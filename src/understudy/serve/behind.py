@@ -14,7 +14,7 @@ from understudy.original import Original
 from understudy.routing.asking import ERROR, OUTAGES
 from understudy.routing.cascade import AGREE, askable, cascade
 from understudy.runs.result import Result
-from understudy.serve.fallback import SECONDS, Fallback
+from understudy.serve.fallback import PAUSE, SECONDS, Fallback
 from understudy.serve.limits import WAITING_ROWS
 
 
@@ -23,7 +23,7 @@ class Behind:
     """What opens the original, how often the copy has to agree with it where it answers alone, and what if it is out.
 
     `n` fresh rows are asked before anything is served; if it is not given, the run's held-out rows are used. So many
-    `rows` may wait for the original, each request for so many `seconds`.
+    `rows` may wait for the original, each request for so many `seconds`; one that was out is left alone for a `pause`.
     """
 
     opened: Callable[[], Original]
@@ -32,12 +32,14 @@ class Behind:
     n: int | None = None
     rows: int = WAITING_ROWS
     seconds: float = SECONDS
+    pause: float = PAUSE
 
     def __post_init__(self) -> None:
         checks.fraction("--agree", self.agree)
         checks.choice("--fallback-outage", self.on_outage, OUTAGES)
         checks.count("--fallback-rows", self.rows, 1)
         checks.number("--fallback-timeout", self.seconds, "a number above 0", 5e-324, inf)
+        checks.number("--fallback-pause", self.pause, "a number of at least 0", 0, inf)
         if self.n is not None:
             checks.count("--fallback-n", self.n, 1)
 
@@ -49,7 +51,13 @@ class Behind:
             advice = routing.advice.replace(" n=", " --fallback-n ").replace("certificate_n", "--certificate-n")
             raise SettingError("--agree", "an agreement that is certified for some rows", f"{self.agree:g}", advice)
         return Fallback(
-            self.opened, result.copy, routing, on_outage=self.on_outage, most_rows=self.rows, seconds=self.seconds
+            self.opened,
+            result.copy,
+            routing,
+            on_outage=self.on_outage,
+            most_rows=self.rows,
+            seconds=self.seconds,
+            pause=self.pause,
         )
 
 
@@ -60,6 +68,7 @@ _OPTIONS = {
     "n": "--fallback-n",
     "rows": "--fallback-rows",
     "seconds": "--fallback-timeout",
+    "pause": "--fallback-pause",
 }
 
 
