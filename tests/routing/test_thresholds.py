@@ -6,12 +6,12 @@ import pytest
 from understudy.certificate.bounds import lower_bound
 from understudy.routing.thresholds import (
     Held,
-    beginning,
+    allowances_of,
     certified,
     enough_rows,
     fewest,
-    fixed_sequence,
     grid_of,
+    last_rejected,
     p_values,
 )
 
@@ -68,16 +68,28 @@ def test_p_values_are_those_of_the_exact_bound():
     assert p_values(np.array([fewest(0.995, 0.05)]), np.array([0]), 0.995)[0] <= 0.05
 
 
-def test_the_sequence_stops_at_the_first_that_is_not_rejected():
+def test_a_hypothesis_that_is_kept_passes_on_nothing():
     p = np.array([0.5, 0.01, 0.02, 0.2, 0.001])
-    assert fixed_sequence(p, 1, 0.05) == 2
-    assert fixed_sequence(p, 0, 0.05) is None
-    assert fixed_sequence(p, 4, 0.05) == 4
+    for begins, last in (([1], 2), ([0], None), ([4], 4), ([0, 1], 2), ([1, 3], 2), ([1, 4], 4)):
+        allowances = np.zeros(5)
+        allowances[begins] = 0.05 / len(begins)
+        assert last_rejected(p, allowances) == last
+    assert last_rejected(np.array([0.02, 0.04, 0.06]), np.array([0.025, 0.025, 0.0])) == 1  # with both allowances
+    assert last_rejected(np.zeros(3), np.zeros(3)) is None
+
+
+@pytest.mark.parametrize(("n", "places"), [(300, 1), (700, 1), (2000, 2), (20_000, 2)])
+def test_the_allowance_is_shared_out_and_no_more(n, places):
+    shares = np.linspace(0.02, 1, 50)
+    found = allowances_of(shares, n, 0.995, 0.05)
+    assert found.sum() == pytest.approx(0.05)
+    assert np.count_nonzero(found) == places
+    assert n < 598 or (shares[np.flatnonzero(found)] * n >= 598).all()
 
 
 def test_margins_that_are_all_alike_are_one_threshold():
     assert grid_of(np.ones(100)).tolist() == [0.0]
-    assert beginning(np.array([1.0]), 100, 0.995, 0.05) == 0
+    assert allowances_of(np.array([1.0]), 100, 0.995, 0.05).tolist() == [0.05]
     held = Held(np.ones(700), np.ones(700, bool))
     assert certified(held, np.array([0.0]), np.array([1.0]), 0.995, 0.05) == 0
     assert certified(Held(np.ones(500), np.ones(500, bool)), np.array([0.0]), np.array([1.0]), 0.995, 0.05) is None
