@@ -108,6 +108,7 @@ def test_every_form_of_answer_says_who_gave_it(run, routing, rows, box):
         wanted = [{"name": name} for name in ("predict", "answered_by", "predict_proba")]
         given, who, scores = posted(server, question(mixed, outputs=wanted)).json()["outputs"]
         assert (given["data"], who["data"], who["datatype"]) == (labels, by, "BYTES")
+        assert posted(server, question(mixed, outputs=wanted)).headers["content-type"] == "application/json"
         chances = np.reshape(scores["data"], scores["shape"])
         assert run.copy.classes[chances.argmax(axis=1)].tolist() == labels
         np.testing.assert_array_equal(chances[::2], run.copy.predict_proba(mixed)[::2])
@@ -299,6 +300,25 @@ def test_what_the_command_refuses(run, options, reason):
         CliRunner().invoke(command, [str(run.directory), *options], catch_exceptions=False, standalone_mode=False)
     assert reason in str(error.value)
     assert error.value.exit_code == 2
+
+
+def test_rows_are_asked_first_only_if_that_is_said(run, tmp_path, capsys, monkeypatch):
+    """Of a run without a ledger; what the original prints is no part of the one document on stdout."""
+    saved = run.save(tmp_path / "saved")
+    talks = "def decide(rows):\n    print('asked', len(rows))\n    return ['low'] * len(rows)\n"
+    (tmp_path / "talkative.py").write_text(talks)
+    monkeypatch.chdir(tmp_path)
+    options = ["--fallback", "talkative:decide", "--json"]
+    for more, reason in (
+        ([], "rows to ask, or the held-out rows"),
+        (["--fallback-n", "100"], "rows would: --fallback-n"),
+    ):
+        with pytest.raises(SettingError, match=reason):
+            CliRunner().invoke(command, [str(saved), *options, *more], catch_exceptions=False, standalone_mode=False)
+    found = CliRunner().invoke(command, [str(saved), *options, "--fallback-n", "100"])
+    assert "100 rows are asked first" in found.stderr
+    assert "asked 100" in found.stderr
+    assert found.stdout == ""
 
 
 def test_a_service_takes_the_same_options(run, box):

@@ -135,7 +135,9 @@ def command(
     announce = partial(_announce, name=copy.model.name, out=sys.stdout if as_json else None)
     stopped_by: Signals | None
     if workers == 1:
-        stopped_by = _served(copy.service(limits, beside, token, behind=cascade), fronts, limits, announce)
+        with redirect_stdout(sys.stderr):  # what an original prints when it is asked before that
+            service = copy.service(limits, beside, token, behind=cascade)
+        stopped_by = _served(service, fronts, limits, announce)
     else:
         stopped_by = _served_by_workers(workers, copy, fronts, limits, token, announce)
     if stopped_by == SIGINT:

@@ -45,6 +45,11 @@ class Evidence:
     """How many copies this one was selected from by the same rows: the error allowance is shared out among them."""
 
 
+def kept(result: Result) -> bool:
+    """Whether the rows of the run's own certificate are there, with their answers."""
+    return result.certificate is not None and _held_out(result, result.certificate) is not None
+
+
 def of_run(result: Result) -> Evidence | None:
     """The rows of the run's own certificate, at no query; None if they are not kept."""
     found = None if result.certificate is None else _held_out(result, result.certificate)

@@ -13,6 +13,7 @@ from understudy.models.classifier import CopyClassifier
 from understudy.original import Original
 from understudy.routing.asking import ERROR, OUTAGES
 from understudy.routing.cascade import AGREE, askable, cascade
+from understudy.routing.evidence import kept
 from understudy.runs.result import Result
 from understudy.serve.fallback import PAUSE, SECONDS, Fallback
 from understudy.serve.limits import WAITING_ROWS
@@ -46,7 +47,11 @@ class Behind:
     def fallback(self, result: Result) -> Fallback:
         """The cascade, certified; refused if the copy may answer nothing alone."""
         refuse_excluded("--fallback", result.copy)
-        routing = cascade(result, askable(self.opened(), "--fallback"), self.agree, n=self.n, progress=False).routing
+        if self.n is None and not kept(result):
+            found = "none in the run's directory"
+            raise SettingError("--fallback-n", "rows to ask, or the held-out rows of a run", found)
+        original = askable(self.opened(), "--fallback")
+        routing = cascade(result, original, self.agree, n=self.n, progress=False).routing
         if not routing.alone:
             advice = routing.advice.replace(" n=", " --fallback-n ").replace("certificate_n", "--certificate-n")
             raise SettingError("--agree", "an agreement that is certified for some rows", f"{self.agree:g}", advice)
@@ -58,6 +63,7 @@ class Behind:
             most_rows=self.rows,
             seconds=self.seconds,
             pause=self.pause,
+            original=original,
         )
 
 

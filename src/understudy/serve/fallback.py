@@ -79,7 +79,7 @@ Then = Callable[["Answer | Exception"], None]
 class Fallback:
     """Asks the original about rows that the copy does not answer alone. It belongs to one event loop.
 
-    `opened` opens the original, which is asked on as many threads as it takes requests at once.
+    `opened` opens the original, unless it comes open; it is asked on as many threads as it takes requests at once.
     """
 
     def __init__(
@@ -92,9 +92,10 @@ class Fallback:
         most_rows: int = WAITING_ROWS,
         seconds: float = SECONDS,
         pause: float = PAUSE,
+        original: Original | None = None,
     ):
         self.routing, self.on_outage, self._copy, self._opened = routing, on_outage, copy, opened
-        self._labels, self._original = Labels(copy.classes), opened()
+        self._labels, self._original = Labels(copy.classes), original or opened()
         self._most_rows, self._seconds, self._pause = most_rows, seconds, pause
         self._waiting, self._out_until, self._lock = 0, 0.0, threading.Lock()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()

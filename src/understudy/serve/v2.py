@@ -152,6 +152,8 @@ class Writer:
                 about["data"] = values.ravel().tolist()
             parts.append(_compact(about))
         start = f"{self._opening(asked.id, by)}{','.join(parts)}]}}".encode()
+        if not tails:
+            return Response(200, start, JSON_HEADERS)
         headers = {"content-type": "application/octet-stream", SIZE_HEADER: str(len(start))}
         return Response(200, b"".join([start, *tails]), headers)
 
