@@ -179,7 +179,7 @@ def simulated_table(rows: list[Row]) -> str:
     for row in rows:
         numbers = f"{row['holds']:>8.3f}{row['alone']:>8.3f}{row['nothing']:>9.3f}{row['best']:>8.3f}"
         lines.append(f"{row['original']:<32}{row['fidelity']:>9.4f}{row['rows']:>7}{row['agree']:>7}{numbers}")
-    lines.append(f"\n{'over':<32}{'':>9}{'rows':>7}{'agree':>7}{'least':>8}{'median':>8}{'':>9}{'median':>8}")
+    lines.append(f"\n{'least holds, medians':<41}{'rows':>7}{'agree':>7}{'holds':>8}{'alone':>8}{'':>9}{'best':>8}")
     for n, agree in dict.fromkeys((row["rows"], row["agree"]) for row in rows):
         of = [row for row in rows if (row["rows"], row["agree"]) == (n, agree)]
         least, alone, best = min(r["holds"] for r in of), median(r["alone"] for r in of), median(r["best"] for r in of)
