@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from understudy.certificate.values import Certificate
     from understudy.estimators import OnlineCopy, SequentialCopy, SinglePassCopy
     from understudy.original import Original, open_original
+    from understudy.routing.cascade import cascade
     from understudy.runs.copying import copy_classifier, copy_steps
     from understudy.runs.frontier import frontier
     from understudy.runs.remaking import remake
@@ -39,6 +40,7 @@ _HOME = {
     "SinglePassCopy": "estimators:SinglePassCopy",
     "Space": "space:Space",
     "Step": "algorithm.sequential:Step",
+    "cascade": "routing.cascade:cascade",
     "certify": "certificate.certify:certify",
     "copy_classifier": "runs.copying:copy_classifier",
     "copy_steps": "runs.copying:copy_steps",
@@ -67,6 +69,7 @@ __all__ = [
     "Space",
     "Step",
     "__version__",
+    "cascade",
     "certify",
     "copy_classifier",
     "copy_steps",

@@ -52,6 +52,10 @@ class Stream(IntEnum):
     """Rows of a certificate made outside of any run."""
     SETS = 0x5E75
     """Rows of a stratified certificate: sets of unlabelled rows, and which of each set is asked."""
+    CASCADE = 0xCA5C
+    """Rows that are asked to certify a cascade."""
+    GRID = 0x641D
+    """Unlabelled rows whose margins make the thresholds of a cascade."""
     TABLE = 0x7AB1E
     """The order in which stored answers are used."""
 

@@ -131,6 +131,19 @@ def test_queries(tmp_path):
     assert (tmp_path / "queries.svg").read_text().count("<svg") == 1
 
 
+def test_cascade():
+    kinds = ["--what", "kinds", "--only", "mixed14-lgbm", "--workers", "1", "--rows", "500", "--agree", "0.9"]
+    small = ["--times", "20", "--queries", "200", "--pool", "3000"]
+    head, row, *_, over = run_alone("cascade.py", *kinds, *small).splitlines()
+    assert head.split()[3:] == ["agree", "holds", "alone", "nothing", "best"]
+    holds, alone, _, best = map(float, row.split()[4:])
+    assert holds >= 0.8
+    assert 0 <= alone <= best + 0.05
+    assert over.split()[:2] == ["1", "originals"]
+    lines = run_alone("cascade.py", *kinds, *small, "--rules").splitlines()
+    assert [line[:14].strip() for line in lines] == ["rule", "two starts", "one start", "bonferroni", "halves"]
+
+
 def test_answers():
     small = ["--only", "mixed12-forest", "--queries", "200", "--seeds", "0", "--workers", "0"]
     (row,) = json.loads(run("answers.py", *small, "--json"))

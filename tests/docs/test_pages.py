@@ -281,6 +281,16 @@ def small(folder):
     assert (folder / "network" / "copy.safetensors").stat().st_size <= 60_000
 
 
+@reads("howto/cascade.md")
+def cascaded(folder):
+    said = Reader(folder).follow("howto/cascade.md")
+    assert "The copy answers alone where its margin is at least" in said[1]
+    assert "['grant'" in said[1] or "['refuse'" in said[1]
+    nothing, some = said[2].splitlines()
+    assert "rows without a difference are the fewest that can show it" in nothing
+    assert 0 <= float(some) <= 1
+
+
 @reads("howto/without-a-column.md")
 def without_a_column(folder):
     said = Reader(folder).follow("howto/without-a-column.md")

@@ -52,9 +52,9 @@ def drawn(model, n=40, seed=3):
 class Running:
     """A server on a thread of its own; `stop` stops it, as often as one likes."""
 
-    def __init__(self, copy, limits):
+    def __init__(self, copy, limits, **parts):
         proof = Certificate(0.98, 0.97, 0.95, 2000)
-        self.service = Service(Model(copy, "m", "1", limits.rows), proof, limits=limits)
+        self.service = Service(Model(copy, "m", "1", limits.rows), proof, limits=limits, **parts)
         self._server = Server(self.service, limits)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -80,8 +80,8 @@ class Running:
 
 
 @contextmanager
-def running(copy, seconds=30.0, most_bytes=20_000, most_rows=500, most_connections=64):
-    server = Running(copy, Limits(most_bytes, most_rows, most_connections, seconds))
+def running(copy, seconds=30.0, most_bytes=20_000, most_rows=500, most_connections=64, **parts):
+    server = Running(copy, Limits(most_bytes, most_rows, most_connections, seconds), **parts)
     try:
         yield server
     finally:

@@ -158,7 +158,7 @@ def test_grpc_answers_as_it_was_asked(remote, plane, raw):
         ({"raw_input_contents": []}, "INVALID_ARGUMENT", "2 values, as its shape [1, 2] says, found 0"),
         ({"raw_input_contents": [b"1", b"2"]}, "INVALID_ARGUMENT", "one for each of 1 inputs"),
         ({"raw_input_contents": [b"12345678"]}, "INVALID_ARGUMENT", "16 bytes of 2 FP64"),
-        ({"outputs": [{"name": "other"}]}, "INVALID_ARGUMENT", "predict or predict_proba"),
+        ({"outputs": [{"name": "other"}]}, "INVALID_ARGUMENT", "predict_proba or answered_by"),
         ({"inputs": []}, "INVALID_ARGUMENT", "raw_input_contents"),
     ],
 )

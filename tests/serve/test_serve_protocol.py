@@ -183,8 +183,11 @@ GOOD = tensor("inputs", [0.5, 1.0], "FP64", [1, 2])
         ({"inputs": [tensor("x0", [1.0], "FP64"), tensor("x1", [1.0, 2.0], "FP64")]}, "as many rows"),
         ({"inputs": [tensor("x0", [1.0], "FP64"), tensor("x1", [1.0, 2.0], "FP64", [1, 2])]}, "[rows] or [rows, 1]"),
         ({"inputs": [GOOD], "id": 3}, "id: expected a string"),
-        ({"inputs": [GOOD], "outputs": [{"name": "other"}]}, "the names predict or predict_proba, found 'other'"),
-        ({"inputs": [GOOD], "outputs": [[]]}, "the names predict or predict_proba"),
+        (
+            {"inputs": [GOOD], "outputs": [{"name": "other"}]},
+            "the names predict, predict_proba or answered_by, found 'other'",
+        ),
+        ({"inputs": [GOOD], "outputs": [[]]}, "the names predict, predict_proba or answered_by"),
         ({"inputs": [GOOD], "outputs": {}}, "outputs: expected a list"),
     ],
 )

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import click
 
 from understudy import checks
+from understudy.cli.fallback import behind_of, fallback_options
 from understudy.cli.keeping import keep_options
 from understudy.cli.original import opened, original_options
 from understudy.errors import SettingError
@@ -95,6 +96,7 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
     "--shadow-rows", type=int, default=WAITING_ROWS, show_default=True, help="The most rows that wait for it."
 )
 @keep_options
+@fallback_options
 @original_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
@@ -113,6 +115,7 @@ def command(
     shadow_log: Path | None,
     shadow_rows: int,
     keep: Keep | None,
+    fallback: Json,
     about: Json,
     as_json: bool,
 ) -> None:
@@ -122,20 +125,24 @@ def command(
     Binds to localhost unless --host says otherwise; without authentication and encryption unless --auth-env and
     --tls-cert ask for them. /metrics is for Prometheus. With --shadow, answers do not wait for the original: /shadow
     says how often it would have answered otherwise. --keep keeps these rows and its answers for --answers of other
-    commands. The options from --classes on say how that original is asked.
+    commands. With --fallback, the copy answers where it is certified to agree, and the original elsewhere: /cascade
+    says how often. The options from --classes on say how that original is asked.
 
     Exit codes: 0 stopped by SIGTERM; 2 bad input; 130 stopped by SIGINT.
     """
     from understudy.serve.build import loaded
 
     fronts = _fronts(host, port, grpc_port, tls_cert, tls_key)
-    token, beside = _token(auth_env), _beside(shadow, shadow_log, shadow_rows, keep, about)
-    checks.count("--workers", workers, 1, 1 if beside is not None else 1024)
+    token, cascade = _token(auth_env), behind_of(fallback, about)
+    beside = _beside(shadow, shadow_log, shadow_rows, keep, about, cascade is not None)
+    checks.count("--workers", workers, 1, 1 if beside is not None or cascade is not None else 1024)
     copy = loaded(directory, name, model_version, limits)
     announce = partial(_announce, name=copy.model.name, out=sys.stdout if as_json else None)
     stopped_by: Signals | None
     if workers == 1:
-        stopped_by = _served(copy.service(limits, beside, token), fronts, limits, announce)
+        with redirect_stdout(sys.stderr):  # what an original prints when it is asked before that
+            service = copy.service(limits, beside, token, behind=cascade)
+        stopped_by = _served(service, fronts, limits, announce)
     else:
         stopped_by = _served_by_workers(workers, copy, fronts, limits, token, announce)
     if stopped_by == SIGINT:
@@ -167,14 +174,16 @@ def _token(variable: str | None) -> str | None:
     return token
 
 
-def _beside(shadow: str | None, log: Path | None, rows: int, keep: Keep | None, about: Json) -> Beside | None:
-    """The parallel run; without one, the options that would be of no use are refused."""
+def _beside(
+    shadow: str | None, log: Path | None, rows: int, keep: Keep | None, about: Json, cascaded: bool
+) -> Beside | None:
+    """The parallel run; without one or a cascade, the options that would be of no use are refused."""
     from understudy.serve.build import Beside
 
     if shadow is not None:
         return Beside(partial(opened, shadow, about), log, rows, keep)
     given = ["--shadow-log"] * (log is not None) + ["--keep"] * (keep is not None)
-    given += [name for name, value in about.items() if value not in (None, ())]
+    given += [name for name, value in about.items() if value not in (None, ()) and not cascaded]
     if given:
         raise SettingError("--shadow", f"an original, since {given[0]} is given", "none")
     return None

@@ -21,7 +21,35 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-class CopyClassifier:
+class Fitted:
+    """What scikit-learn asks of a classifier that comes fitted, beside its predictions; without that library."""
+
+    def predict(self, rows: Rows) -> np.ndarray:
+        """The labels."""
+        raise NotImplementedError
+
+    def fit(self, X: object = None, y: object = None) -> Self:
+        """Do nothing: it comes fitted, and meta-estimators may call this."""
+        return self
+
+    def score(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of rows for which it predicts y."""
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # fitting changes nothing
+
+    def __sklearn_tags__(self) -> Tags:
+        from sklearn.base import BaseEstimator, ClassifierMixin
+
+        return type("Copy", (ClassifierMixin, BaseEstimator), {})().__sklearn_tags__()
+
+
+class CopyClassifier(Fitted):
     """A fitted model, the labels it answers, and the space that says how raw columns are read and encoded.
 
     Columns that were excluded are not in the space. A data frame may have them or not; an array has all of them, at the
@@ -36,29 +64,9 @@ class CopyClassifier:
         self.space = space
         self.excluded = excluded
 
-    def fit(self, X: object = None, y: object = None) -> Self:
-        """Do nothing: a copy comes fitted, and meta-estimators may call this."""
-        return self
-
-    def score(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """The share of rows on which the copy predicts y."""
-        weights = None if sample_weight is None else np.asarray(sample_weight)
-        return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {"model": self.model, "classes": self.classes, "space": self.space, "excluded": self.excluded}
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> Self:
-        return self  # fitting changes nothing
-
-    def __sklearn_tags__(self) -> Tags:
-        from sklearn.base import BaseEstimator, ClassifierMixin
-
-        return type("Copy", (ClassifierMixin, BaseEstimator), {})().__sklearn_tags__()
 
     def __repr__(self) -> str:
         labels = ", ".join(repr(label) for label in self.classes[:4].tolist())

@@ -102,6 +102,7 @@ class Original:
         self.both: Both | None = None
         self.scored = False
         self.stop: Callable[[], None] = lambda: None  # gives up requests that wait for another attempt
+        self.anew: Callable[[], Original] | None = None  # opens it once more: one that was out is not asked again
         self.stored: tuple[Frame, np.ndarray] | None = (
             None  # rows and their answers, if these are all that can be asked
         )

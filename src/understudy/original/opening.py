@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from typing import NamedTuple, TypedDict, Unpack
@@ -144,6 +145,7 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Options]
             raise SettingError(key, f"{takable} for an original of the kind {kind.words}", repr(given[key]))
     original = opener(spec, listed, **given)
     original.opened = {**original.opened, **_meaning(given, listed)}
+    original.anew = partial(open_original, spec, listed, **options)
     return original
 
 

@@ -3,8 +3,8 @@
 `v2` and `plain` read what a request asks, as `tensors` (in JSON, or `binary`); `reading` makes rows of them, `model` an
 answer, and `desk` decides when. `routes` knows the paths, `app` is the ASGI application that holds them together, and
 `openapi` describes it; `http1`, `connection`, `server` and `workers` are our own server for it, and `grpc_front` is the
-one for gRPC. `counts` and `metrics` are what /metrics shows, `shadow` asks the original too, and `keeping`
-keeps its answers.
+one for gRPC. `counts` and `metrics` are what /metrics shows. `shadow` asks the original too, and `keeping` keeps its
+answers; `fallback` asks where the copy is not certified to agree, `behind` says how.
 """
 
 from __future__ import annotations
@@ -37,15 +37,24 @@ def service(
     keep_days: float = KEPT_DAYS,
     keep_without: Sequence[str] = (),
     keep_masked: Sequence[str] = (),
+    fallback: Callable[[], Original] | None = None,
+    agree: float | None = None,
+    fallback_outage: str | None = None,
+    fallback_n: int | None = None,
+    fallback_rows: int | None = None,
+    fallback_timeout: float | None = None,
+    fallback_pause: float | None = None,
     token: str | None = None,
 ) -> Service:
     """The copy in a run's directory as an ASGI application, for uvicorn, hypercorn or another server.
 
     The arguments are the options of `understudy serve`; `shadow` opens the original that is asked too, for example
-    `lambda: us.open_original("http://...", protocol="v2")`. `keep` is a directory for its answers to
-    real rows. With a `token`, clients have to send it.
+    `lambda: us.open_original("http://...", protocol="v2")`, and `fallback` the one that is asked where the copy does
+    not answer alone. `keep` is a directory for the answers of `shadow` to real rows. With a `token`, clients have to
+    send it.
     """
     from understudy.errors import SettingError
+    from understudy.serve.behind import behind
     from understudy.serve.build import Beside, loaded
     from understudy.serve.keeping import kept_as
 
@@ -56,4 +65,13 @@ def service(
     kept = kept_as(keep, keep_rows, keep_days, keep_without, keep_masked)
     beside = None if shadow is None else Beside(shadow, log, shadow_rows, kept)
     limits = Limits(max_bytes, max_rows)
-    return loaded(Path(directory), name, version, limits).service(limits, beside, token)
+    cascade = behind(
+        fallback,
+        agree=agree,
+        on_outage=fallback_outage,
+        n=fallback_n,
+        rows=fallback_rows,
+        seconds=fallback_timeout,
+        pause=fallback_pause,
+    )
+    return loaded(Path(directory), name, version, limits).service(limits, beside, token, behind=cascade)

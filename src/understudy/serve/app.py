@@ -20,6 +20,7 @@ from understudy.serve.asgi import Receive, Scope, Send
 from understudy.serve.bodies import TABLE, compressed, compression, expanded, kind, too_long
 from understudy.serve.counts import Counts
 from understudy.serve.desk import SMALL_BYTES, Desk, Done
+from understudy.serve.fallback import Fallback
 from understudy.serve.limits import Limits
 from understudy.serve.messages import Refusal, Request, Response, document, refused
 from understudy.serve.metrics import Metrics, label
@@ -27,6 +28,7 @@ from understudy.serve.model import Model, Question
 from understudy.serve.plain import Style
 from understudy.serve.routes import Answer, Route, Routes, json_size
 from understudy.serve.shadow import Shadow
+from understudy.types import Json
 
 LOG = logging.getLogger(__name__)
 EXTENSIONS = ["binary_tensor_data"]
@@ -47,11 +49,14 @@ class Service:
         limits: Limits | None = None,
         token: str | None = None,
         counts: Counts | None = None,
+        fallback: Fallback | None = None,
     ):
         self.model, self.shadow, self.limits, self.ready = model, shadow, limits or Limits(), True
+        self.fallback, model.cascaded = fallback, fallback is not None
         counts = counts or Counts(words_of(model))
-        self.metrics, self.counts = Metrics(certificate, [] if shadow is None else shadow.families, counts), counts
-        self.desk = Desk(model, counts, shadow)
+        others = [family for part in (shadow, fallback) if part is not None for family in part.families]
+        self.metrics, self.counts = Metrics(certificate, others, counts), counts
+        self.desk = Desk(model, counts, shadow, fallback)
         self._token = None if token is None else f"Bearer {token}".encode()
         self._routes = Routes(model.name, model.version, self._server_paths(), self._model_paths())
 
@@ -109,6 +114,8 @@ class Service:
         self.desk.close()
         if self.shadow is not None:
             self.shadow.stop(self.limits.grace)
+        if self.fallback is not None:
+            self.fallback.stop()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while (await receive())["type"] == "lifespan.startup":
@@ -154,7 +161,9 @@ class Service:
 
     def _server_paths(self) -> dict[str, Route]:
         about = {"name": "understudy", "version": __version__, "extensions": EXTENSIONS}
-        described = openapi.description(self.model, self.shadow is not None, self._token is not None)
+        beside = (("shadow", self.shadow), ("cascade", self.fallback))
+        summaries = {name: part.summary for name, part in beside if part is not None}
+        described = openapi.description(self.model, summaries, self._token is not None)
         paths = {
             "/": Route("live", "GET", _always({"status": "alive"}), probe=True, open=True),
             "/v2": Route("server", "GET", _always(about)),
@@ -165,9 +174,8 @@ class Service:
             "/metrics": Route("metrics", "GET", self._metrics, probe=True),
             "/openapi.json": Route("openapi", "GET", _always(described)),
         }
-        if self.shadow is not None:
-            paths["/shadow"] = Route("shadow", "GET", self._summary)
-        return paths
+        told = {f"/{name}": Route(name, "GET", _told(summary)) for name, summary in summaries.items()}
+        return {**paths, **told}
 
     def _model_paths(self) -> dict[str, Route]:
         return {
@@ -212,9 +220,6 @@ class Service:
         accepted = (request.headers.get(name, "") for name in ("accept", "accept-encoding"))
         done(Response(200, *self.metrics.exposition(*accepted)))
 
-    def _summary(self, _: Request, __: bytes, done: Done) -> None:
-        done(document(None if self.shadow is None else self.shadow.summary()))
-
 
 def words_of(model: Model) -> list[str]:
     """The labels of a model, as metrics name them."""
@@ -230,6 +235,13 @@ def _always(content: object) -> Answer:
     return answer
 
 
+def _told(summary: Callable[[], Json]) -> Answer:
+    def answer(_: Request, __: bytes, done: Done) -> None:
+        done(document(summary()))
+
+    return answer
+
+
 def _style(request: Request) -> Style:
     """How the answer to plain rows is written: `?scores=true` asks for scores, and Accept for CSV."""
     scores = parse_qs(request.query, keep_blank_values=True).get("scores", ["false"])[-1]
@@ -238,5 +250,7 @@ def _style(request: Request) -> Style:
     return Style(scores == "true", TABLE in request.headers.get("accept", "").lower())
 
 
-def _smaller(question: Question, accepted: str, codes: np.ndarray, probabilities: np.ndarray) -> Response:
-    return compressed(question.write(codes, probabilities), accepted)
+def _smaller(
+    question: Question, accepted: str, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
+) -> Response:
+    return compressed(question.write(codes, probabilities, by), accepted)

@@ -11,8 +11,9 @@ from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Original
-from understudy.runs.result import load
+from understudy.runs.result import Result, load
 from understudy.serve.app import Service
+from understudy.serve.behind import Behind, refuse_excluded
 from understudy.serve.counts import Counts
 from understudy.serve.keeping import Keep
 from understudy.serve.limits import WAITING_ROWS, Limits
@@ -38,17 +39,31 @@ class Beside:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A copy that was loaded under its name, and its certificate: what services are made of."""
+    """A copy that was loaded under its name, and its run: what services are made of."""
 
     model: Model
-    certificate: Certificate | None
+    result: Result
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The copy's certificate."""
+        return self.result.certificate
 
     def service(
-        self, limits: Limits, beside: Beside | None = None, token: str | None = None, counts: Counts | None = None
+        self,
+        limits: Limits,
+        beside: Beside | None = None,
+        token: str | None = None,
+        counts: Counts | None = None,
+        behind: Behind | None = None,
     ) -> Service:
-        """A service that answers for it."""
+        """A service that answers for it, with an original beside it, or behind it."""
+        if beside is not None and behind is not None:
+            hint = "a parallel run asks about every row, so that a cascade would save nothing: start two servers"
+            raise SettingError("--shadow and --fallback", "one of them", "both", hint)
         shadow = None if beside is None else _shadow(beside, self.model.copy)
-        return Service(self.model, self.certificate, shadow, limits, token, counts)
+        fallback = None if behind is None else behind.fallback(self.result)
+        return Service(self.model, self.certificate, shadow, limits, token, counts, fallback)
 
 
 def loaded(directory: Path, name: str | None, version: str, limits: Limits) -> Loaded:
@@ -56,7 +71,7 @@ def loaded(directory: Path, name: str | None, version: str, limits: Limits) -> L
     label = _segment("--name", directory.resolve().name if name is None else name)
     version = _segment("--model-version", version)
     result = load(directory)
-    return Loaded(Model(result.copy, label, version, limits.rows), result.certificate)
+    return Loaded(Model(result.copy, label, version, limits.rows), result)
 
 
 def _segment(where: str, text: str) -> str:
@@ -67,7 +82,5 @@ def _segment(where: str, text: str) -> str:
 
 
 def _shadow(beside: Beside, copy: CopyClassifier) -> Shadow:
-    if copy.excluded:
-        hint = "leave it out: what is served takes no column that was kept from the copy, and the original needs them"
-        raise SettingError("--shadow", "a copy that sees every column", f"{len(copy.excluded)} kept from it", hint)
+    refuse_excluded("--shadow", copy)
     return Shadow(beside.opened, copy, log=beside.log, most_rows=beside.rows, keep=beside.keep)

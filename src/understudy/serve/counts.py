@@ -30,6 +30,7 @@ ROUTES = (
     "grpc",
     "metrics",
     "shadow",
+    "cascade",
     "openapi",
 )
 STATUSES = (200, 400, 401, 404, 405, 408, 411, 413, 415, 431, 500, 503)

@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from understudy.serve.counts import Counts
+from understudy.serve.fallback import Fallback, Unsure
 from understudy.serve.messages import Response
 from understudy.serve.model import Answer, Model, Question
 from understudy.serve.shadow import Shadow
@@ -30,6 +31,9 @@ MOST_THREADS = 4
 Done = Callable[[Response | Exception], None]
 """What is called with a response, or with the reason that there is none."""
 
+Considered = tuple[Question, Answer | Unsure]
+"""A question, and its answer; in a cascade perhaps what the original is to be asked."""
+
 
 def threads() -> int:
     """How many large questions are answered at once: predicting is not Python, and has a processor to itself."""
@@ -43,8 +47,8 @@ class Desk:
     only once for many.
     """
 
-    def __init__(self, model: Model, counts: Counts, shadow: Shadow | None = None):
-        self.model, self._counts, self._shadow = model, counts, shadow
+    def __init__(self, model: Model, counts: Counts, shadow: Shadow | None = None, fallback: Fallback | None = None):
+        self.model, self._counts, self._shadow, self._fallback = model, counts, shadow, fallback
         self._waiting: deque[tuple[Question, float, Done]] = deque()
         self._pool = ThreadPoolExecutor(threads(), thread_name_prefix="understudy-predict")
 
@@ -66,11 +70,18 @@ class Desk:
         """Answer no more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answered(self, question: Question) -> tuple[Question, Answer]:
-        return question, self.model.answer(question)
+    def _answered(self, question: Question) -> Considered:
+        """The copy's answer; in a cascade, to the rows that it may answer alone."""
+        probabilities = self.model.probabilities(question.rows.matrix)
+        return self._considered(question, probabilities.argmax(axis=1), probabilities)
 
-    def _elsewhere(self, work: Callable[[], tuple[Question, Answer]], clock: float, done: Done) -> None:
-        def tell(future: asyncio.Future[tuple[Question, Answer]]) -> None:
+    def _considered(self, question: Question, codes: np.ndarray, probabilities: np.ndarray) -> Considered:
+        if self._fallback is None:
+            return question, Answer(question.write(codes, probabilities, None), codes)
+        return question, self._fallback.considered(question, codes, probabilities)
+
+    def _elsewhere(self, work: Callable[[], Considered], clock: float, done: Done) -> None:
+        def tell(future: asyncio.Future[Considered]) -> None:
             if future.cancelled():
                 return
             if error := future.exception():
@@ -105,14 +116,29 @@ class Desk:
         for question, clock, done in taken:
             part = slice(at, at := at + len(question.rows))
             try:
-                answer = Answer(question.write(codes[part], probabilities[part]), codes[part])
+                _, answer = self._considered(question, codes[part], probabilities[part])
             except Exception as error:
                 done(error)
             else:
                 self._finish(question, answer, clock, done)
 
-    def _finish(self, question: Question, answer: Answer, clock: float, done: Done) -> None:
+    def _finish(self, question: Question, answer: Answer | Unsure, clock: float, done: Done) -> None:
+        if isinstance(answer, Unsure):
+            self._ask(question, answer, clock, done)
+            return
         if self._shadow is not None:
             self._shadow.offer(question.rows, answer.codes)
         self._counts.seconds(perf_counter() - clock)
         done(answer.response)
+
+    def _ask(self, question: Question, unsure: Unsure, clock: float, done: Done) -> None:
+        """Let the original answer, and go on with others meanwhile."""
+
+        def then(outcome: Answer | Exception) -> None:
+            if isinstance(outcome, Answer):
+                self._finish(question, outcome, clock, done)
+            else:
+                done(outcome)
+
+        assert self._fallback is not None
+        self._fallback.ask(unsure, then)

@@ -35,6 +35,7 @@ STATUSES = {
     404: "NOT_FOUND",
     413: "RESOURCE_EXHAUSTED",
     500: "INTERNAL",
+    503: "UNAVAILABLE",
 }
 
 Handler = Callable[[Any, bool], "bytes | Awaitable[bytes]"]
@@ -178,15 +179,22 @@ class GrpcFront:
         asked = v2.asked(content, Tail(raw[0] if len(raw) == 1 else b"".join(raw)))
         return Question(self._model.rows(asked.tensors), partial(self._write, asked, bool(raw)))
 
-    def _write(self, asked: v2.Asked, raw: bool, codes: np.ndarray, probabilities: np.ndarray) -> Response:
+    def _write(
+        self, asked: v2.Asked, raw: bool, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
+    ) -> Response:
         """The answer, with values in the form in which those of the question came."""
         reply = message("ModelInferResponse")(
             model_name=self._model.name, model_version=self._model.version, id=asked.id or ""
         )
+        for name, n in ({} if by is None else v2.routing(by)).items():
+            reply.parameters[name].int64_param = n
+        outputs: dict[str, Callable[[], tuple[str, tuple[int, ...], np.ndarray]]] = {
+            v2.LABELS: lambda: (self._kind, codes.shape, self._model.copy.classes[codes]),
+            v2.SCORES: lambda: ("FP64", probabilities.shape, probabilities.ravel()),
+            v2.WHO: lambda: (WORDS, codes.shape, v2.who(by, len(codes))),
+        }
         for wanted in asked.wanted:
-            labels = wanted.name == v2.LABELS
-            kind, shape = (self._kind, codes.shape) if labels else ("FP64", probabilities.shape)
-            values = self._model.copy.classes[codes] if labels else probabilities.ravel()
+            kind, shape, values = outputs[wanted.name]()
             output = reply.outputs.add(name=wanted.name, datatype=kind, shape=shape)
             if raw:
                 reply.raw_output_contents.append(packed(values.tolist(), kind))

@@ -14,22 +14,27 @@ from understudy.serve.messages import Refusal, Response
 from understudy.serve.plain import PlainRows, Style, written
 from understudy.serve.reading import Reader, Rows, datatype
 from understudy.serve.tensors import Tensor
-from understudy.serve.v2 import LABELS, SCORES, Asked
+from understudy.serve.v2 import LABELS, SCORES, WHO, Asked
 from understudy.space.wire import of_labels
 from understudy.types import Json
+
+Write = Callable[[np.ndarray, np.ndarray, np.ndarray | None], Response]
 
 
 @dataclass(frozen=True)
 class Question:
-    """A request that was read: its rows, and what writes the answer from codes of labels and probabilities."""
+    """A request that was read: its rows, and what writes the answer.
+
+    That takes codes of labels, probabilities and, in a cascade, codes of who answered.
+    """
 
     rows: Rows
-    write: Callable[[np.ndarray, np.ndarray], Response]
+    write: Write
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The response, and the codes of the copy's labels."""
+    """The response, and the codes of its labels."""
 
     response: Response
     codes: np.ndarray
@@ -45,6 +50,7 @@ class Model:
 
     def __init__(self, copy: CopyClassifier, name: str, version: str, most_rows: int):
         self.copy, self.name, self.version, self.most_rows = copy, name, version, most_rows
+        self.cascaded = False
         self.plain = PlainRows(copy.space)
         self._read, self._write = Reader(copy.space), v2.Writer(name, version, copy.classes)
         self.probabilities(copy.space.sample(1, np.random.default_rng(0)))  # it can
@@ -56,6 +62,7 @@ class Model:
         if space.frame:
             inputs = [{"name": c.name, "datatype": datatype(c), "shape": [-1, 1]} for c in space.columns]
         listed = {"parameters": {"classes": classes.tolist()}}
+        who = [{"name": WHO, "datatype": "BYTES", "shape": [-1]}] if self.cascaded else []
         return {
             "name": self.name,
             "versions": [self.version],
@@ -64,6 +71,7 @@ class Model:
             "outputs": [
                 {"name": LABELS, "datatype": of_labels(classes).v2, "shape": [-1], **listed},
                 {"name": SCORES, "datatype": "FP64", "shape": [-1, len(classes)], **listed},
+                *who,
             ],
         }
 
@@ -98,4 +106,4 @@ class Model:
         """The copy's answer: its labels, its probabilities, or both."""
         probabilities = self.probabilities(question.rows.matrix)
         codes = probabilities.argmax(axis=1)
-        return Answer(question.write(codes, probabilities), codes)
+        return Answer(question.write(codes, probabilities, None), codes)

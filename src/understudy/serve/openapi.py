@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from understudy._version import __version__
+from understudy.routing.asking import BY
 from understudy.serve.tensors import DATATYPES
-from understudy.serve.v2 import LABELS, SCORES
+from understudy.serve.v2 import OUTPUTS, WHO
 from understudy.types import Json
 
 if TYPE_CHECKING:
@@ -22,9 +24,10 @@ REASONS = {
     415: "A type or compression of the body that is not read.",
     431: "The headers are too long.",
     500: "A fault of the server's.",
-    503: "Too many clients at once.",
+    503: "Too many clients at once, or an original that is out.",
 }
 OF_ALL, OF_BODIES = (400, 408, 431, 500, 503), (411, 413, 415)
+SUMMARIES = {"shadow": "The parallel run.", "cascade": "What the copy answers alone, and who answered so far."}
 TEXT: Json = {"type": "string"}
 FLAG: Json = {"type": "boolean"}
 COUNT: Json = {"type": "integer", "minimum": 0}
@@ -38,9 +41,9 @@ SIZE: Json = {
 SCORES_TOO: Json = {"name": "scores", "in": "query", "schema": {"type": "string", "enum": ["true", "false"]}}
 
 
-def description(model: Model, shadowed: bool, guarded: bool) -> Json:
-    """The whole description, of one model under its name and version."""
-    paths = {**_server(model, shadowed), **_of_v2(model), **_of_v1(model)}
+def description(model: Model, summaries: Iterable[str], guarded: bool) -> Json:
+    """The whole description, of one model under its name and version, with summaries of what else there is."""
+    paths = {**_server(summaries), **_of_v2(model), **_of_v1(model)}
     found: Json = {
         "openapi": "3.1.0",
         "info": {"title": f"understudy: {model.name}", "version": __version__},
@@ -56,7 +59,7 @@ def description(model: Model, shadowed: bool, guarded: bool) -> Json:
 Path = tuple[str, str, Json]
 
 
-def _server(model: Model, shadowed: bool) -> dict[str, Path]:
+def _server(summaries: Iterable[str]) -> dict[str, Path]:
     rows = {"application/json": _ref("Rows"), "text/csv": TEXT}
     answers = {"application/json": _ref("Predictions"), "text/csv": TEXT}
     paths: dict[str, Path] = {
@@ -69,9 +72,7 @@ def _server(model: Model, shadowed: bool) -> dict[str, Path]:
         "/metrics": ("get", "Metrics for Prometheus.", _answers(TEXT, "text/plain", "application/openmetrics-text")),
         "/openapi.json": ("get", "This description.", _answers({"type": "object"})),
     }
-    if shadowed:
-        paths["/shadow"] = ("get", "The parallel run.", _answers({"type": "object"}))
-    return paths
+    return {**paths, **{f"/{name}": ("get", SUMMARIES[name], _answers({"type": "object"})) for name in summaries}}
 
 
 def _of_v2(model: Model) -> dict[str, Path]:
@@ -140,7 +141,7 @@ def _schemas(model: Model) -> Json:
     scores = {"type": "array", "items": _list({"type": "number"})}
     tensor = {"name": TEXT, "shape": _list(COUNT), "datatype": {"type": "string", "enum": list(DATATYPES)}}
     about = {**tensor, "shape": _list({"type": "integer", "minimum": -1})}
-    named = {"type": "string", "enum": [LABELS, SCORES]}
+    named = {"type": "string", "enum": list(OUTPUTS)}
     return {
         "Error": _object(error=TEXT),
         "Server": _object(name=TEXT, version=TEXT, extensions=_list(TEXT)),
@@ -160,7 +161,12 @@ def _schemas(model: Model) -> Json:
         "Predictions": {
             "type": "object",
             "required": ["predictions"],
-            "properties": {"predictions": _list(label), "classes": _list(label), "scores": scores},
+            "properties": {
+                "predictions": _list(label),
+                "classes": _list(label),
+                "scores": scores,
+                WHO: _list({"type": "string", "enum": BY.tolist()}),
+            },
         },
         "Parameters": {"type": "object"},
         "InferRequest": {
@@ -191,6 +197,7 @@ def _schemas(model: Model) -> Json:
                 "model_name": TEXT,
                 "model_version": TEXT,
                 "id": TEXT,
+                "parameters": _ref("Parameters"),
                 "outputs": _list(_object(**{**tensor, "name": named, "data": {"type": "array"}})),
             },
         },

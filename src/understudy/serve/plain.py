@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from understudy.routing.asking import BY
 from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown
 from understudy.serve.tensors import Cell, Tensor, scalars
-from understudy.serve.v2 import loaded
+from understudy.serve.v2 import WHO, loaded
 from understudy.space import Space
 from understudy.space.columns import Category, Column
 
@@ -115,21 +116,27 @@ def _cell(column: Column) -> Callable[[str], Cell]:
     return lambda text: by_text.get(text, text)
 
 
-def written(style: Style, classes: np.ndarray, codes: np.ndarray, probabilities: np.ndarray) -> Response:
-    """Labels, and scores where they are wanted, as JSON or CSV."""
-    labels = classes[codes].tolist()
+def written(
+    style: Style, classes: np.ndarray, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
+) -> Response:
+    """Labels, scores where they are wanted, and who answered in a cascade, as JSON or CSV."""
+    labels, who = classes[codes].tolist(), None if by is None else BY[by].tolist()
     if style.table:
-        return Response(200, _table(style, classes.tolist(), labels, probabilities), CSV_HEADERS)
-    content: dict[str, object] = {"predictions": labels}
+        return Response(200, _table(style, classes.tolist(), labels, probabilities, who), CSV_HEADERS)
+    content: dict[str, object] = {"predictions": labels} | ({} if who is None else {WHO: who})
     if style.scores:
         content |= {"classes": classes.tolist(), "scores": probabilities.astype(np.float64).tolist()}
     return Response(200, json.dumps(content, separators=(",", ":")).encode(), JSON_HEADERS)
 
 
-def _table(style: Style, classes: list[Any], labels: list[Any], probabilities: np.ndarray) -> bytes:
+def _table(
+    style: Style, classes: list[Any], labels: list[Any], probabilities: np.ndarray, who: list[str] | None
+) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     beside = probabilities.astype(np.float64).tolist() if style.scores else [[]] * len(labels)
-    writer.writerow(["prediction", *(f"score {name}" for name in classes if style.scores)])
-    writer.writerows([label, *scores] for label, scores in zip(labels, beside, strict=True))
+    marks = [[]] * len(labels) if who is None else [[word] for word in who]
+    named = [] if who is None else [WHO]
+    writer.writerow(["prediction", *(f"score {name}" for name in classes if style.scores), *named])
+    writer.writerows([label, *scores, *mark] for label, scores, mark in zip(labels, beside, marks, strict=True))
     return out.getvalue().encode(errors="backslashreplace")

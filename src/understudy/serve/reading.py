@@ -37,6 +37,11 @@ class Rows:
         """Some of the rows."""
         return Rows(self.matrix[which], None if self._columns is None else [values[which] for values in self._columns])
 
+    def at(self, places: np.ndarray) -> Rows:
+        """The rows at these places."""
+        columns = None if self._columns is None else [[values[i] for i in places] for values in self._columns]
+        return Rows(self.matrix[places], columns)
+
 
 def joined(several: Sequence[Rows]) -> Rows:
     """The rows of all, one below the other."""

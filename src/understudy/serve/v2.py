@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from understudy.routing.asking import ALONE, BY
 from understudy.serve.binary import Tail, packed
 from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown
 from understudy.serve.tensors import Tensor, read_tensor
 from understudy.space.wire import of_labels
 from understudy.types import Json
 
-LABELS, SCORES = "predict", "predict_proba"
+# The outputs that may be asked for; the last says who answered each row, which is the copy but in a cascade.
+LABELS, SCORES, WHO = "predict", "predict_proba", "answered_by"
+OUTPUTS = (LABELS, SCORES, WHO)
 # The header that says how much of a body is JSON; behind it are bytes of tensors.
 SIZE_HEADER = "inference-header-content-length"
 
@@ -78,8 +82,8 @@ def _wanted(outputs: object, binary: bool) -> tuple[Wanted, ...]:
         name, parameters = (
             (output.get("name"), output.get("parameters")) if isinstance(output, dict) else (output, None)
         )
-        if not isinstance(name, str) or name not in (LABELS, SCORES):
-            raise Refusal("outputs", f"the names {LABELS} or {SCORES}", shown(name))
+        if not isinstance(name, str) or name not in OUTPUTS:
+            raise Refusal("outputs", f"the names {LABELS}, {SCORES} or {WHO}", shown(name))
         found[name] = Wanted(name, _flag(parameters, "binary_data", binary, f"output {name}"))
         if isinstance(parameters, dict) and parameters.get("classification"):
             raise Refusal(f"output {name}: parameters", "no classification", "one", f"ask for {LABELS} instead")
@@ -108,42 +112,71 @@ class Writer:
         self._start = _compact({"model_name": name, "model_version": version})[:-1]
         self._labels = _compact({"name": LABELS, "datatype": self._kind, **self._marks})[:-1]
 
-    def __call__(self, asked: Asked, codes: np.ndarray, probabilities: np.ndarray) -> Response:
-        """The answer to a request."""
-        if any(wanted.binary for wanted in asked.wanted):
-            return self._with_bytes(asked, codes, probabilities)
+    def __call__(
+        self, asked: Asked, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None = None
+    ) -> Response:
+        """The answer to a request; `by` has the codes of who answered, in a cascade."""
+        if any(wanted.binary or wanted.name == WHO for wanted in asked.wanted):
+            return self._with_bytes(asked, codes, probabilities, by)
         parts = [
             self._labels_of(codes) if wanted.name == LABELS else _compact(_scores(probabilities))
             for wanted in asked.wanted
         ]
-        return Response(200, f"{self._opening(asked.id)}{','.join(parts)}]}}".encode(), JSON_HEADERS)
+        return Response(200, f"{self._opening(asked.id, by)}{','.join(parts)}]}}".encode(), JSON_HEADERS)
 
-    def _opening(self, identity: str | None) -> str:
+    def _opening(self, identity: str | None, by: np.ndarray | None) -> str:
         echoed = "" if identity is None else f',"id":{json.dumps(identity)}'
-        return f'{self._start}{echoed},"outputs":['
+        routed = "" if by is None else f',"parameters":{_compact(routing(by))}'
+        return f'{self._start}{echoed}{routed},"outputs":['
 
     def _labels_of(self, codes: np.ndarray) -> str:
         data = ",".join([self.words[code] for code in codes.tolist()])
         return f'{self._labels},"shape":[{len(codes)}],"data":[{data}]}}'
 
-    def _with_bytes(self, asked: Asked, codes: np.ndarray, probabilities: np.ndarray) -> Response:
+    def _with_bytes(
+        self, asked: Asked, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
+    ) -> Response:
+        """The answer with tensors as bytes behind it, where that is wanted."""
+        outputs: dict[str, Callable[[], tuple[Json, np.ndarray]]] = {
+            LABELS: lambda: (self._described(codes), self._classes[codes]),
+            SCORES: lambda: (_described(probabilities), probabilities.astype(np.float64)),
+            WHO: lambda: (_described_who(len(codes)), who(by, len(codes))),
+        }
         parts, tails = [], []
         for wanted in asked.wanted:
-            labels = wanted.name == LABELS
-            about = self._described(codes) if labels else _described(probabilities)
-            values = self._classes[codes] if labels else probabilities.astype(np.float64)
+            about, values = outputs[wanted.name]()
             if wanted.binary:
                 tails.append(packed(values, about["datatype"]))
                 about["parameters"] = {**about.get("parameters", {}), "binary_data_size": len(tails[-1])}
             else:
                 about["data"] = values.ravel().tolist()
             parts.append(_compact(about))
-        start = f"{self._opening(asked.id)}{','.join(parts)}]}}".encode()
+        start = f"{self._opening(asked.id, by)}{','.join(parts)}]}}".encode()
+        if not tails:
+            return Response(200, start, JSON_HEADERS)
         headers = {"content-type": "application/octet-stream", SIZE_HEADER: str(len(start))}
         return Response(200, b"".join([start, *tails]), headers)
 
     def _described(self, codes: np.ndarray) -> Json:
         return {"name": LABELS, "datatype": self._kind, **self._marks, "shape": [len(codes)]}
+
+
+def who(by: np.ndarray | None, n: int) -> np.ndarray:
+    """Who answered each of n rows, in words."""
+    return BY[np.full(n, ALONE) if by is None else by]
+
+
+def routing(by: np.ndarray) -> Json:
+    """How many rows were answered by whom.
+
+    >>> routing(np.array([0, 1, 0]))
+    {'copy': 2, 'original': 1, 'outage': 0}
+    """
+    return dict(zip(BY.tolist(), np.bincount(by, minlength=len(BY)).tolist(), strict=True))
+
+
+def _described_who(n: int) -> Json:
+    return {"name": WHO, "datatype": "BYTES", "shape": [n], "parameters": {"content_type": "str"}}
 
 
 def _described(probabilities: np.ndarray) -> Json:

@@ -1,0 +1,154 @@
+"""What a cascade is certified by: held-out rows with the original's answers, and unlabelled rows for the thresholds."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.algorithm.uncertainty import margins
+from understudy.certificate.proving import Given, allowed
+from understudy.certificate.values import Certificate
+from understudy.errors import UnderstudyWarning
+from understudy.models.classifier import CopyClassifier
+from understudy.original import CHUNK, Labels, Original, Told
+from understudy.progress import ROWS, shown
+from understudy.queries import Queries
+from understudy.queries.ledger import NAME, REPEAT, answers
+from understudy.routing.thresholds import Held
+from understudy.runs.result import Result
+from understudy.space import Space
+from understudy.streams import Stream, stream
+from understudy.types import Answered, Label
+from understudy.types import Rows as UserRows
+
+# Where the held-out rows are from, in words.
+RUN, FRESH, OWN = "held-out rows of the run", "fresh rows of the space", "rows of your own"
+# Unlabelled rows of the space that make the thresholds; they cost no query.
+FREE = 50_000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Held-out rows, and the margins of unlabelled ones."""
+
+    held: Held
+    source: str
+    grid: np.ndarray
+    """Margins of unlabelled rows of the space, which the thresholds are made from."""
+    population: np.ndarray
+    """Margins of rows that show what share is answered alone: those of the space, or of the user."""
+    queries: int = 0
+    """Rows that were asked for it."""
+    among: float = 1.0
+    """How many copies this one was selected from by the same rows: the error allowance is shared out among them."""
+
+
+def kept(result: Result) -> bool:
+    """Whether the rows of the run's own certificate are there, with their answers."""
+    return result.certificate is not None and _held_out(result, result.certificate) is not None
+
+
+def of_run(result: Result) -> Evidence | None:
+    """The rows of the run's own certificate, at no query; None if they are not kept."""
+    found = None if result.certificate is None else _held_out(result, result.certificate)
+    if found is None or result.certificate is None:
+        return None
+    free = _free(result)
+    return Evidence(_judged(result, *found), RUN, free, free, among=_among(result.certificate))
+
+
+def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bool) -> Evidence:
+    """n fresh rows of the space, asked now."""
+    queries = _queries(result, original, n, seed)
+    with shown("cascade", n, wanted=progress, step=ROWS):
+        told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
+    rows, labels = np.concatenate([rows for rows, _ in told]), np.concatenate([said.labels for _, said in told])
+    free = _free(result)
+    return Evidence(_judged(result, rows, labels), FRESH, free, free, n)
+
+
+def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progress: bool) -> Evidence:
+    """Rows of the user's own, each distinct one asked once."""
+    given = Given.of(original, result.space, rows, "rows")
+    _warn_of_lessons(result, given.different)
+    n = len(given.different)
+    with shown("cascade", n, wanted=progress, step=ROWS):
+        labels = _queries(result, original, n, seed).ask(NAMED, given.different)[given.which]
+    held = _judged(result, given.rows, labels)
+    return Evidence(held, OWN, _free(result), held.margins, n)
+
+
+# What the queries are counted as.
+NAMED = "cascade"
+
+
+def judged(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The copy's probabilities for rows of the whole space as a matrix, and the margins that decide who answers."""
+    seen = np.delete(matrix, copy.excluded, axis=1) if copy.excluded else matrix
+    chances = np.asarray(copy.model.probabilities(copy.encoding(seen)), float)
+    return chances, margins(chances)
+
+
+def _judged(result: Result, rows: np.ndarray, labels: np.ndarray) -> Held:
+    chances, sure = judged(result.copy, rows)
+    return Held(sure, Labels(result.copy.classes).find(labels) == chances.argmax(axis=1))
+
+
+def _free(result: Result) -> np.ndarray:
+    """The margins of unlabelled rows of the space; a part at a time, since encoded rows may be wide."""
+    rows = result.space.sample(FREE, stream(result.settings.get("seed", 0), Stream.GRID))
+    return np.concatenate([judged(result.copy, rows[at : at + CHUNK])[1] for at in range(0, FREE, CHUNK)])
+
+
+def _ledger(result: Result) -> dict[str, Told]:
+    """What was answered in the run, by purpose, as far as that is kept."""
+    path = None if result.directory is None else result.directory / NAME
+    return answers(path) if path is not None and path.is_file() else {}
+
+
+def _warn_of_lessons(result: Result, rows: np.ndarray) -> None:
+    """Warn of rows that the copy learned from: it agrees there more often than elsewhere."""
+    learned = {row.tobytes() for row in _ledger(result).get("training", (rows[:0], None))[0]}
+    known = sum(row.tobytes() in learned for row in rows)
+    if known:
+        said = f"the copy learned from {known} of these {len(rows)} rows, and agrees there more often than elsewhere"
+        warnings.warn(
+            f"{said}: certify the cascade by rows that it did not learn from", UnderstudyWarning, stacklevel=4
+        )
+
+
+def _queries(result: Result, original: Original, n: int, seed: int) -> Queries:
+    return Queries(original, result.space, {NAMED: n}, seed=seed, allowance=allowed(original, {NAMED: n}))
+
+
+def _among(proof: Certificate) -> float:
+    """How many copies the rows selected this one from: what the certificate's own bound was divided by."""
+    return 1.0 if proof.level is None else (1 - proof.confidence) / (1 - proof.level)
+
+
+def _held_out(result: Result, proof: Certificate) -> Answered | None:
+    """The certificate's rows, as they were drawn, and their answers.
+
+    A ledger has each row once. Where the space draws some rows twice, they are drawn again as the run drew them, and
+    found in the ledger; a refreshed run drew otherwise, and has none then.
+    """
+    found = _ledger(result)
+    if "certificate" not in found:
+        return None
+    rows, said = found["certificate"]
+    if len(rows) == proof.n:
+        return rows, said.labels
+    known = dict[bytes, Label]()
+    for purpose, (told, said) in found.items():
+        if purpose != REPEAT:
+            known |= dict(zip(map(np.ndarray.tobytes, told), said.labels.tolist(), strict=True))
+    drawn = _drawn_again(result.space, proof.n, result.settings.get("seed", 0))
+    labels = [known.get(row.tobytes()) for row in drawn]
+    return None if any(label is None for label in labels) else (drawn, np.array(labels))
+
+
+def _drawn_again(space: Space, n: int, seed: int) -> np.ndarray:
+    rng = stream(seed, Stream.HELD_OUT, 0)
+    return np.concatenate([space.sample(min(CHUNK, n - at), rng) for at in range(0, n, CHUNK)])
