@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.algorithm.uncertainty import margins
-from understudy.certificate.proving import Given, allowed
+from understudy.certificate.certify import allowed
+from understudy.certificate.proving import Given
 from understudy.certificate.values import Certificate
 from understudy.errors import UnderstudyWarning
 from understudy.models.classifier import CopyClassifier
