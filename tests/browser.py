@@ -15,8 +15,8 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-# A page says that its script is through.
-READY = "html[data-ready]"
+# What a page with a script sets when that is done; one without is ready at once.
+READY = "html[data-ready], html:not(:has(script))"
 
 
 @contextlib.contextmanager

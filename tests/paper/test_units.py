@@ -135,6 +135,7 @@ def test_every_setting_of_a_copy_is_said():
         "test",
         "rows",
         "rows_share",
+        "answers",
     }
     limits = {"max_depth", "max_leaves", "max_bytes", "max_latency", "exclude", "increasing", "decreasing"}
     unsaid = asked - set(copy_arguments(paper_settings(), "sequential", 1e-6, 0)) - limits - {"confidence"}

@@ -20,6 +20,9 @@ from commands import run_command
 from copies_of import APART, KINDS, copy_of
 from understudy.errors import UnderstudyWarning
 from understudy.export.checking import fresh_rows
+from understudy.fleet import Outlook, State
+from understudy.fleet.limits import Spent
+from understudy.fleet.page import write_page
 from understudy.models.blend import Blend
 from understudy.models.fitted import Fitted
 from understudy.report import write_report
@@ -133,9 +136,18 @@ def test_anybody_can_read_it(run, browser, shots, width, theme):
 LONG = ("the_amount_that_was_declared_in_cents", "DaysSinceTheLastLetterThatWasAnswered", "leave_it_to_those_who_know")
 
 
+PROOF = {"estimate": 0.9912, "lower": 0.9871, "confidence": 0.95, "n": 2000}
+KNOWN = {"fidelity": PROOF, "family": "blend", "bytes": 215_000, "queries": 3000, "target": 0.97}
+STATES = (
+    State("scores-of-the-northern-branch", "failed", "http://10.0.0.1/v2/models/north: expected an answer, found 503"),
+    State("churn", "changed", "12 of 300 answers changed", copy="churn/copy-1", checked="2026-11-17T02:00:11", **KNOWN),
+    State("credit", "done", copy="credit/copy-2", checked="2026-11-17T02:00:12", **KNOWN),
+)
+
+
 @pytest.fixture(scope="module")
 def pages(run, tmp_path_factory):
-    """The other pages about a copy: of a certificate, of a refresh, and of a run over two columns."""
+    """The other pages: of a certificate, of a refresh, of a run over two columns, and of a fleet."""
     folder = tmp_path_factory.mktemp("pages")
     source = f"import numpy as np\n\n\n{getsource(judged)}"
     (folder / "today.py").write_text(source)
@@ -152,7 +164,12 @@ def pages(run, tmp_path_factory):
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=LONG[:2])
     found = us.copy_classifier(plane, us.Space.from_data(table), budget=100, certificate_n=300, preset="fast")
     found.report(folder / "plane.html", plane)
-    return {"certify": folder / "certify.html", "refresh": folder / "new/report.html", "plane": folder / "plane.html"}
+    return {
+        "certify": folder / "certify.html",
+        "refresh": folder / "new/report.html",
+        "plane": folder / "plane.html",
+        "fleet": write_page(folder, Outlook(tuple(STATES), Spent("2026-11", 1_234_567, 98.5))),
+    }
 
 
 @pytest.mark.parametrize(
@@ -160,6 +177,8 @@ def pages(run, tmp_path_factory):
     [
         ("certify", 390, "dark", ["On your own rows", "What drives them", "compared with today:judged"]),
         ("refresh", 390, "light", ["What changed in the original", "What the copy gets wrong, before and after"]),
+        ("fleet", 390, "dark", ["2 of 3 need attention", "1,234,567", 'href="churn/copy-1/report.html"', "98.50"]),
+        ("fleet", 1280, "light", ["the original answers otherwise than when it was copied"]),
         ("plane", 390, "light", ["of the area"]),
         ("plane", 1280, "dark", ["Where they differ: ", "of the area", "What drives them"]),
     ],
