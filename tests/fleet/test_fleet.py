@@ -163,9 +163,9 @@ def test_limits_hold_for_all_workers_together(folder, ran):
         ]
         head = '[limits]\nqueries = 500\n[limits.hosts]\n"127.0.0.1" = 150\n'
         states, outlook = ran(written(folder, *served, head=head), folder / "out")
-        assert Counter(state.state for state in states.values()) == {"done": 1, "limited": 1}
-        limited = next(state for state in states.values() if state.state == "limited")
-        assert "at most 500 in all" in limited.note
+        limited = [state for state in states.values() if state.state == "limited"]
+        assert limited  # both, if they came along alike
+        assert all("at most 500 in all" in state.note for state in limited)
         assert outlook.exit_code == 3
         asked = sum(len(seen.rows) for seen in server.log)
         assert asked == outlook.spent.rows <= 500
@@ -176,7 +176,7 @@ def test_limits_hold_for_all_workers_together(folder, ran):
         head = head.replace("500", "5000").replace("150", "100000")
         states, outlook = ran(written(folder, *served, head=head), folder / "out")
         assert outlook.exit_code == 0
-        assert states[limited.name].did == "copied"
+        assert all(states[state.name].did == "copied" for state in limited)
         lost = 60  # at most: a last batch that was announced and not sent
         assert sum(len(seen.rows) for seen in server.log) <= 2 * (60 + 200 + 16) + 300 + 40 + lost
 
