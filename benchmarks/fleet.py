@@ -5,7 +5,7 @@ copies have to be the same, byte by byte. Rows are counted where they arrive, se
 its checks alone. `--overhead` takes the time of units that do nothing, and of an original of 20 ms a row on one worker
 and on two. Ratios need two cores that are free.
 
-    python benchmarks/fleet.py [--models 200] [--budget 300] [--rate 400]
+    python benchmarks/fleet.py [--models 200] [--budget 300] [--rate 1000]
     python benchmarks/fleet.py --overhead
 """
 
@@ -34,6 +34,9 @@ from understudy.workers import Local, drive, open_engine
 
 # Names that workers find originals by.
 MODULE = """
+import os
+from pathlib import Path
+
 import numpy as np
 
 def __getattr__(name):
@@ -48,9 +51,15 @@ def __getattr__(name):
         return lambda rows: ((np.asarray(rows) - w[:, 0]) ** 2).sum(axis=1) < 5
     if kind == 2:
         return lambda rows: np.tanh(np.asarray(rows) @ w).sum(axis=1) > 0
+    import joblib
     from sklearn.ensemble import RandomForestClassifier
-    X = rng.normal(size=(300, 4))
-    return RandomForestClassifier(10, random_state=seed).fit(X, np.sin(2 * X[:, 0]) + X[:, 1] > 0).predict
+    file = Path(__file__).with_name(f"forest-{seed}.joblib")
+    if not file.exists():
+        X = rng.normal(size=(300, 4))
+        model = RandomForestClassifier(10, random_state=seed).fit(X, np.sin(2 * X[:, 0]) + X[:, 1] > 0)
+        joblib.dump(model, file.with_suffix(f".{os.getpid()}"))
+        os.replace(file.with_suffix(f".{os.getpid()}"), file)
+    return joblib.load(file).predict
 
 def slow(rows):
     import time
@@ -226,7 +235,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="A fleet of made originals.")
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--budget", type=int, default=300)
-    parser.add_argument("--rate", type=float, default=400, help="rows a second to the endpoints")
+    parser.add_argument("--rate", type=float, default=1000, help="rows a second to the endpoints")
     parser.add_argument("--overhead", action="store_true")
     return parser.parse_args()
 

@@ -136,9 +136,9 @@ class Night:
     deaths: float = 0.02
     """Of a worker in an hour; it is back after `restart`."""
     restart: float = 20.0
-    check_s: float = 0.05
-    refresh_s: float = 4.0
-    unit_s: float = 0.005
+    check_s: float = 0.01
+    refresh_s: float = 7.2
+    unit_s: float = 0.0125
     """The driver's own work for a unit, which is done one after the other."""
     budget: int = 3000
     seed: int = 0

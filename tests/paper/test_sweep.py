@@ -288,6 +288,9 @@ def test_the_command_runs_resumes_and_extends(tmp_path):
     assert methods == {"sequential": 4, "one-shot": 2, "online": 2}
     third = call(*arguments, "--runs", 2, "--json")
     assert json.loads(third.stdout)["ran"] == 0
+    elsewhere = ["--out", tmp_path / "other", *arguments[2:], "--known", document["csv"]]
+    assert json.loads(call(*elsewhere, "--runs", 2, "--json").stdout)["units"] == 0
+    assert json.loads(call(*elsewhere, "--runs", 3, "--json").stdout)["ran"] == 3
     other = call(*arguments, "--runs", 2, "--epochs", 6)
     assert other.returncode == 2
     assert "expected a store of the same settings, found one with epochs 5 (now 6)" in other.stderr

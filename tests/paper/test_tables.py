@@ -299,6 +299,9 @@ def test_stores_are_merged_into_one_table(tmp_path):
     changed = stored(tmp_path / "d", [record("iris", "one-shot", data="xyz", repetition=9)])
     with pytest.raises(DirectoryError, match="another iris"):
         merged([first, changed])
+    more = stored(tmp_path / "e", [record("pima", "one-shot")])
+    assert invoke("export", more, out, "--out", out).exit_code == 0  # what was exported before, and more
+    assert len(read_table(out)) == 13
 
 
 def test_a_repetition_counts_when_it_has_every_threshold(tmp_path):

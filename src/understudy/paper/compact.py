@@ -22,11 +22,18 @@ HINT = "`understudy paper export` writes such a table"
 
 
 def merged(stores: Sequence[str | Path]) -> list[Record]:
-    """The records of several stores, of the same settings and the same data; a unit is taken from the first."""
+    """The records of several stores, of the same settings and the same data; a unit is taken from the first.
+
+    One that is a file is a table of an earlier export.
+    """
     found: dict[Unit, Record] = {}
     first: dict[str, Any] = {}
     data: dict[str, str] = {}
     for folder in stores:
+        if as_path(folder).is_file():
+            for record in read_table(folder):
+                found.setdefault(unit_of(record), record)
+            continue
         settings, records = read_store(folder)
         first = first or settings
         keys = [key for key in sorted({*first, *settings}) if first.get(key) != settings.get(key)]
@@ -70,6 +77,11 @@ def read_table(path: str | Path) -> list[Record]:
             raise SettingError(f"{path}, line {line}", "every unit once", f"the unit of line {seen[unit]} again")
         seen[unit] = line
     return [record for _, record in found]
+
+
+def known(path: str | Path, engine: str) -> set[Unit]:
+    """The units of a table that this engine trained."""
+    return {unit_of(record) for record in read_table(path) if record["engine"] == engine}
 
 
 def take(path: str | Path, units: Sequence[Unit]) -> list[Record]:

@@ -17,7 +17,7 @@ def export_command(stores: tuple[Path, ...], out: Path, as_json: bool) -> None:
 
     It holds a row for each way to copy a problem, without what was measured by iteration. `understudy paper NAME
     --units TABLE` makes from it what needs no more. Stores must have the same settings; a unit that is in several is
-    taken from the first.
+    taken from the first. A table of an earlier export may be among them.
     """
     from understudy.files import errors_of
     from understudy.paper.compact import export, merged
