@@ -133,7 +133,9 @@ def decide(rows: np.ndarray) -> np.ndarray:
 def write_table(folder: Path, options: argparse.Namespace, healthy: str, broken: str) -> None:
     """A tenth are endpoints out of order, a tenth others, and the rest in Python."""
     lines = [f'[limits.hosts]\n"127.0.0.1" = {options.rate}\n']
+    preset = "fast" if options.quick else "default"
     lines.append(f'[defaults]\nspace = "normal:4"\nbudget = {options.budget}\ncertificate_n = 300\ncheck = 60\n')
+    lines.append(f'preset = "{preset}"\n')
     for i in range(options.models):
         remote = {0: broken, 5: healthy}.get(i % 10)
         about = (
@@ -236,6 +238,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--rate", type=float, default=1000, help="rows a second to the endpoints")
+    parser.add_argument("--quick", action="store_true", help="small networks")
     parser.add_argument("--overhead", action="store_true")
     return parser.parse_args()
 

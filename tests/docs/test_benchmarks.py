@@ -263,8 +263,14 @@ def test_readings_of_figure_5():
     assert len({row["moved"] for row in (paper, moments, steps)}) == 3
 
 
+def test_answers_used_again():
+    said = run("again.py", "--only", "made30-svm", "--first", "60", "--queries", "150", "--workers", "0")
+    assert "asked 90 exactly: True" in said
+    assert run("again.py", "--remake", "--queries", "100").count("0 queries, the same bytes") == 6
+
+
 def test_a_fleet():
-    said = run_alone("fleet.py", "--models", "10", "--budget", "40")
+    said = run_alone("fleet.py", "--models", "10", "--budget", "40", "--quick")
     assert "1 failed, 9 done" in said
     assert "the same bytes: 9 of 9" in said
 
