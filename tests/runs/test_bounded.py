@@ -14,7 +14,7 @@ from understudy.models.rehearsal import Course, Learned, learn
 from understudy.runs.bounded import keep_unsure
 from understudy.runs.copying import copy_steps, finish, job_of
 from understudy.runs.plan import Plan
-from understudy.runs.presets import FRESH, LEAST, growing_to
+from understudy.runs.rounds import FRESH, LEAST, growing_to
 from understudy.runs.run import Run
 from understudy.runs.settings import Settings
 

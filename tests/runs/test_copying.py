@@ -35,7 +35,7 @@ from understudy.errors import (
 )
 from understudy.models.classifier import CopyClassifier
 from understudy.runs.plan import Plan
-from understudy.runs.presets import growing
+from understudy.runs.rounds import growing
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 QUICK = {"budget": 300, "schedule": 40, "certificate_n": 400}

@@ -46,7 +46,7 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     from understudy.runs.copying import job_of, job_steps
     from understudy.runs.directory import claim
     from understudy.runs.plan import Plan
-    from understudy.runs.presets import LEAST
+    from understudy.runs.rounds import LEAST
     from understudy.runs.settings import Settings
     from understudy.space import Space
 

@@ -22,8 +22,8 @@ from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.finished import Past
 from understudy.runs.plan import Plan, settings_of_json
-from understudy.runs.presets import BATCH, growing
 from understudy.runs.result import Record, Result, load
+from understudy.runs.rounds import BATCH, growing
 from understudy.runs.run import Job, run_steps
 from understudy.space.encoding import View
 from understudy.streams import Stream, stream

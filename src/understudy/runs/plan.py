@@ -13,20 +13,16 @@ from understudy.algorithm.network import MLP, PAPER_LAYERS
 from understudy.algorithm.training import Schedule, Trainer
 from understudy.errors import SettingError
 from understudy.runs.checking import MONOTONE, checked, schedule_of, uses_scores, weight_of
-from understudy.runs.presets import (
-    BATCH,
-    FINE,
-    FUNCTION_WEIGHT,
-    ITERATIONS,
-    LEAST,
-    PRESETS,
-    ROUNDS,
-    SCOUTING,
-    Preset,
+from understudy.runs.presets import FUNCTION_WEIGHT, PRESETS, SCOUTING, Preset
+from understudy.runs.rounds import (
+    check_kept,
+    forgets,
     growing,
-    growing_to,
     in_parts,
+    is_bounded,
+    is_network,
     rounds_between,
+    sizes_of,
 )
 from understudy.runs.settings import AUTO, BLEND, FAMILIES, METHODS, Settings
 from understudy.types import Json, is_classifier
@@ -76,12 +72,12 @@ class Plan:
         if settings.max_kept is not None:
             settings = replace(settings, max_kept=checks.count("max_kept", settings.max_kept, 1))
         if settings.to is None:
-            network = _forgets(settings) or settings.layers is not None
+            network = forgets(settings) or settings.layers is not None
             settings = replace(settings, to="mlp" if network else preset.to)
         if not is_classifier(settings.to):
             checks.choice("to", settings.to, (*FAMILIES, BLEND, AUTO))
-        sizes = _sizes(settings, preset)
-        _check_kept(settings, sizes)
+        sizes = sizes_of(settings, preset)
+        check_kept(settings, sizes)
         plan = cls(asked=settings, sizes=sizes, **_filled(settings, preset, sizes))
         return replace(plan, asked=checked(settings))
 
@@ -162,7 +158,7 @@ class Plan:
     @property
     def network(self) -> bool:
         """Whether the copy is the same network that chooses the queries."""
-        return _is_network(self.asked, self.preset)
+        return is_network(self.asked, self.preset)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -283,7 +279,7 @@ class Plan:
     @property
     def bounded(self) -> bool:
         """Whether a blend learns from round to round, because not all points are kept."""
-        return _is_bounded(self.asked, self.preset) and self.most_kept < sum(self.sizes)
+        return is_bounded(self.asked, self.preset) and self.most_kept < sum(self.sizes)
 
     @property
     def free(self) -> int:
@@ -313,47 +309,6 @@ def settings_of_json(content: Json) -> Settings:
     return Settings(**{**found, "schedule": Schedule(**content["schedule"])})
 
 
-def _forgets(settings: Settings) -> bool:
-    """Whether points are dropped by a rule of the paper's: then its network learns as they come."""
-    return settings.method == "online" or bool(settings.delta)
-
-
-def _is_network(settings: Settings, preset: Preset) -> bool:
-    """Whether the copy is the same network that chooses the queries."""
-    return settings.to == "mlp" and (preset.network or _forgets(settings))
-
-
-def _is_bounded(settings: Settings, preset: Preset) -> bool:
-    """Whether there is a bound on memory, and no rule of the paper's that drops points."""
-    sequential = settings.method == "sequential" and not settings.delta
-    return settings.max_kept is not None and sequential and not preset.network
-
-
-def _sizes(settings: Settings, preset: Preset) -> tuple[int, ...]:
-    """Queries of every iteration; one-shot is one iteration of everything."""
-    budget = None if settings.budget is None else checks.count("budget", settings.budget, 1)
-    fixed = settings.batch is not None or settings.iterations is not None
-    fixed = fixed or preset.network or _is_network(settings, preset)
-    whole, most = budget or BATCH * ITERATIONS, settings.max_kept if _is_bounded(settings, preset) else None
-    if most is not None and most < whole and not fixed:
-        return growing_to(whole, most)
-    if settings.method in ("sequential", "pure") and not fixed:
-        return growing(whole, FINE if settings.until_flat else ROUNDS)
-    batch = preset.batch_of(budget) if settings.batch is None else checks.count("batch", settings.batch, 1)
-    iterations = None if settings.iterations is None else checks.count("iterations", settings.iterations, 1)
-    if budget is None:
-        iterations = iterations or preset.parts or ITERATIONS
-    elif settings.method == "one-shot":
-        batch, iterations = budget, 1
-    else:
-        affordable = budget // batch
-        if affordable == 0:
-            hint = "raise the budget or lower the batch"
-            raise SettingError("budget", f"at least one batch of {batch} queries", budget, hint)
-        iterations = min(iterations or affordable, affordable)
-    return (batch * iterations,) if settings.method == "one-shot" else (batch,) * iterations
-
-
 def _further(plan: Plan, first: Plan, done: int, budget: int) -> tuple[int, ...]:
     """Queries of further iterations, from where a run has so many answers to where it has spent its budget."""
     left = budget - done
@@ -368,23 +323,9 @@ def _further(plan: Plan, first: Plan, done: int, budget: int) -> tuple[int, ...]
     return growing(budget, 1 + rounds_between(done, budget), first=done)[1:]
 
 
-def _check_kept(settings: Settings, sizes: tuple[int, ...]) -> None:
-    """Refuse a bound on memory that has no room for a batch, or that the method would not keep to."""
-    most, queries = settings.max_kept, sum(sizes)
-    if most is None or most >= queries:
-        return
-    if settings.method == "pure":
-        found, hint = f"{most} of {queries}", "leave it out, or choose the method sequential"
-        raise SettingError("max_kept", "room for all points, which the method pure keeps", found, hint)
-    batch = max(*sizes, min(LEAST, queries))
-    if most < batch:
-        hint = "keep more points, or ask fewer at a time"
-        raise SettingError("max_kept", f"at least one batch of {batch} queries", most, hint)
-
-
 def _filled(settings: Settings, preset: Preset, sizes: tuple[int, ...]) -> dict[str, Any]:
     """What may be left to the preset, each checked."""
-    iterations, single, network = len(sizes), settings.method == "one-shot", _is_network(settings, preset)
+    iterations, single, network = len(sizes), settings.method == "one-shot", is_network(settings, preset)
     penalty = checks.choice("penalty", settings.penalty or preset.penalty, (*PENALTIES, FUNCTION))
     chosen = preset.draw if network or preset.network else "committee"
     usual = chosen if settings.method in ("sequential", "pure") else "random"

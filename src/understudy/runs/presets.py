@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from math import ceil, log
+from math import ceil
 from typing import TypedDict
 
 from understudy.algorithm.memory import FUNCTION
 from understudy.algorithm.training import Schedule, plain, staged, steps
 from understudy.models.effort import Effort
+from understudy.runs.rounds import BATCH, ITERATIONS
 
-# The paper's: queries of an iteration, and iterations.
-BATCH, ITERATIONS = 100, 30
-# Where copies are made of all answers: the rounds in which these are asked, the share of the first, which is random,
-# and its least size; and how long the network trains in a round, to help choosing the next.
-ROUNDS, FIRST, LEAST = 6, 0.15, 40
-# Rounds where the curve is watched, to stop when it is flat.
-FINE = 12
-# Under a bound on memory, the largest batch, as a share of the points kept.
-FRESH = 0.75
+# Where copies are made of all answers: how long the network trains in a round, to help choosing the next.
 SCOUTING = steps(1500)
 # The weight of the memory term in function space; penalties on parameters follow the paper's rule.
 FUNCTION_WEIGHT = 7.0
@@ -33,46 +25,6 @@ class Training(TypedDict):
     balanced: bool
     order: str
     rate: float
-
-
-def growing(budget: int, rounds: int = ROUNDS, first: int | None = None) -> tuple[int, ...]:
-    """Batches that sum to the budget; after each, there are by the same factor more answers than before.
-
-    >>> growing(3000), growing(100), growing(10)
-    ((450, 208, 303, 444, 648, 947), (40, 8, 10, 11, 14, 17), (10,))
-    """
-    first = min(budget, max(round(FIRST * budget), LEAST)) if first is None else first
-    ends = [round(first * (budget / first) ** (k / (rounds - 1))) for k in range(rounds)]
-    return tuple(after - before for before, after in pairwise([0, *ends]) if after > before)
-
-
-def growing_to(budget: int, most: int) -> tuple[int, ...]:
-    """Batches that grow likewise, but to three quarters of `most` points; the rest of the budget in equal ones.
-
-    >>> growing_to(3000, 500)
-    (450, 208, 303, 339, 340, 340, 340, 340, 340)
-    """
-    sizes, usual = list[int](), growing(budget)
-    for n in (min(usual[0], most), *usual[1:]):
-        if sizes and n > FRESH * most:
-            break
-        sizes.append(n)
-    return (*sizes, *in_parts(budget - sum(sizes), most))
-
-
-def in_parts(n: int, most: int) -> tuple[int, ...]:
-    """Batches of the same size, that have room beside so many points."""
-    rounds = ceil(n / (FRESH * most))
-    return tuple(n * (k + 1) // rounds - n * k // rounds for k in range(rounds))
-
-
-def rounds_between(done: int, budget: int) -> int:
-    """In how many rounds a run with so many answers spends the rest: they grow about as much as those of a whole run.
-
-    >>> rounds_between(3000, 10_000), rounds_between(3000, 3300)
-    (3, 1)
-    """
-    return max(1, round(log(budget / done) / log(1 / FIRST) * (ROUNDS - 1)))
 
 
 @dataclass(frozen=True)
