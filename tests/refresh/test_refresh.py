@@ -317,6 +317,18 @@ def test_the_command(finished, tmp_path):
     assert "expected a file of a finished run, found nothing" in missing.stderr
 
 
+@pytest.mark.parametrize("options", [("--certificate-n", "0"), ("--target", "0.8", "--certificate-n", "200")])
+def test_the_page_of_a_copy_whose_held_out_rows_have_no_old_answers(tmp_path, options):
+    (tmp_path / "models.py").write_text(
+        "def left(rows):\n    return rows[:, 0] < 0\n\n\ndef low(rows):\n    return rows[:, 1] < 0\n"
+    )
+    first = ("copy", "models:left", "--space", "normal:2", "--budget", "200", "--preset", "fast", "--out", "run")
+    assert run_command(*first, *options, cwd=tmp_path).returncode == 0
+    said = command(tmp_path, "run", "models:low", "--check", "50")
+    assert said.returncode == 0, said.stderr
+    assert "What changed in the original" in (tmp_path / "run-refreshed" / "report.html").read_text()
+
+
 def test_a_plan_says_what_it_will_ask(finished):
     refresh = Refresh.of(finished, us.Original(disc), {})
     assert (refresh.check, refresh.budget, refresh.plan.asked.certificate_n) == (300, 300, 300)
