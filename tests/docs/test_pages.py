@@ -316,6 +316,8 @@ def refreshed(folder):
     assert said[2].startswith("changed: ")
     assert "True became False" in said[2]
     assert us.load(folder / "my-copy-2").refreshed["verdict"] == "changed"
+    apart = us.load(folder / "with-traffic").refreshed["on_answers"]
+    assert apart["before"]["estimate"] < apart["after"]["estimate"]
     assert json.loads((folder / "refresh.json").read_text())["verdict"] == "unchanged"
 
 

@@ -24,19 +24,25 @@ from understudy.space import Space
 
 def known_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> Known:
     """Answers as the copy sees their rows; without rows that its run asked about, or was given."""
-    own = isinstance(copy, CopyClassifier)
+    return fresh_of(sources, copy, space, run).some()
+
+
+def fresh_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> Known:
+    """The same; there may be none."""
     seen = copy.space if isinstance(copy, CopyClassifier) else space
     known = Known.all_of(sources, Wanted(seen))
-    if run is None:
-        return known.some()
+    return known if run is None else unknown_to(known, run, [*map(space.names.index, seen.names)])
+
+
+def unknown_to(known: Known, run: str | Path, columns: Sequence[int]) -> Known:
+    """Answers without those about rows that a run asked about, or was given; they have these columns of its space."""
     found = answers(as_path(run) / NAME)
     if not found:
         raise DirectoryError(str(run), "a ledger, to tell which answers the copy learned from", "none")
-    excluded = [space.names.index(name) for name in space.names if own and name not in seen.names]
     for purpose, (rows, _) in found.items():
         if purpose != REPEAT:
-            known = known.without(np.delete(rows, excluded, axis=1), OWN)
-    return known.some()
+            known = known.without(rows[:, columns], OWN)
+    return known
 
 
 def on_answers(copy: object, space: Space, known: Known, confidence: float, seed: int = 0) -> Certificate:

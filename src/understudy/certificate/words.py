@@ -10,6 +10,8 @@ from understudy.display import Grid, paragraphs, percent, printable, screen, sho
 if TYPE_CHECKING:
     from understudy.certificate.values import Bound, Certificate
 
+# What rows are called whose answers were not asked for, but given.
+GIVEN = "rows with given answers"
 # What a screen has room for: labels, of more those with the lowest bounds, and conditions.
 LABELS, RULES = 6, 3
 

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 @click.option("--deterministic", is_flag=True, help="The original always answers alike: a single flip is a change.")
 @click.option("--target", type=float, help="Stop when the certificate's lower bound reaches this.")
 @click.option("--certificate-n", type=int, help="Held-out queries, on top.  [default: the last run's]")
+@click.option(
+    "--answers",
+    multiple=True,
+    metavar="DIR|TABLE",
+    help="Answers of ORIGINAL as it is now, at no cost, as for `understudy copy`: such as kept traffic.",
+)
 @click.option("--seed", type=int, help="[default: the last run's]")
 @click.option("--retries", type=float, help="Rows that may be sent again after failures, as a share.  [default: 0.25]")
 @original_options
@@ -41,6 +47,7 @@ def command(
     budget: int | None,
     check: int,
     deterministic: bool,
+    answers: tuple[str, ...],
     about: dict[str, Any],
     as_json: bool,
     **given: Any,
@@ -48,21 +55,26 @@ def command(
     """Ask ORIGINAL again about rows that the run in DIRECTORY has answers to; if some changed, copy it anew from there.
 
     DIRECTORY stays as it is. Where no change is found, nothing else is asked and nothing is written. The same command
-    goes on where it was interrupted. ORIGINAL is named as for `understudy copy`.
+    goes on where it was interrupted. ORIGINAL is named as for `understudy copy`. With --answers, rows that contradict
+    the ledger are evidence of a change, most of the others are learned from, and the rest measure both copies, apart.
 
     Exit codes: 0 done, or unchanged; 1 the target was not reached; 2 bad input, nothing was written; 3 the original
     failed, and what was answered is kept; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
     from understudy.cli.progress import follow
+    from understudy.queries.known import sentence
     from understudy.refresh.plan import Refresh
 
     source = opened(original, about)
-    refresh = Refresh.of(directory, source, given, out, budget, check, deterministic)
+    refresh = Refresh.of(directory, source, given, out, budget, check, deterministic, answers=answers)
     plan, most, name = refresh.plan, refresh.allowance, source.name
+    if refresh.given is not None:
+        say(sentence(refresh.given.as_json()), err=True)
+        say(f"after a change, {refresh.again} queries at most see that these are its own, as it is now", err=True)
     say(
         f"{name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "
         f"{refresh.budget} queries to check and train with, {plan.asked.certificate_n} for the certificate, "
-        f"{refresh.repeats} again and {most.retries} if requests fail, {most.total} in all",
+        f"{refresh.repeats + refresh.again} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
     )
     with resumable(refresh.out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
@@ -94,6 +106,11 @@ def _say(found: Json) -> None:
     """What was found, in words."""
     check = found["check"]
     say(f"{found['verdict']}: {check['asked']} rows asked again, {check['flipped']} answers differ")
+    if "contested" in check:
+        one = check["contested"]
+        say(f"of {one['asked']} rows whose given answers differ from the ledger's, {one['stayed']} are as given now")
+    if "on_answers" in found:
+        say(_apart(found["on_answers"]))
     if found["verdict"] == "unchanged":
         say(f"with 95% confidence, at most {check['at_most']:.2%} of the ledger's answers changed for good")
         if check["stayed"]:
@@ -111,3 +128,15 @@ def _say(found: Json) -> None:
         say(f"of {wrong['rows']} held-out rows, the copy got {wrong['before']} wrong; now {wrong['after']}")
         for one in wrong["by_class"]:
             say(f"  {one['rows']:>6}  are {one['label']!r}: {one['before']} wrong; now {one['after']}")
+
+
+def _apart(found: Json) -> str:
+    """How faithful the copies are on given answers that they did not learn from."""
+    if not found["rows"]:
+        return "no row with a given answer is left that the copy did not learn from"
+    told = [
+        f"{words} {part['estimate']:.2%} (at least {part['lower']:.2%})"
+        for words, part in (("the copy agrees on", found["before"]), ("now", found.get("after")))
+        if part is not None
+    ]
+    return f"of {found['rows']} rows with given answers that taught nothing, {'; '.join(told)}"

@@ -9,12 +9,11 @@ import click
 
 from understudy.certificate import words
 from understudy.certificate.values import Certificate, Differences
+from understudy.certificate.words import GIVEN
 from understudy.cli.terminal import say
 from understudy.display import Grid
 from understudy.runs.result import Result
 
-# What answers are called that were not asked for here.
-GIVEN = "rows with given answers"
 # Columns of an example that a line shows, and examples; --json has all.
 COLUMNS, EXAMPLES = 8, 5
 

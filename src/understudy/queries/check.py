@@ -6,13 +6,17 @@ change it mostly equals the second. A bet on that is a test martingale, and its 
 it ever reaches 20 for at most one in 20 unchanged originals, whatever the noise and however often one looks. A
 deterministic original never flips while it is unchanged, so a single flip is a change. But determinism has to be
 declared: a hundred consistent answers do not show it.
+
+Answers of today that somebody has already are second answers that cost nothing. Where one differs from the ledger's,
+the row is asked once, and that is its third. Such rows were not drawn at random: they are evidence of a change, but
+say nothing of its share.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +31,33 @@ MORE = 4
 LOOK = 50
 # The fractions bet by the martingales that are averaged, and the false alarm rate.
 STAKES, ALARMS = (0.6, 0.9, 0.99), 0.05
+
+
+class Claims(NamedTuple):
+    """Second answers that were given, and not asked for: to the rows at these places."""
+
+    places: np.ndarray
+    labels: np.ndarray
+
+    def against(self, answers: np.ndarray) -> Claims:
+        """Those that differ from these answers; labels of different types always do."""
+        pairs = zip(self.labels.tolist(), answers[self.places].tolist(), strict=True)
+        return self.where(np.array([now != before for now, before in pairs], bool))
+
+    def where(self, keep: np.ndarray) -> Claims:
+        """Some of them."""
+        return Claims(self.places[keep], self.labels[keep])
+
+
+@dataclass(frozen=True)
+class Contested:
+    """Rows whose given answer differs from the ledger's, asked once: what the original says to them."""
+
+    asked: int = 0
+    stayed: int = 0
+    """How many answers equal the given one."""
+    returned: int = 0
+    """How many equal the ledger's."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +76,28 @@ class Check:
     """Of those, how many third answers equal the old one."""
     deterministic: bool = False
     """Whether the original was declared to be deterministic."""
+    contested: Contested | None = None
+    """Other rows, whose answers were given and differ."""
 
     @property
     def changed(self) -> bool:
         """Whether the e-value rejects that the original is unchanged, or one declared deterministic has flipped."""
-        return (self.deterministic and self.stayed > 0) or evidence(self.stayed, self.returned) >= 1 / ALARMS
+        return (self.deterministic and self._stayed > 0) or self.evidence >= 1 / ALARMS
+
+    @property
+    def evidence(self) -> float:
+        """The e-value against "unchanged"."""
+        returned = self.returned + (0 if self.contested is None else self.contested.returned)
+        return evidence(self._stayed, returned)
+
+    @property
+    def repeated(self) -> int:
+        """How many rows were asked for a third answer."""
+        return self.flipped + (0 if self.contested is None else self.contested.asked)
+
+    @property
+    def _stayed(self) -> int:
+        return self.stayed + (0 if self.contested is None else self.contested.stayed)
 
     @property
     def at_most(self) -> float:
@@ -61,7 +109,8 @@ class Check:
 
     def as_json(self) -> dict[str, Any]:
         """The check as JSON values."""
-        counts = {key: value for key, value in asdict(self).items() if key not in ("places", "answers")}
+        left = ("places", "answers", *(("contested",) if self.contested is None else ()))
+        counts = {key: value for key, value in asdict(self).items() if key not in left}
         return {"asked": len(self.places), **counts, "at_most": self.at_most}
 
 
@@ -83,13 +132,21 @@ def check(
     rng: np.random.Generator,
     deterministic: bool = False,
     purpose: str = CHECK,
+    claims: Claims | None = None,
 ) -> Check:
-    """Ask n random rows again; fewer once a change is shown, up to `most` while the e-value is above 1."""
+    """Ask n random rows again; fewer once a change is shown, up to `most` while the e-value is above 1.
+
+    Rows with claims that differ come first, n of them at most, without those that may be asked anyway: so no answer
+    counts twice, and the random rows are a sample of all. Some of these are asked in any case.
+    """
     order = rng.permutation(len(rows))[: max(n, most)]
     done = Check(order[:0], answers[:0], 0, 0, 0, deterministic)
-    while len(done.places) < len(order) and not done.changed:
+    if claims is not None:
+        others = claims.against(answers)
+        done = _settled(done, queries, rows, answers, others.where(~np.isin(others.places, order)), n)
+    while len(done.places) < len(order) and not (done.changed and len(done.places)):
         at = len(done.places)
-        if at >= n and evidence(done.stayed, done.returned) <= 1:
+        if at >= n and done.evidence <= 1:
             break
         asked = order[at : min(at + LOOK, n if at < n else len(order))]
         found = queries.ask(purpose, rows[asked])
@@ -104,3 +161,23 @@ def check(
             returned=done.returned + int((again == answers[asked[differs]]).sum()),
         )
     return done
+
+
+def _settled(done: Check, queries: Queries, rows: np.ndarray, answers: np.ndarray, claims: Claims, most: int) -> Check:
+    """Ask rows with a claim that differs from the ledger, until a change is shown."""
+    for at in range(0, min(most, len(claims.places)), LOOK):
+        if done.changed:
+            break
+        places, labels = (part[at : min(at + LOOK, most)] for part in claims)
+        found, before = queries.ask(REPEAT, rows[places]), done.contested or Contested()
+        contested = Contested(
+            before.asked + len(places),
+            before.stayed + _alike(found, labels),
+            before.returned + _alike(found, answers[places]),
+        )
+        done = replace(done, contested=contested)
+    return done
+
+
+def _alike(found: np.ndarray, others: np.ndarray) -> int:
+    return sum(a == b for a, b in zip(found.tolist(), others.tolist(), strict=True))

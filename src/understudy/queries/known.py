@@ -21,8 +21,8 @@ from understudy.space.rowkeys import first_of_each, keys_of
 from understudy.types import Json
 
 # Why an answer is left out, beside what a space cannot have: others say otherwise, or the row belongs to a certificate,
-# or to a run that has an answer of its own.
-CONFLICTS, HELD_OUT, OWN = "conflicts", "held_out", "own"
+# or to a run that has an answer of its own, or it is to measure and not to teach.
+CONFLICTS, HELD_OUT, OWN, APART = "conflicts", "held_out", "own", "apart"
 REASONS = {
     COLUMNS: "lack a column that is needed",
     LEVELS: "have a level that the space does not know",
@@ -31,6 +31,7 @@ REASONS = {
     CONFLICTS: "are contradicted by other answers to the same row",
     HELD_OUT: "are about rows of the certificate",
     OWN: "are about rows that the copy's run knows already",
+    APART: "are held apart, to measure with",
 }
 
 
@@ -109,10 +110,14 @@ class Known:
         found = self.where(keep)
         return replace(found, repeated=repeated, left_out={**self.left_out, **_counted(CONFLICTS, conflicts)})
 
-    def without(self, rows: np.ndarray, why: str) -> Known:
-        """The same without answers about any of these rows, which are counted as left out."""
+    def without(self, rows: np.ndarray, why: str, columns: Sequence[int] | None = None) -> Known:
+        """The same without answers about any of these rows, which are counted as left out.
+
+        `columns` are those that decide, and that `rows` have; by default all.
+        """
+        own = self.rows if columns is None else self.rows[:, columns]
         asked = {row.tobytes() for row in np.ascontiguousarray(rows)}
-        keep = np.array([row.tobytes() not in asked for row in np.ascontiguousarray(self.rows)], bool)
+        keep = np.array([row.tobytes() not in asked for row in np.ascontiguousarray(own)], bool)
         left_out = {**self.left_out, **_counted(why, self.left_out.get(why, 0) + int((~keep).sum()))}
         return replace(self.where(keep), left_out=left_out)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.algorithm.training import Schedule
+    from understudy.queries.sources import Answers
     from understudy.runs.result import Result
 
 
@@ -26,6 +27,7 @@ def refresh(
     retries: float | None = None,
     classes: Iterable[Any] | None = None,
     test: tuple[Any, ...] | None = None,
+    answers: Answers | None = None,
     progress: bool = True,
 ) -> Result:
     """Bring the copy in a run's directory up to date with what its original answers today.
@@ -41,6 +43,11 @@ def refresh(
     deterministic : whether the original always gives the same row the same label, so that one flip is a change.
     target : stop as soon as the certificate's lower bound reaches this.
     certificate_n : held-out queries, on top of the budget; the last run's by default, whose rows are asked first.
+    answers : answers of the original as it is today that are there already, such as kept traffic: a directory, a table
+        of rows with a column `label`, or several of these. Where they contradict the ledger, they are evidence of a
+        change. After one, they are training points beside the budget, once a few rows were asked again: answers of
+        another original, or from before the change, are refused. Some are held apart: `refreshed["on_answers"]` has the
+        fidelity of both copies on them, and `certificate.on_answers` that of the new one in detail.
     schedule, seed, retries, classes, test, progress : as in `copy_classifier`; the seed is the last run's by default.
 
     `refreshed` of the result is a dictionary with the `verdict`, "changed" or "unchanged"; the `check`; and, after a
@@ -62,6 +69,6 @@ def refresh(
 
     given = {"target": target, "certificate_n": certificate_n, "schedule": schedule, "seed": seed, "retries": retries}
     source = as_original(original, classes)
-    planned = Refresh.of(directory, source, given, out, budget, check, deterministic, test)
+    planned = Refresh.of(directory, source, given, out, budget, check, deterministic, test, answers)
     with shown("refresh", planned.rounds, wanted=progress, step=ITERATIONS) as tell:
         return finish(planned.steps(), told(tell))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from understudy import checks
 from understudy.algorithm.training import steps
 from understudy.errors import SettingError
@@ -15,8 +17,10 @@ from understudy.original import Original
 from understudy.queries import Allowance, Queries, allowance_of, check_fit
 from understudy.queries.check import MORE, ROWS, Check, check
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
+from understudy.queries.sources import Answers, sources_of
 from understudy.refresh.flips import flips
-from understudy.refresh.warm import Warm
+from understudy.refresh.given import AGAIN, Given, measured
+from understudy.refresh.warm import Taught, Warm
 from understudy.runs.copying import describe, say_lost
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
@@ -32,6 +36,8 @@ from understudy.types import Json
 # The default budget, as a share of the first run's training queries, and the training steps of a round. Batches that do
 # not grow are half as large as the last run's: with few queries, each should be chosen well.
 SHARE, STEPS = 0.35, 1200
+# Where a result has the fidelity on answers that were given.
+ON_ANSWERS = "on_answers"
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class Refresh:
     deterministic: bool
     truth: Truth | None
     out: Path
+    given: Given | None = None
+    """Answers of today that are there already."""
 
     @classmethod
     def of(
@@ -60,6 +68,7 @@ class Refresh:
         check: int = ROWS,
         deterministic: bool = False,
         test: tuple[Any, ...] | None = None,
+        answers: Answers | None = None,
     ) -> Refresh:
         """Check the arguments of a refresh; values in `given` that are not None override the last run's settings."""
         path = as_path(directory)
@@ -77,7 +86,9 @@ class Refresh:
         original = original.with_scores(plan.asked.scores)
         truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
         place = path.with_name(f"{path.name}-refreshed") if out is None else as_path(out)
-        return cls(path, past, original, plan, check, budget, bool(deterministic), truth, place)
+        sources = [] if answers is None else sources_of(answers)
+        told = Given.of(sources, path, past, original, plan) if sources else None
+        return cls(path, past, original, plan, check, budget, bool(deterministic), truth, place, told)
 
     @property
     def rounds(self) -> int:
@@ -91,14 +102,23 @@ class Refresh:
 
     @property
     def repeats(self) -> int:
-        """The most rows that are asked once more: those that changed, and a share of all."""
-        return self.most_checked + self._sized(1).repeats
+        """The most rows that are asked once more: those that changed, or are said to have, and a share of all."""
+        return self.most_checked + self._contested + self._sized(1).repeats
+
+    @property
+    def again(self) -> int:
+        """The most queries about rows with given answers, to see that these are its own."""
+        return 0 if self.given is None else 2 * min(MORE * AGAIN, len(self.given.learned))
+
+    @property
+    def _contested(self) -> int:
+        return 0 if self.given is None else min(self.check, len(self.given.claims.places))
 
     @property
     def allowance(self) -> Allowance:
         """The most rows that may reach the original, retries included."""
         asked = self.plan.asked
-        planned = self.budget + asked.certificate_n + self.repeats
+        planned = self.budget + asked.certificate_n + self.repeats + self.again
         at_once = max(self.budget, asked.certificate_n)
         return allowance_of(self.original, planned, at_once, asked.retries)
 
@@ -107,7 +127,8 @@ class Refresh:
         """What identifies this refresh, as JSON values."""
         asked = {"budget": self.budget, "check": self.check, "deterministic": self.deterministic}
         described = describe(self.original, self.past.result.space, self.plan, self.truth)
-        return {**described, **asked, "refresh_of": self.past.digest}
+        given = {} if self.given is None else {"answers": self.given.digest}
+        return {**described, **asked, **given, "refresh_of": self.past.digest}
 
     def checked(self) -> Check:
         """Whether the original has changed, and nothing else: nothing is written."""
@@ -120,49 +141,74 @@ class Refresh:
             result = load(self.out)
             yield from result.history
             return result
-        with open_run(self.out, self.about, past.result.space) as ledger:
+        told = None if self.given is None else self.given.learned.told
+        with open_run(self.out, self.about, past.result.space, told) as ledger:
             say_lost(ledger, self.allowance)
             again = self._checked(ledger)
             origin = {"of": str(self.directory), "sha256": past.digest, "whole": _whole(past), "check": again.as_json()}
             if not again.changed:
                 ledger.abandon()  # tomorrow the same command has to ask again
-                return replace(past.result, refreshed={"verdict": "unchanged", **origin})
+                return replace(past.result, refreshed={"verdict": "unchanged", **origin, **self._measured()})
             warm = self._start(again)
             result, run = yield from run_steps(self._job(warm), ledger)
-            queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.flipped}
-            found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
-            result = replace(result, queries=queries, refreshed=found)
             ledger.settle()
+            queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.repeated}
+            found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
+            result = self._with_answers(replace(result, queries=queries, refreshed=found))
             return replace(result, directory=result.save(self.out))
 
     def _checked(self, ledger: Ledger | None) -> Check:
-        past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget}
+        past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget + self._contested}
         queries = Queries(self.original, past.result.space, limits, ledger, allowance=self.allowance)
         rng = stream(self.plan.asked.seed, past.seed, Stream.CHECK)
         able = past.askable
         rows, said = past.rows[able], past.answers[able]
-        found = check(queries, rows, said, self.check, self.most_checked, rng, self.deterministic)
+        claims = None if self.given is None else self.given.claims
+        found = check(queries, rows, said, self.check, self.most_checked, rng, self.deterministic, claims=claims)
         return replace(found, places=able[found.places])
+
+    def _measured(self) -> Json:
+        """How faithful the copy is on the answers given, where nothing changed and so none of them taught."""
+        return {} if self.given is None else {ON_ANSWERS: measured(self.given.fresh, self.past, self.plan)[0]}
+
+    def _with_answers(self, result: Result) -> Result:
+        """The result with the fidelity of both copies on answers that were held apart."""
+        if self.given is None:
+            return result
+        found, proof = measured(self.given.unasked(self.out), self.past, self.plan, result.copy)
+        whole = result.certificate
+        return replace(
+            result,
+            certificate=None if whole is None else replace(whole, on_answers=proof),
+            refreshed={**(result.refreshed or {}), ON_ANSWERS: found},
+        )
 
     def _start(self, again: Check) -> Warm:
         """The warm start of the run that follows a check with a change."""
-        learned, held_out = self.past.split(again.places)
-        before = self.past.result.settings
-        if before["target"] is not None or before["until_flat"]:  # held-out rows then selected its network
+        given, past = self.given, self.past
+        known = again.places if given is None else np.union1d(again.places, given.known(past.rows))
+        learned, held_out = past.split(known)
+        if not past.certifies_again:
             held_out = held_out[0][:0], held_out[1][:0]
-        return Warm(self.past, again, held_out, learned)
+        if given is None:
+            return Warm(past, again, held_out, learned)
+        sure = self.deterministic
+        return Taught(past, again, held_out, learned, known=given.learned, again=AGAIN, deterministic=sure)
 
     def _job(self, warm: Warm) -> Job:
-        plan = self._sized(len(warm.check.places))
-        return Job(self.original, self.past.result.space, plan, self.about, self.truth, warm, allowed=self.allowance)
+        plan, about = self._sized(len(warm.check.places)), None if self.given is None else self.given.as_json()
+        space, allowed = self.past.result.space, self.allowance
+        return Job(self.original, space, plan, self.about, self.truth, warm, allowed=allowed, given=about)
 
     def _sized(self, checked: int) -> Plan:
-        """The plan of the run that follows a check of so many rows."""
+        """The plan of the run that follows a check of so many rows; answers that are given are there before it."""
+        known = (0, 0) if self.given is None else (len(self.given.learned), self.given.learned.drawn)
         if self.plan.grows:
-            sizes = growing(self.budget, first=checked)
+            sizes = growing(self.budget + known[0], first=checked + known[0])
         else:
-            sizes = (self.plan.batch,) * (1 + (self.budget - checked) // self.plan.batch)
-        return replace(self.plan, sizes=sizes, limited_by="budget")
+            later = (self.budget - checked) // self.plan.batch
+            sizes = (known[0] + self.plan.batch, *(self.plan.batch,) * later)
+        return replace(self.plan, sizes=sizes, limited_by="budget", given=known)
 
 
 def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:

@@ -89,6 +89,12 @@ class Past:
         return ~held & complete(self.result.space, self.rows, view.seen), held
 
     @property
+    def certifies_again(self) -> bool:
+        """Whether the held-out rows may certify another copy: they did not decide when the run stopped."""
+        before = self.result.settings
+        return before["target"] is None and not before["until_flat"]
+
+    @property
     def askable(self) -> np.ndarray:
         """The places of rows that the original can be asked about: all of their columns are known."""
         return np.flatnonzero(complete(self.result.space, self.rows))

@@ -31,11 +31,14 @@ CALLER = 7
 
 
 @dataclass(frozen=True)
-class Knowing(Fresh):
-    """A run with answers from elsewhere: training points that cost nothing. What certifies it is asked anew."""
+class Informed:
+    """What starts have in common that are given answers: a few of these are asked again."""
 
     known: Known = field(kw_only=True)
-    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
+    again: int = field(default=ROWS, kw_only=True)
+    """How many."""
+    deterministic: bool = field(default=False, kw_only=True)
+    """Whether the original always answers alike, so that a single one that differs is another's."""
 
     @property
     def given(self) -> Told | None:
@@ -45,17 +48,23 @@ class Knowing(Fresh):
     @property
     def checks(self) -> Mapping[str, int]:
         """Rows that are asked again, and those of them that differ once more."""
-        most = min(MORE * ROWS, len(self.known))
+        most = min(MORE * self.again, len(self.known))
         return {SAME: most, REPEAT: most}
 
     def prepare(self, inquiry: Inquiry) -> None:
         """Refuse answers of another original."""
-        rng = self.stream(inquiry.plan.asked.seed, Stream.CHECK, 0)
         try:
-            recognise(self.known, inquiry.queries, inquiry.space, rng)
+            recognise(self, inquiry.queries, inquiry.space, inquiry.stream(Stream.CHECK))
         except AnswersError:
             inquiry.abandon()  # other answers, or none, make another run
             raise
+
+
+@dataclass(frozen=True)
+class Knowing(Informed, Fresh):
+    """A run with answers from elsewhere: training points that cost nothing. What certifies it is asked anew."""
+
+    choices: Mapping[str, Policy] = field(default_factory=lambda: POLICIES)
 
     def stream(self, seed: int, purpose: Stream, t: int) -> np.random.Generator:
         """Random numbers of its own: the run that asked for the answers may have used those of the seed alone."""
@@ -66,8 +75,9 @@ class Knowing(Fresh):
         return told_together([self.known.told, inquiry.opening()]) if inquiry.plan.batch else self.known.told
 
 
-def recognise(known: Known, queries: Queries, space: Space, rng: np.random.Generator) -> Check | None:
+def recognise(start: Informed, queries: Queries, space: Space, rng: np.random.Generator) -> Check | None:
     """Ask a few rows again, and refuse the answers if more of them changed than noise explains; gives the check."""
+    known = start.known
     places = known.askable(space)
     if not len(places):
         said = (
@@ -76,7 +86,7 @@ def recognise(known: Known, queries: Queries, space: Space, rng: np.random.Gener
         warnings.warn(said, UnderstudyWarning, stacklevel=CALLER)
         return None
     rows, labels = known.rows[places], known.said.labels[places]
-    found = check(queries, rows, labels, ROWS, MORE * ROWS, rng, purpose=SAME)
+    found = check(queries, rows, labels, start.again, MORE * start.again, rng, start.deterministic, SAME)
     _refuse_type(labels, found.answers)
     differ = found.answers != labels[found.places]
     shown = [*_differences(space, rows[found.places[differ]], labels[found.places[differ]], found.answers[differ])]
@@ -100,7 +110,7 @@ def _refuse(found: Check, shown: list[str]) -> None:
     expected = "answers of the same original"
     more = "" if found.flipped == len(shown) else f"; and {found.flipped - len(shown)} more"
     says = f"that it says otherwise to {found.flipped} of {len(found.places)} rows: {'; '.join(shown)}{more}"
-    raise AnswersError("answers", expected, says, "leave them out, or give those of this original alone")
+    raise AnswersError("answers", expected, says, "leave them out, or give those of this original, as it is now")
 
 
 def _differences(space: Space, rows: np.ndarray, before: np.ndarray, now: np.ndarray) -> list[str]:

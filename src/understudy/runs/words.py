@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from understudy.certificate.words import sentence
+from understudy.certificate.words import GIVEN, sentence
 from understudy.display import LINES, Grid, listed, paragraphs, percent, wrapped
 from understudy.models.base import size_of
 from understudy.models.distillation import NOBODY
@@ -68,7 +68,8 @@ def _proved(result: Result) -> list[str]:
     proof = result.certificate
     if proof is None:
         return ["There is no certificate: certificate_n was 0."]
-    return [sentence(proof), *([] if proof.on_data is None else [sentence(proof.on_data)])]
+    apart = [] if proof.on_answers is None else [sentence(proof.on_answers, GIVEN)]
+    return [sentence(proof), *([] if proof.on_data is None else [sentence(proof.on_data)]), *apart]
 
 
 def _spent(result: Result) -> str:
