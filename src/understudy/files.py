@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import glob
 import os
 import shutil
 import tempfile
@@ -82,13 +84,56 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> Path:
 
 
 @contextmanager
-def unfinished_folder(beside: Path) -> Iterator[Path]:
+def unfinished_folder(beside: Path, prefix: str = UNFINISHED) -> Iterator[Path]:
     """A temporary folder in `beside`, removed at the end; move out what should stay."""
-    work = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=beside))
+    work = Path(tempfile.mkdtemp(prefix=prefix, dir=beside))
     try:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which gets its name at the end, whole; what a process left of it that was killed is removed.
+
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     with whole_folder(Path(name) / "deep" / "new") as folder:
+    ...         _ = (folder / "a.txt").write_text("all of it")
+    ...     [str(file.relative_to(name)) for file in Path(name).rglob("*.txt")]
+    ['deep/new/a.txt']
+    """
+    missing = missing_folders(path.parent)
+    with errors_of(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            prefix = f"{UNFINISHED}{path.name}-"
+            for left in (*path.parent.glob(f"{glob.escape(prefix)}*"), *path.glob(f"{UNFINISHED}*")):
+                with _owned(left) as ours:
+                    if ours:
+                        shutil.rmtree(left, ignore_errors=True)
+            with unfinished_folder(path.parent, prefix) as work, _owned(work):
+                folder = work / path.name
+                folder.mkdir()
+                yield folder
+                os.replace(folder, path)
+        finally:
+            remove_empty(missing)
+
+
+@contextmanager
+def _owned(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, if nobody else does; the system releases it when a process ends, however it does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        ours = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            ours = False
+        yield ours
+    finally:
+        os.close(descriptor)
 
 
 def is_full(error: BaseException) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy.errors import AnswersError, DirectoryError
-from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
+from understudy.files import as_path, whole_folder
 from understudy.original import Said
 from understudy.queries.carrying import carried
 from understudy.queries.ledger import FORMAT, NAME, REPEAT, Entry, answered, settings_of, write_new
@@ -93,15 +92,7 @@ def _refuse_conflicts(entries: Sequence[Entry], space: Space) -> None:
 
 
 def _write(out: Path, settings: Json, space: Space, entries: Sequence[Entry]) -> None:
-    missing = missing_folders(out.parent)
-    with errors_of(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with unfinished_folder(out.parent) as work:
-                (work / out.name).mkdir()
-                about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
-                write_new(work / out.name / NAME, about, entries)
-                space.save(work / out.name / "space.json")
-                os.replace(work / out.name, out)
-        finally:
-            remove_empty(missing)
+    with whole_folder(out) as folder:
+        about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
+        write_new(folder / NAME, about, entries)
+        space.save(folder / "space.json")

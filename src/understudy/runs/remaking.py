@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,7 +18,7 @@ from understudy.certificate.differences import explained
 from understudy.certificate.values import Certificate
 from understudy.checksums import Key
 from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
-from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
+from understudy.files import as_path, whole_folder
 from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Told, as_original
@@ -225,15 +224,6 @@ def _emphasised(past: Past, plan: Plan, view: View, learned: Samples, rows: Rows
 
 def _write(result: Result, source: Path, out: Path, key: Key | None, given: Told | None = None) -> None:
     """Write a run's directory with a ledger of its own; it appears whole."""
-    missing = missing_folders(out.parent)
-    with errors_of(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with unfinished_folder(out.parent) as work:
-                folder = work / out.name
-                folder.mkdir()
-                duplicate(source / NAME, folder / NAME, result.settings, given)
-                result.save(folder, key)
-                os.replace(folder, out)
-        finally:
-            remove_empty(missing)
+    with whole_folder(out) as folder:
+        duplicate(source / NAME, folder / NAME, result.settings, given)
+        result.save(folder, key)
