@@ -2,7 +2,7 @@
 
 A run of `--first` queries to a real server, which counts rows, goes on to `--queries`. Once undisturbed; then `--kills`
 times from the same start, killed at a random moment of the time that took, and the same command again. Likewise a
-remake of the first run. What is counted:
+remake of the first run, which writes for a moment alone: every second kill is in that moment. What is counted:
 
   before, between, after   kills before the first new answer was in the ledger, before the last, and later; of a remake,
                            before something was written, before all was, and later
@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from faulty import FaultyServer  # type: ignore[import-not-found]
 from understudy.errors import DirectoryError
+from understudy.files import UNFINISHED
 from understudy.queries.ledger import NAME, answers
 from understudy.types import Json
 
@@ -53,10 +54,16 @@ def decide(rows: Any) -> Any:
     return (np.sin(2 * rows[:, 0]) + rows[:, 1] * rows[:, 2] > 0.3).astype(int) + (rows[:, 3] > 1)
 
 
-def ended(words: Sequence[object], within: float | None = None) -> int:
-    """The exit code of a command; it is killed if it takes longer."""
+def started(words: Sequence[object]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "understudy", *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def ended(words: Sequence[object], within: float | None = None, once: Callable[[], object] = lambda: True) -> int:
+    """The exit code of a command; it is killed if it takes longer, once something has come to pass."""
+    process = started(words)
+    while not once() and process.poll() is None:
+        sleep(0.001)
     with suppress(subprocess.TimeoutExpired):
         return process.wait(within)
     process.kill()
@@ -77,6 +84,11 @@ def known(run: Path) -> set[bytes]:
     with suppress(DirectoryError):  # it was not there yet
         return {row.tobytes() for rows, _ in answers(run / NAME).values() for row in np.ascontiguousarray(rows)}
     return set()
+
+
+def being_written(folder: Path) -> bool:
+    """Whether a directory is in the making here."""
+    return any(folder.glob(f"{UNFINISHED}*"))
 
 
 def content(folder: Path, names: Sequence[str] = COPY) -> list[bytes]:
@@ -117,10 +129,14 @@ class Trials:
         folder, names = self.place / "remade", sorted(file.name for file in first.iterdir())
         source, asked, every = content(first, names), len(self.server.log), known(first)
         seconds = done([*words, "--out", folder / "whole"])
+        writing = self._writing([*words, "--out", folder / "timed"], folder)
         found: Json = dict.fromkeys(("before", "between", "after", "again", "twice", "gone", "other", "left"), 0)
         for number in range(kills):
             run, before = folder / f"run-{number}", {*folder.iterdir()}
-            ended([*words, "--out", run], self.moments.uniform(0, seconds))
+            if number % 2:
+                ended([*words, "--out", run], self.moments.uniform(0, writing), lambda: being_written(folder))
+            else:
+                ended([*words, "--out", run], self.moments.uniform(0, seconds))
             new = {*folder.iterdir()} - before
             found["after" if (run / "run.json").is_file() else "between" if new else "before"] += 1
             done([*words, "--out", run])
@@ -130,6 +146,16 @@ class Trials:
         found["again"] = len(self.server.log) - asked
         found["gone"] += content(first, names) != source
         return {"command": "remake", "kills": kills, "seconds": round(seconds, 1), **found}
+
+    def _writing(self, words: Sequence[object], folder: Path) -> float:
+        """The seconds in which a remake writes."""
+        process, clock = started(words), 0.0
+        while process.poll() is None and not (clock and not being_written(folder)):
+            clock = clock or (perf_counter() if being_written(folder) else 0.0)
+            sleep(0.001)
+        found = perf_counter() - clock
+        process.wait()
+        return found
 
 
 def main() -> None:
@@ -144,17 +170,8 @@ def main() -> None:
     options = parser.parse_args()
     with FaultyServer(decide, share=0.0) as server, tempfile.TemporaryDirectory() as name:
         place, first = Path(name), Path(name) / "first"
-        copy = [
-            "copy",
-            f"{server.url}/v2/models/m",
-            "--protocol",
-            "v2",
-            "--classes",
-            "0,1,2",
-            "--request-rows",
-            AT_ONCE,
-        ]
-        copy += ["--concurrency", 2]
+        copy: list[object] = ["copy", f"{server.url}/v2/models/m", "--protocol", "v2", "--classes", "0,1,2"]
+        copy += ["--request-rows", AT_ONCE, "--concurrency", 2]
         copy += ["--space", f"normal:{D}", "--certificate-n", CERTIFICATE, "--repeat", 0, "--preset", options.preset]
         done([*copy, "--budget", options.first, "--out", first])
         trials = Trials(server, place, random.Random(options.seed))
