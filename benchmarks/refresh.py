@@ -12,13 +12,17 @@ Other changes are for seeing that a refresh is not misled; then the copy from sc
 refresh. `other` is an original that gets its columns in another order, `new` gives a new label in a part of the space,
 and `lost` never gives its rarest label (problems with two labels are left out).
 
+With `--given`, the refresh is given so many answers of the retrained original to rows of the space, at no cost.
+
 Then an original that did not change is checked, where a change that is found is a false alarm: an exact original, and
-some that answer a share of rows at random.
+some that answer a share of rows at random. `--outdated` counts how often given answers are refused of which a share is
+outdated.
 
     python benchmarks/refresh.py [--half odd] [--only bank titanic] [--to blend tree] [--queries 3000] [--seeds 0 1]
-                                 [--change shift|other|new|lost] [--workers 2] [--json FILE]
+                                 [--change shift|other|new|lost] [--given 1000] [--workers 2] [--json FILE]
     python benchmarks/refresh.py --only magic-lgbm made20-hgb --queries 10000
     python benchmarks/refresh.py --checks-only [--trials 100]
+    python benchmarks/refresh.py --outdated [--trials 400]
 
 Problems are those with at least 500 rows, in alphabetical order; the refresh was designed on the even half of them. Two
 with more than 10,000 rows are left out. `--only` also takes the originals of benchmarks/originals.py; they are fitted
@@ -50,6 +54,8 @@ SMALLEST, LARGEST = 500, 10_000
 REFRESHED, SCRATCH, LEAST_RECOGNISED = 0.35, 0.5, 95
 # How often a row is answered at random, of originals that do not always answer alike.
 NOISE = (0.0, 0.002, 0.01, 0.05)
+# How many of the answers that a refresh is given are outdated.
+OUTDATED = (0.01, 0.02, 0.05, 0.1)
 SHIFT = "shift"
 FAMILIES = ("blend", "mlp", "boosting", "forest", "tree", "linear")
 
@@ -128,13 +134,14 @@ def run(case: tuple[int, str, str], options: argparse.Namespace) -> Row | None:
         return None
     fresh = space.present(space.sample(FRESH, np.random.default_rng([seed, 99])))
     answers = answer(fresh)
+    given = told(answer, space, options.given, seed) if options.given else None
     copied = partial(us.copy_classifier, space=space, seed=seed, to=family)
     share = SCRATCH if options.change == SHIFT else REFRESHED
     scratch = copied(answer, budget=round(share * options.queries)).copy.predict(fresh) == answers
     with TemporaryDirectory() as folder:
         old = copied(before, budget=options.queries, out=Path(folder) / "run")
         between = process_time()
-        again = us.refresh(Path(folder) / "run", answer, deterministic=True)
+        again = us.refresh(Path(folder) / "run", answer, deterministic=True, answers=given)
     seconds = process_time() - between
     assert again.refreshed is not None
     asked = again.queries["training"] if again.refreshed["verdict"] == "changed" else again.refreshed["check"]["asked"]
@@ -155,6 +162,35 @@ def run(case: tuple[int, str, str], options: argparse.Namespace) -> Row | None:
         "seconds": round(seconds, 1),
         "seconds_in_all": round(process_time() - clock, 1),
     }
+
+
+def told(answer: Answer, space: Any, n: int, seed: int) -> Any:
+    """Answers to n rows of the space, as a table."""
+    import numpy as np
+    import pandas as pd
+
+    rows = space.present(space.sample(n, np.random.default_rng([seed, 98])))
+    return pd.DataFrame(rows, columns=list(space.names)).assign(label=answer(rows))
+
+
+def refused(share: float, trials: int, deterministic: bool) -> Row:
+    """How often given answers are refused of which a share is outdated, and the queries that this takes."""
+    import numpy as np
+
+    import understudy as us
+    from understudy.queries import Queries
+    from understudy.queries.check import MORE, check
+    from understudy.refresh.given import AGAIN
+
+    space, original = us.Space.uniform([0.0], [1.0]), us.Original(lambda rows: rows[:, 0] > 0.5 + share)
+    found = []
+    for trial in range(trials):
+        rng = np.random.default_rng([trial, round(1e4 * share)])
+        rows = space.sample(2000, rng)
+        queries = Queries(original, space, dict.fromkeys(("check", "repeat"), MORE * AGAIN))
+        found.append(check(queries, rows, rows[:, 0] > 0.5, AGAIN, MORE * AGAIN, rng, deterministic))
+    asked = fmean(len(one.places) + one.repeated for one in found)
+    return {"refused": sum(one.changed for one in found), "trials": trials, "asked": asked}
 
 
 def alarms(noise: float, trials: int) -> Row:
@@ -233,8 +269,19 @@ def main() -> None:
     parser.add_argument("--change", choices=(SHIFT, "other", "new", "lost"), default=SHIFT)
     parser.add_argument("--trials", type=int, default=100, help="checks of an unchanged original; 0 for none")
     parser.add_argument("--checks-only", action="store_true", help="no problems, only unchanged originals")
+    parser.add_argument("--given", type=int, default=0, help="answers of today that a refresh is given")
+    parser.add_argument("--outdated", action="store_true", help="only how often outdated answers are refused")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every copy's numbers there too")
     options = parser.parse_args()
+    if options.outdated:
+        for share, sure in product(OUTDATED, (False, True)):
+            found = refused(share, options.trials, sure)
+            how = ", declared deterministic" if sure else ""
+            print(
+                f"{share:.1%} outdated{how}: refused in {found['refused']} of {found['trials']}, "
+                f"{found['asked']:.0f} queries on average"
+            )
+        return
     rows: list[Row] = []
     try:
         problems = [] if options.checks_only else sized(options)

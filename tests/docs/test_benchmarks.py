@@ -79,6 +79,11 @@ def test_keeping():
     assert kept["kept"] == kept["answered"] == 100 - kept["failed"]
 
 
+def test_kills():
+    found = json.loads(run_alone("kills.py", "--only", "copy", "--kills", "1", "--queries", "240"))
+    assert (found["again"], found["gone"], found["other"], found["left"]) == (0, 0, 0, 0)
+
+
 def test_serve():
     found = json.loads(run_alone("serve.py", "--requests", "100", "--clients", "4", "--problems", "mixed", "--json"))
     assert [(row["clients"], row["rows"], row["requests"]) for row in found] == [(4, 1, 100), (1, 1, 10), (4, 1000, 4)]
