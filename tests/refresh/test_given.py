@@ -13,7 +13,7 @@ from cases import disc
 from commands import run_command
 from understudy.algorithm.training import steps
 from understudy.certificate.answered import known_of, on_answers
-from understudy.errors import AnswersError, DirectoryError, OriginalError, OutageError, SettingError
+from understudy.errors import AnswersError, DirectoryError, OriginalError, SettingError
 from understudy.queries import Queries, ledger
 from understudy.queries.check import CHECK, Claims, check
 from understudy.queries.ledger import REPEAT
@@ -187,16 +187,9 @@ def test_an_unchanged_original_is_not_given_away_by_claims_of_another(finished, 
 def test_an_interrupted_refresh_goes_on_to_the_same_bytes(taught, finished, tmp_path, after):
     out, result, expected = taught
     asked = Counter()
-
-    def failing(rows):
-        if asked.total() + len(rows) > after:
-            raise OutageError("disc", "an answer", "nothing")
-        asked.update(row.tobytes() for row in np.ascontiguousarray(rows))
-        return moved(rows)
-
     options = {"out": tmp_path / "new", "answers": traffic(moved), **OPTIONS}
     with pytest.raises(OriginalError):
-        us.refresh(finished, us.Original(failing, name="disc", request_rows=40), **options)
+        us.refresh(finished, counting(moved, asked, most=after), **options)
     with pytest.raises(DirectoryError, match="other given answers, or none"):
         us.refresh(finished, counting(moved, asked), **{**options, "answers": traffic(moved, 300)})
     resumed = us.refresh(finished, counting(moved, asked), **options)

@@ -33,8 +33,12 @@ def moved(rows):
     return ((np.asarray(rows) - [0.4, 0.0]) ** 2).sum(axis=1) < 1
 
 
-def counting(function, asked):
+def counting(function, asked, most=10**9):
+    """An original that counts how often it was asked about each row, and fails beyond so many."""
+
     def answer(rows):
+        if asked.total() + len(rows) > most:
+            raise OutageError("disc", "an answer", "nothing")
         asked.update(row.tobytes() for row in np.ascontiguousarray(rows))
         return function(rows)
 
@@ -168,16 +172,9 @@ def test_a_finished_refresh_is_loaded_and_can_be_refreshed_itself(followed, fini
 def test_an_interrupted_refresh_goes_on_where_it_was(followed, finished, tmp_path, after):
     out, result, expected = followed
     asked = Counter()
-
-    def failing(rows):
-        if asked.total() + len(rows) > after:
-            raise OutageError("disc", "an answer", "nothing")
-        asked.update(row.tobytes() for row in np.ascontiguousarray(rows))
-        return moved(rows)
-
     options = {"out": tmp_path / "new", "budget": 400, "schedule": steps(60)}
     with pytest.raises(OriginalError):
-        us.refresh(finished, us.Original(failing, name="disc", request_rows=40), **options)
+        us.refresh(finished, counting(moved, asked, most=after), **options)
     resumed = us.refresh(finished, counting(moved, asked), **options)
     assert asked == expected  # no row was paid for twice, but those that are asked again on purpose
     assert resumed.refreshed == result.refreshed
