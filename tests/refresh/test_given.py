@@ -209,6 +209,20 @@ def test_the_next_refresh_knows_them(taught, tmp_path):
     assert found["before"] == result.refreshed["on_answers"]["after"]
 
 
+def test_kept_traffic_counts_as_often_as_it_came(finished, tmp_path):
+    """As `serve --keep` writes it: the same rows, of the same labels, as in the table."""
+    table = traffic(disc)
+    (tmp_path / "kept").mkdir()
+    with ledger.Ledger(tmp_path / "kept" / ledger.NAME, {"original": "mine", "dropped": []}, PLANE) as book:
+        book.record(table[["x0", "x1"]].to_numpy(), table["label"].to_numpy(), ledger.TRAFFIC)
+    found = [
+        us.refresh(finished, disc, out=tmp_path / "new", check=50, answers=answers).refreshed["on_answers"]
+        for answers in (tmp_path / "kept", table)
+    ]
+    assert found[0] == found[1]
+    assert (found[0]["rows"], found[0]["distinct"]) == (770, 700)
+
+
 @pytest.mark.parametrize("missing", [True, False])
 def test_a_column_that_the_copy_does_not_see_may_be_missing(tmp_path, missing):
     space = us.Space.from_json(PLANE.to_json())
