@@ -149,7 +149,7 @@ def write_table(folder: Path, options: argparse.Namespace, healthy: str, broken:
     lines.append(f'[defaults]\nspace = "normal:4"\nbudget = {options.budget}\ncertificate_n = 300\ncheck = {CHECK}\n')
     lines.append(f'preset = "{preset}"\n')
     for i in range(options.models):
-        remote = {0: broken, 5: healthy}.get(i % 10)
+        remote = {0: broken, 3: healthy}.get(i % 10)
         about = (
             f'original = "made:m{i}"' if remote is None else f'original = "{remote}/v2/models/m{i}"\nprotocol = "v2"'
         )
@@ -165,7 +165,7 @@ def ran(folder: Path, out: str, engine: str, workers: int) -> Ran:
 
 
 def killed(folder: Path, engine: str) -> None:
-    """Kill a worker after a tenth of the models, and the driver after a fifth."""
+    """Kill a worker after a tenth of the models, and the driver after a fifth, or after the first and the second."""
     models = len(read_fleet(folder / "FLEET.toml").models)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     driver = subprocess.Popen(
@@ -173,9 +173,9 @@ def killed(folder: Path, engine: str) -> None:
     )
     assert driver.stdout is not None
     for count, line in enumerate(driver.stdout, 1):
-        if count == models // 10:
+        if count == max(1, models // 10):
             os.kill(int(line.split()[1]), signal.SIGKILL)
-        if count == models // 5:
+        if count == max(2, models // 5):
             driver.kill()
             break
     driver.communicate()
