@@ -50,7 +50,8 @@ def test_local_workers_are_processes_pinned_to_a_core_and_a_thread_each(monkeypa
     assert [affinity for _, affinity, _ in found] == [[cores[slot % len(cores)]] for slot in range(3)]
     assert all(threads == ["1", "1"] for _, _, threads in found)
     assert not any(name in os.environ for name in VARIABLES)
-    assert not multiprocessing.active_children()
+    # Others may have workers still: originals that are not yet collected.
+    assert not {pid for pid, _, _ in found} & {child.pid for child in multiprocessing.active_children()}
 
 
 def test_one_thread_holds_libraries_that_came_later_too_and_lets_go_of_all():
