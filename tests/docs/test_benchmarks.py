@@ -121,8 +121,8 @@ def test_refresh():
 
 
 def test_queries(tmp_path):
-    small = ["--problems", "spirals", "--budgets", "100", "400", "--draws", "margin", "boundary", "--workers", "1"]
-    document = json.loads(run_alone("queries.py", *small, "--json", "--figure", tmp_path / "queries.svg"))
+    small = ["--problems", "spirals", "--budgets", "100", "400", "--draws", "margin", "boundary", "--workers", "0"]
+    document = json.loads(run("queries.py", *small, "--json", "--figure", tmp_path / "queries.svg"))
     assert document["problems"] == 1
     assert set(document["mean"]) == {"one-shot", "margin", "boundary"}
     assert document["mean"]["one-shot"]["3000"] == document["bar"] > 0.95
@@ -132,15 +132,15 @@ def test_queries(tmp_path):
 
 
 def test_cascade():
-    kinds = ["--what", "kinds", "--only", "mixed14-lgbm", "--workers", "1", "--rows", "500", "--agree", "0.9"]
+    kinds = ["--what", "kinds", "--only", "mixed14-lgbm", "--workers", "0", "--rows", "500", "--agree", "0.9"]
     small = ["--times", "20", "--queries", "200", "--pool", "3000"]
-    head, row, *_, over = run_alone("cascade.py", *kinds, *small).splitlines()
+    head, row, *_, over = run("cascade.py", *kinds, *small).splitlines()
     assert head.split()[3:] == ["agree", "holds", "alone", "nothing", "best"]
     holds, alone, _, best = map(float, row.split()[4:])
     assert holds >= 0.8
     assert 0 <= alone <= best + 0.05
     assert over.split()[:2] == ["1", "originals"]
-    lines = run_alone("cascade.py", *kinds, *small, "--rules").splitlines()
+    lines = run("cascade.py", *kinds, *small, "--rules").splitlines()
     assert [line[:14].strip() for line in lines] == ["rule", "two starts", "one start", "bonferroni", "halves"]
 
 
