@@ -215,7 +215,7 @@ def test_a_problem_of_the_paper():
     assert (original(problem).predict(problem.X_test) == problem.y_test).mean() > 0.85
 
 
-@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.usefixtures("unmeasured", "small_lesson")
 def test_the_benchmark_of_families(folder):
     small = ["--only", "iris", "--queries", "200", "--workers", "0", "--json", folder / "families.jsonl"]
     out = run_program(ROOT / "benchmarks" / "families.py", "--folder", folder, *small)
