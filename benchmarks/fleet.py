@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -89,6 +90,8 @@ class Ran:
     """What came of a run of the fleet."""
 
     seconds: float
+    cpu: float
+    """Seconds of this process, servers included, and of the workers."""
     outlook: Outlook
 
     @property
@@ -115,7 +118,7 @@ def main() -> None:
         again = ran(folder, "two", options.engine, 2)
         print(
             f"a second run  {again.seconds:7.1f} s   {again.seconds / two.seconds:.1%} of the first, "
-            f"{again.outlook.spent.rows - before} rows"
+            f"{again.outlook.spent.rows - before} rows; CPU {again.cpu:.1f} s, {again.cpu / two.cpu:.1%} of the first"
         )
         killed(folder, options.engine)
         last = ran(folder, "killed", options.engine, 2)
@@ -158,10 +161,15 @@ def write_table(folder: Path, options: argparse.Namespace, healthy: str, broken:
 
 
 def ran(folder: Path, out: str, engine: str, workers: int) -> Ran:
-    fleet, clock = read_fleet(folder / "FLEET.toml"), perf_counter()
+    fleet, clock, before = read_fleet(folder / "FLEET.toml"), perf_counter(), cpu()
     for _ in run_fleet(fleet, folder / out, open_engine(engine, workers)):
         pass
-    return Ran(perf_counter() - clock, Outlook.of(fleet, folder / out))
+    return Ran(perf_counter() - clock, cpu() - before, Outlook.of(fleet, folder / out))
+
+
+def cpu() -> float:
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def killed(folder: Path, engine: str) -> None:
