@@ -1,11 +1,11 @@
 """A fleet of made originals of several kinds, a tenth of them endpoints that never answer well: time, limits, kills.
 
-The same table is copied by one worker and by two, and by two of which one is killed half-way, and then the driver; the
-copies have to be the same, byte by byte. Rows are counted where they arrive, second by second. A second run should ask
-its checks alone. `--overhead` takes the time of units that do nothing, and of an original of 20 ms a row on one worker
-and on two. Ratios need two cores that are free.
+The same table is copied by one local process and by two workers of an engine, and by two of which one is killed
+half-way, and then the driver; the copies have to be the same, byte by byte. Rows are counted where they arrive, second
+by second. A second run should ask its checks alone. `--overhead` takes the time of units that do nothing, and of an
+original of 20 ms a row on one worker and on two. Ratios need two cores that are free.
 
-    python benchmarks/fleet.py [--models 200] [--budget 300] [--rate 1000]
+    python benchmarks/fleet.py [--models 200] [--budget 300] [--rate 1000] [--engine local]
     python benchmarks/fleet.py --overhead
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -23,14 +24,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import understudy as us
-from faulty import FaultyServer  # type: ignore[import-not-found]
 from understudy.fleet import Outlook, read_fleet, run_fleet
-from understudy.workers import Local, drive, open_engine
+from understudy.workers import drive, open_engine
+
+if TYPE_CHECKING:
+    from faulty import FaultyServer  # type: ignore[import-not-found]
 
 # Names that workers find originals by.
 MODULE = """
@@ -66,16 +69,19 @@ def slow(rows):
     time.sleep(0.02 * len(rows))
     return np.asarray(rows)[:, 0] > 0
 """
+# Rows of a check.
+CHECK = 60
 FILES = ("copy.safetensors", "copy.json", "space.json")
 DRIVER = """
 import sys
 from understudy.fleet import read_fleet, run_fleet
-from understudy.workers import Local
+from understudy.workers import open_engine
 
 if __name__ == "__main__":
-    engine = Local(2)
+    engine, pids = open_engine(sys.argv[2], 2), ()
     for state in run_fleet(read_fleet("FLEET.toml"), sys.argv[1], engine):
-        print(state.name, *engine.pids.values(), flush=True)
+        pids = pids or tuple(engine.pids.values())
+        print(state.name, *pids, flush=True)
 """
 
 
@@ -84,6 +90,8 @@ class Ran:
     """What came of a run of the fleet."""
 
     seconds: float
+    cpu: float
+    """Seconds of this process, servers included, and of the workers."""
     outlook: Outlook
 
     @property
@@ -102,19 +110,22 @@ def main() -> None:
         (folder / "made.py").write_text(MODULE)
         (folder / "driver.py").write_text(DRIVER)
         write_table(folder, options, healthy.url, broken.url)
-        one, two = ran(folder, "one", 1), ran(folder, "two", 2)
+        one, two = ran(folder, "one", "local", 1), ran(folder, "two", options.engine, 2)
         print(f"one worker    {one.seconds:7.1f} s   {one.told}")
         print(f"two workers   {two.seconds:7.1f} s   {two.told}   {one.seconds / two.seconds:.2f} times as fast")
         print(f"rows in the busiest second of the host: {busiest(healthy)} of {options.rate}")
         before = two.outlook.spent.rows
-        again = ran(folder, "two", 2)
+        again = ran(folder, "two", options.engine, 2)
         print(
             f"a second run  {again.seconds:7.1f} s   {again.seconds / two.seconds:.1%} of the first, "
-            f"{again.outlook.spent.rows - before} rows"
+            f"{again.outlook.spent.rows - before} rows; CPU {again.cpu:.1f} s, {again.cpu / two.cpu:.1%} of the first"
         )
-        killed(folder)
-        last = ran(folder, "killed", 2)
-        print(f"after kills   {last.seconds:7.1f} s   {last.told}, {last.outlook.spent.rows} rows of {before}")
+        killed(folder, options.engine)
+        last = ran(folder, "killed", options.engine, 2)
+        checked = CHECK * sum(state.did == "checked" for state in last.outlook.states)
+        twice = last.outlook.spent.rows - checked - before
+        said = f"{checked} rows checked, {twice} of {before} asked twice"
+        print(f"after kills   {last.seconds:7.1f} s   {last.told}, {said}")
         done = [state.name for state in one.outlook.states if state.copy]
         print(f"the same bytes: {sum(alike(folder, name) for name in done)} of {len(done)}")
 
@@ -122,6 +133,10 @@ def main() -> None:
 @contextmanager
 def served() -> Iterator[tuple[FaultyServer, FaultyServer]]:
     """An endpoint that answers, and one that does not."""
+    # Not at the top: workers import this file too, and have no use for a server.
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from faulty import FaultyServer
+
     with FaultyServer(decide, share=0.0) as healthy, FaultyServer(decide, ["500", "garbage"], share=1.0) as broken:
         yield healthy, broken
 
@@ -134,10 +149,10 @@ def write_table(folder: Path, options: argparse.Namespace, healthy: str, broken:
     """A tenth are endpoints out of order, a tenth others, and the rest in Python."""
     lines = [f'[limits.hosts]\n"127.0.0.1" = {options.rate}\n']
     preset = "fast" if options.quick else "default"
-    lines.append(f'[defaults]\nspace = "normal:4"\nbudget = {options.budget}\ncertificate_n = 300\ncheck = 60\n')
+    lines.append(f'[defaults]\nspace = "normal:4"\nbudget = {options.budget}\ncertificate_n = 300\ncheck = {CHECK}\n')
     lines.append(f'preset = "{preset}"\n')
     for i in range(options.models):
-        remote = {0: broken, 5: healthy}.get(i % 10)
+        remote = {0: broken, 3: healthy}.get(i % 10)
         about = (
             f'original = "made:m{i}"' if remote is None else f'original = "{remote}/v2/models/m{i}"\nprotocol = "v2"'
         )
@@ -145,25 +160,30 @@ def write_table(folder: Path, options: argparse.Namespace, healthy: str, broken:
     (folder / "FLEET.toml").write_text("\n".join(lines))
 
 
-def ran(folder: Path, out: str, workers: int) -> Ran:
-    fleet, clock = read_fleet(folder / "FLEET.toml"), perf_counter()
-    for _ in run_fleet(fleet, folder / out, Local(workers)):
+def ran(folder: Path, out: str, engine: str, workers: int) -> Ran:
+    fleet, clock, before = read_fleet(folder / "FLEET.toml"), perf_counter(), cpu()
+    for _ in run_fleet(fleet, folder / out, open_engine(engine, workers)):
         pass
-    return Ran(perf_counter() - clock, Outlook.of(fleet, folder / out))
+    return Ran(perf_counter() - clock, cpu() - before, Outlook.of(fleet, folder / out))
 
 
-def killed(folder: Path) -> None:
-    """Kill a worker after a tenth of the models, and the driver after a fifth."""
+def cpu() -> float:
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def killed(folder: Path, engine: str) -> None:
+    """Kill a worker after a tenth of the models, and the driver after a fifth, or after the first and the second."""
     models = len(read_fleet(folder / "FLEET.toml").models)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     driver = subprocess.Popen(
-        [sys.executable, "driver.py", "killed"], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "driver.py", "killed", engine], stdout=subprocess.PIPE, text=True, env=environment
     )
     assert driver.stdout is not None
     for count, line in enumerate(driver.stdout, 1):
-        if count == models // 10:
+        if count == max(1, models // 10):
             os.kill(int(line.split()[1]), signal.SIGKILL)
-        if count == models // 5:
+        if count == max(2, models // 5):
             driver.kill()
             break
     driver.communicate()
@@ -238,6 +258,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--rate", type=float, default=1000, help="rows a second to the endpoints")
+    parser.add_argument("--engine", choices=("local", "dask"), default="local", help="of two workers")
     parser.add_argument("--quick", action="store_true", help="small networks")
     parser.add_argument("--overhead", action="store_true")
     return parser.parse_args()

@@ -60,6 +60,21 @@ def small_lesson():
         yield
 
 
+@pytest.fixture(scope="module")
+def _unmeasured_processes():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        yield
+
+
+@pytest.fixture
+def unmeasured(no_cover, _unmeasured_processes):
+    """No coverage, here and in processes that are started: it makes long programs take up to five times as long.
+
+    For what the tests of a room of its own cover line by line.
+    """
+
+
 def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=3, help="how often a run is killed and resumed")
 

@@ -153,7 +153,9 @@ class _Handler(BaseHTTPRequestHandler):
             faulty.log.append(Seen(time.monotonic(), self.path, dict(self.headers), None, [], fault))
             self._refuse("500")
             return
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(length := int(self.headers["Content-Length"]))
+        if len(body) < length:
+            raise ConnectionAbortedError("the client is gone")  # killed while it sent
         with faulty.lock:
             talk = _understood(self.headers["Content-Type"], body)
             faulty.log.append(

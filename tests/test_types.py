@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import numpy as np
 import understudy as us
@@ -50,6 +52,7 @@ def checked(tmp_path, text):
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.usefixtures("unmeasured")  # nothing of ours is run
 def test_a_users_script_is_typed_and_mistakes_in_it_are_found(tmp_path):
     done = checked(tmp_path, SCRIPT)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -251,6 +251,7 @@ def test_a_query_hands_on_columns_to_keep(copies, tmp_path):
     database.close()
 
 
+@pytest.mark.usefixtures("unmeasured")  # a megabyte is written, and refused
 def test_what_a_dialect_cannot_take_is_refused(copies, tmp_path):
     forest = copies("forest", "loans")
     message = r"sql, bigquery: expected at most 1048576 bytes, .*; make a smaller copy of the same answers \(understudy"

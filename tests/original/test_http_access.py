@@ -180,6 +180,25 @@ def test_without_a_certificate_no_answer(secured, pem):
     assert secured.log == []
 
 
+def test_an_authority_that_the_environment_names_is_trusted_while_it_does(authority, pem, monkeypatch):
+    """The authorities that everybody trusts are read once; those of another environment are others."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with FaultyServer(sign, share=0, tls=context) as server:
+        for file, trusted in ((None, False), ("ca.pem", True), ("strange.pem", False), ("ca.pem", True), (None, False)):
+            with monkeypatch.context() as patch:
+                patch.delenv("SSL_CERT_DIR", raising=False)
+                patch.delenv("SSL_CERT_FILE", raising=False)
+                if file is not None:
+                    patch.setenv("SSL_CERT_FILE", str(pem / file))
+                original = opened(server.url, attempts=1)
+                if trusted:
+                    assert original.answer(ROWS).tolist() == ["yes", "no"]
+                else:
+                    with pytest.raises(OutageError, match="SSLCertVerificationError"):
+                        original.answer(ROWS)
+
+
 def test_an_authority_that_nobody_trusts_is_no_answer_either(secured, pem):
     for ca in (None, str(pem / "strange.pem")):
         original = opened(secured.url, ca=ca, client_cert=str(pem / "client.pem"), attempts=3)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from commands import run_program
 from understudy.errors import SettingError, SpaceError
 from understudy.paper import FAMILIES, FAMILY_OF, load, names, original
 from understudy.paper.problems import split
@@ -181,6 +182,7 @@ def test_xgboost_may_be_absent(folder, monkeypatch):
         original(load(folder, "iris"), "xgboost")
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_the_benchmark_prints_a_table_and_writes_its_rows(folder):
     options = ["--options", '{"schedule": 50}']
     small = ["--only", "iris", "--methods", "one-shot", "--queries", "300", *options, "--workers", "1"]
@@ -213,10 +215,10 @@ def test_a_problem_of_the_paper():
     assert (original(problem).predict(problem.X_test) == problem.y_test).mean() > 0.85
 
 
+@pytest.mark.usefixtures("unmeasured", "small_lesson")
 def test_the_benchmark_of_families(folder):
-    small = ["--only", "iris", "--queries", "200", "--workers", "1", "--json", folder / "families.jsonl"]
-    arguments = [ROOT / "benchmarks" / "families.py", "--folder", folder, *small]
-    out = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    small = ["--only", "iris", "--queries", "200", "--workers", "0", "--json", folder / "families.jsonl"]
+    out = run_program(ROOT / "benchmarks" / "families.py", "--folder", folder, *small)
     assert out.returncode == 0, out.stderr
     row = json.loads((folder / "families.jsonl").read_text())
     assert set(row["seconds"]) == {"mlp", "linear", "tree", "forest", "boosting", "auto"}

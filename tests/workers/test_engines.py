@@ -1,5 +1,6 @@
 """What units run on: local processes and Dask, workers that die, schedulers that are not there."""
 
+import json
 import multiprocessing
 import os
 import select
@@ -49,7 +50,37 @@ def test_local_workers_are_processes_pinned_to_a_core_and_a_thread_each(monkeypa
     assert [affinity for _, affinity, _ in found] == [[cores[slot % len(cores)]] for slot in range(3)]
     assert all(threads == ["1", "1"] for _, _, threads in found)
     assert not any(name in os.environ for name in VARIABLES)
-    assert not multiprocessing.active_children()
+    # Others may have workers still: originals that are not yet collected.
+    assert not {pid for pid, _, _ in found} & {child.pid for child in multiprocessing.active_children()}
+
+
+def test_one_thread_holds_libraries_that_came_later_too_and_lets_go_of_all():
+    script = """
+import threadpoolctl
+from understudy.workers import one_thread
+
+def threads():
+    return [library["num_threads"] for library in threadpoolctl.threadpool_info()]
+
+def told():
+    before = threads()
+    with one_thread():
+        within = threads()
+    print(json.dumps([before, within, threads()]))
+
+import json, numpy
+told()
+import sklearn.utils._openmp_helpers
+told()
+"""
+    two = {**os.environ, **dict.fromkeys(VARIABLES, "2")}
+    said = subprocess.run([sys.executable, "-c", script], env=two, capture_output=True, text=True, check=True).stdout
+    found = [json.loads(line) for line in said.splitlines()]
+    assert 0 < len(found[0][0]) < len(found[1][0])
+    for before, within, after in found:
+        assert within == [1] * len(before)
+        assert after == before
+    assert max(found[1][0]) == 2
 
 
 def test_a_local_worker_that_dies_takes_no_other_with_it(tmp_path):

@@ -23,6 +23,8 @@ from understudy.types import Json
 
 Tell = Callable[[str, str], None]
 """What is called with a model's name, and with how far it is."""
+# Seconds between two looks at whether the gate is to be closed, which whoever closes it waits for.
+LOOK = 0.02
 
 
 class Pass(NamedTuple):
@@ -40,7 +42,9 @@ class Gatekeeper:
         self._key = secrets.token_hex(32)
         self._server = _Server((address, 0), _Visit)
         self._server.turns, self._server.tell, self._server.key = turns, tell, self._key
-        self._thread = threading.Thread(target=self._server.serve_forever, name="understudy-gate", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(LOOK,), name="understudy-gate", daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -14,7 +14,7 @@ from understudy.checksums import read_json
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.original import Labels, Said, told_together
-from understudy.queries.ledger import CHECK, GIVEN, NAME, answers, last_round
+from understudy.queries.ledger import CHECK, GIVEN, NAME, learned
 from understudy.runs.directory import finished
 from understudy.runs.points import points
 from understudy.runs.result import Result, load
@@ -51,15 +51,11 @@ class Past:
             hint = "run the command that made it once more: it goes on where it was"
             raise DirectoryError(str(path), "a finished run", "one that was interrupted", hint)
         result = load(path)
-        found = answers(path / NAME)
-        if not found:
-            hint = "copy again with a directory (out= or --out) and an original that is asked"
-            raise DirectoryError(str(path / NAME), "a ledger with answers", "none", hint)
+        # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
+        found, t, theta = learned(path / NAME)
         purposes = (GIVEN, CHECK, "training", "certificate")
         rows, said = told_together(found[purpose] for purpose in purposes if purpose in found)
         held_out = len(found["certificate"][1]) if "certificate" in found else 0
-        # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
-        t, theta = last_round(path / NAME)
         layers = tuple(result.settings["layers"] or PAPER_LAYERS)
         network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
         digest = hashlib.sha256((path / "run.json").read_bytes() + (path / "copy.json").read_bytes()).hexdigest()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Protocol, Self, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Answer = TypeVar("Answer")
 
@@ -59,9 +64,19 @@ def pin(core: int | None) -> None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Keep libraries to one thread: others have the remaining cores."""
-    from threadpoolctl import threadpool_limits
-
     for name, value in ONE_THREAD.items():  # read when a library is first used, which may be now
         os.environ.setdefault(name, value)
-    with threadpool_limits(1):
+    with _libraries(len(sys.modules)).limit(limits=1):
         yield
+
+
+@lru_cache(1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """The libraries with threads in this process.
+
+    The search takes as long as half of a check of a model. They come with modules: while there are as many of these,
+    what was found stands.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -48,16 +48,15 @@ class Client:
         self,
         headers: Mapping[str, str],
         timeout: float,
-        tls: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext,
         signed: Signed | None = None,
     ):
         # Connecting is two steps of this limit, so that the deadline does not fall between them: httpx2 would leave the
         # socket of a half-made TLS connection open.
         times = httpx2.Timeout(timeout, connect=timeout / 2)
         many = httpx2.Limits(max_connections=None, max_keepalive_connections=None)  # who calls here is counted
-        trust = True if tls is None else tls
         client = httpx2.AsyncClient(
-            headers=dict(headers), timeout=times, limits=many, follow_redirects=False, verify=trust
+            headers=dict(headers), timeout=times, limits=many, follow_redirects=False, verify=tls
         )
         ready: Future[Switch] = Future()
         thread = threading.Thread(target=_run, args=(client, ready), name="understudy-http", daemon=True)

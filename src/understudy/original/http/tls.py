@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -29,10 +31,10 @@ class Certificates(NamedTuple):
             self.context()
         return self
 
-    def context(self) -> ssl.SSLContext | None:
-        """What the client is given; None for the authorities that everybody trusts."""
+    def context(self) -> ssl.SSLContext:
+        """What the client is given."""
         if not any(value is not None for value in self):
-            return None
+            return _usual(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
         context = _trusting(self.ca)
         if self.client_cert is not None:
             key = self.client_cert if self.client_key is None else self.client_key
@@ -51,6 +53,15 @@ class Certificates(NamedTuple):
         files = (("ca", self.ca), ("client_key", key), ("client_cert", self.client_cert))
         ca, secret, cert = (None if path is None else _readable(option, path) for option, path in files)
         return ca, secret, cert
+
+
+@cache
+def _usual(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """The authorities that everybody trusts, or those that the environment names, for all clients of this process.
+
+    Reading them takes longer than all else that is done to ask a few rows of an endpoint.
+    """
+    return _trusting(None)
 
 
 def _trusting(ca: Name) -> ssl.SSLContext:

@@ -119,11 +119,25 @@ def summary(path: Path) -> Summary:
 def answers(path: Path) -> dict[str, Told]:
     """By purpose, the rows that were answered, as they were drawn, and what was said: labels, scores if any."""
     with reading(path) as connection:
-        meta_of(connection, path)
-        table, found = _table(labels_of(connection)), defaultdict[str, list[Told]](list)
-        for number, purpose, rows, codes in answered_requests(connection):
-            found[purpose].append((rows, Said(table[codes], scores_of(connection, number, len(codes)))))
-        return {purpose: told_together(chunks) for purpose, chunks in found.items()}
+        return _answers(connection, path)
+
+
+def learned(path: Path) -> tuple[dict[str, Told], int, np.ndarray]:
+    """The answers, of which there must be some, and the last round of training, from one look through the ledger."""
+    with reading(path) as connection:
+        found = _answers(connection, path)
+        if not found:
+            hint = "copy again with a directory (out= or --out) and an original that is asked"
+            raise DirectoryError(str(path), "a ledger with answers", "none", hint)
+        return found, *_last_round(connection, path)
+
+
+def _answers(connection: sqlite3.Connection, path: Path) -> dict[str, Told]:
+    meta_of(connection, path)
+    table, found = _table(labels_of(connection)), defaultdict[str, list[Told]](list)
+    for number, purpose, rows, codes in answered_requests(connection):
+        found[purpose].append((rows, Said(table[codes], scores_of(connection, number, len(codes)))))
+    return {purpose: told_together(chunks) for purpose, chunks in found.items()}
 
 
 def duplicate(path: Path, to: Path, settings: Json, given: Told | None = None) -> None:
@@ -148,10 +162,14 @@ def _more(connection: sqlite3.Connection, given: Told | None) -> Iterator[chain.
 def last_round(path: Path) -> tuple[int, np.ndarray]:
     """The number of the last round of training that was written down, and the parameters after it."""
     with reading(path) as connection:
-        found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
-        if found is None:
-            raise DirectoryError(str(path), "a ledger with a round of training", "none", "copy again")
-        return found[0], np.frombuffer(found[1], np.float32).copy()
+        return _last_round(connection, path)
+
+
+def _last_round(connection: sqlite3.Connection, path: Path) -> tuple[int, np.ndarray]:
+    found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
+    if found is None:
+        raise DirectoryError(str(path), "a ledger with a round of training", "none", "copy again")
+    return found[0], np.frombuffer(found[1], np.float32).copy()
 
 
 def entries(path: Path, space: Space) -> Frame:
