@@ -6,7 +6,12 @@ has, what an epoch of balanced batches is, when training stops, and which SVM wa
 accuracy on the test rows (and the lowest single value), of points kept, and of lambda; `points` is also given as the
 most of any iteration, in the mean over runs. The loop and its policies are the library's own.
 
+Another problem in place of spirals says whether a reading matters elsewhere, and `--iterations 300` whether it does at
+ten times the queries; means are then over the last third of the iterations.
+
     python benchmarks/figure5.py [--json] [--runs 30] [--readings paper,norm,...] [--original study]
+    python benchmarks/figure5.py --runs 1 --readings "paper,lambda >= 0.05" --deltas 1e-6 \\
+        --problem waveform --data uci --iterations 300
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import sys
 from dataclasses import dataclass, field
 from itertools import islice
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -35,9 +40,8 @@ from understudy.engine.training import Training
 from understudy.streams import Stream, stream
 
 N, ITERATIONS = 100, 30
-# Iterations 20 to 30.
-LATE = 11
-NETWORK = MLP(2, PAPER_LAYERS, 2)
+# Iterations 20 to 30, or as many of another number.
+LATE = 11 / 30
 
 
 @dataclass(frozen=True)
@@ -87,11 +91,21 @@ class Remembering(Trainer):
         return training
 
 
+class Subject(NamedTuple):
+    """What is copied, the rows on which copies are measured, and the network that learns it."""
+
+    original: Any
+    X_test: np.ndarray
+    y_test: np.ndarray
+    network: MLP
+
+
 def penalised(scale: float, penalty: str = "bounded") -> Reading:
     return Reading({"penalty": penalty}, weight=scale)
 
 
-SIZE = NETWORK.size
+# The parameters of the network for spirals.
+SIZE = MLP(2, PAPER_LAYERS, 2).size
 READINGS: dict[str, Reading] = {
     "paper": Reading(),
     "pure": Reading(everything=True),
@@ -129,46 +143,44 @@ READINGS: dict[str, Reading] = {
 }
 
 
-def original_of(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
-    """The SVM that is copied, and the test rows: the study's, the UCI problems' grid, or smoother ones."""
+def subject_of(name: str, problem_name: str = "spirals", data: str | None = None) -> Subject:
+    """A problem and what is copied: the study's original, the UCI problems' grid of SVMs, or one with these numbers."""
     from sklearn.svm import SVC
 
     from understudy.paper import load
     from understudy.paper.cache import cached_original
 
-    problem = load(None, "spirals")
+    problem = load(data, problem_name)
     if name in ("study", "grid"):
         fitted: Any = cached_original(problem, None if name == "study" else "rbf_svm")
     else:
         C, gamma = map(float, name.split(":"))
         fitted = SVC(C=C, gamma=gamma).fit(problem.X_train, problem.y_train)
-    return fitted, problem.X_test, problem.y_test
+    network = MLP(problem.d, PAPER_LAYERS, len(np.unique(problem.y_train)))
+    return Subject(fitted, problem.X_test.astype(np.float32), problem.y_test, network)
 
 
-def run(
-    reading: Reading, delta: float, seed: int, subject: tuple[Any, np.ndarray, np.ndarray], iterations: int = ITERATIONS
-) -> dict[str, Any]:
+def run(reading: Reading, delta: float, seed: int, subject: Subject, iterations: int = ITERATIONS) -> dict[str, Any]:
     """The curves of one copy."""
-    original, X_test, y_test = subject
+    original, network = subject.original, subject.network
     kind = Remembering if reading.moments else Trainer
-    trainer = kind(NETWORK, reading.schedule, seed=seed, **reading.trainer)
+    trainer = kind(network, reading.schedule, seed=seed, **reading.trainer)
 
     def draw(t: int, theta: np.ndarray) -> Samples:
-        X = stream(seed, Stream.DRAW, t).normal(size=(N, 2)).astype(np.float32)
+        X = stream(seed, Stream.DRAW, t).normal(size=(N, network.d)).astype(np.float32)
         return Samples(X, original.predict(X.astype(float)).astype(np.int32))
 
     def train(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
         return trainer(theta, S, reading.weight * lam, t)
 
-    select: Select = keep_all if reading.everything else drop_compressed(NETWORK, delta)
+    select: Select = keep_all if reading.everything else drop_compressed(network, delta)
     memory = Fixed(0.0) if reading.everything else AtLeast(reading.memory, reading.least)
-    theta = NETWORK.initial(stream(seed, Stream.INITIAL))
-    X_test = X_test.astype(np.float32)
+    theta = network.initial(stream(seed, Stream.INITIAL))
     clock = process_time()
     curves: dict[str, list[float]] = {"accuracy": [], "points": [], "lambda": [], "moved": []}
     for step in islice(sequential(draw, theta, select=select, memory=memory, train=train), iterations):
-        decided = NETWORK.probabilities(step.theta, X_test).argmax(axis=1)
-        curves["accuracy"].append(float((decided == y_test).mean()))
+        decided = network.probabilities(step.theta, subject.X_test).argmax(axis=1)
+        curves["accuracy"].append(float((decided == subject.y_test).mean()))
         curves["points"].append(len(step.S))
         curves["lambda"].append(step.lam)
         curves["moved"].append(step.moved)
@@ -177,7 +189,8 @@ def run(
 
 def summary(name: str, delta: float, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Means over runs and late iterations, with the standard error of the accuracy over runs."""
-    late = {key: np.array([one[key][-LATE:] for one in runs]) for key in ("accuracy", "points", "lambda", "moved")}
+    last = max(1, round(LATE * len(runs[0]["points"])))
+    late = {key: np.array([one[key][-last:] for one in runs]) for key in ("accuracy", "points", "lambda", "moved")}
     points = np.array([one["points"] for one in runs])
     means = late["accuracy"].mean(axis=1)
     return {
@@ -216,10 +229,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--readings", default=",".join(READINGS))
     parser.add_argument("--original", default="study", help="study, grid, or C:gamma")
+    parser.add_argument("--problem", default="spirals")
+    parser.add_argument("--data", help="a folder of problems, as of `understudy paper import`")
     parser.add_argument("--deltas", default="1e-6,1e-8")
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
     options = parser.parse_args()
-    subject = original_of(options.original)
+    subject = subject_of(options.original, options.problem, options.data)
     rows = []
     print(HEAD, file=sys.stderr, flush=True)
     for name in options.readings.split(","):
