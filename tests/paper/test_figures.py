@@ -125,8 +125,9 @@ def test_single_passes_are_there_with_their_points(folder, records, name):
 def test_the_numbers_of_the_papers_text_are_beside_ours(folder):
     page = (folder / "fig1.md").read_text()
     ours = next(row["accuracy"] for row in rows_of(folder, "fig1") if row["queries"] == "500")
-    assert f"| one-shot, 500 points: accuracy | 0.85 | {float(ours):.3g} |" in page
+    assert f"| 1 | one-shot, 500 points: accuracy | 0.85 | {float(ours):.3f} ± " in page
     assert "online, 3000 points" not in page  # there were no more than 300
+    assert "of those at t=18" not in (folder / "fig3.md").read_text()
 
 
 def test_points_used_are_cut_at_400_in_figure_3_only(folder, records):

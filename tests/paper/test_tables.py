@@ -339,13 +339,13 @@ def test_a_page_without_results_says_so():
     assert fill(text, None) == (
         "a\n<!-- begin tests -->\nNot there yet: `results/units.csv` is missing.\n<!-- end tests -->\nb\n"
     )
-    with pytest.raises(SettingError, match="one of extent, accuracies"):
+    with pytest.raises(SettingError, match="one of extent, hours"):
         fill(text.replace("tests", "guesses"), None)
 
 
 def test_the_committed_page_agrees_with_the_committed_results():
     text = PAGE.read_text()
-    assert len(MARK.findall(text)) == text.count("<!-- begin") == text.count("<!-- end") == 12
+    assert len(MARK.findall(text)) == text.count("<!-- begin") == text.count("<!-- end") == 13
     assert fill(text, read_results(RESULTS)) == text, (
         "run: understudy paper report --results results --out docs/paper.md"
     )
@@ -378,6 +378,26 @@ def test_a_claim_agrees_where_its_interval_meets_what_it_allows():
     bad = found(0.92, 300.0)
     assert [row["agrees"] for row in bad.values()][:3] == ["no", "no", "yes"]
     assert bad["delta 1e-6, t=20 to 30: points"]["why"]
+
+
+def test_a_claim_that_compares_is_measured_on_both_and_needs_both():
+    def toy(point, **columns):
+        return {"point": point, "runs": 5, **columns, **{f"{name}_std": 0.02 for name in columns}}
+
+    best = toy("best accuracy, best convergence", eff=0.7, conv=0.95, accuracy=0.99)
+    leanest = toy("best efficiency", eff=0.9, conv=0.85, accuracy=0.97)
+    rows = {row["claim"]: row for row in claim_rows({"fig6": [best, leanest]}, "6")}
+    assert rows["eff at Best efficiency, minus that at Best accuracy"]["ours"] == "0.200 ± 0.028"
+    assert [row["agrees"] for row in rows.values()] == ["yes", "yes", "yes", "no"]
+    assert [row["claim"][:4] for row in claim_rows({"fig6": [best]}, "6")] == ["accu", "conv"]
+
+    def risk(t, value):
+        return {"method": "pure", "iteration": t, "runs": 5, "risk": value, "moved": value}
+
+    settled = claim_rows({"theorems": [risk(1, 0.2), risk(30, 0.001)]})
+    assert [(row["figure"], row["ours"], row["agrees"]) for row in settled] == [("Theorem 1", "0.005 ± 0.000", "yes")]
+    powers = {"method": "pure", "iteration": 100, "runs": 1, "power": 1.5, "power_of_work": 1.99}
+    assert [row["agrees"] for row in claim_rows({"cost": [powers]})] == ["yes", "no"]
 
 
 def test_every_exhibit_of_the_page_can_be_made_from_the_table():

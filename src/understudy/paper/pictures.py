@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.files import as_path, errors_of, write_bytes
-from understudy.paper.catalogue import Options, Row, exhibit
+from understudy.paper.catalogue import Made, Options, Row, exhibit
 from understudy.paper.claims import Figures
 from understudy.paper.compact import read_table
 from understudy.paper.store import unit_of
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Figures by iteration, and the table of rows that each is drawn from; the others need the table of units only.
-CURVES = {"fig1": "fig1", "fig2": "fig1", "fig3": "fig3", "fig4": "fig4", "fig5": "fig5", "theorems": "theorems"}
+CURVES = {
+    "fig1": "fig1", "fig2": "fig1", "fig3": "fig3", "fig4": "fig4", "fig5": "fig5", "theorems": "theorems",
+    "cost": "cost",
+}  # fmt: skip
 OF_UNITS = ("fig6", "fig7", "fig8")
 # Beside the page they are in.
 FOLDER = "figures"
@@ -42,7 +45,8 @@ def pictures(results: str | Path, names: Sequence[str] | None = None) -> Iterato
     wanted = [name for name in (*CURVES, *OF_UNITS) if names is None or name in names]
     records = read_table(table) if table.exists() and {*wanted} & {*OF_UNITS} else []
     for name in wanted:
-        figure = _of_rows(name, curves) if name in CURVES else _of_records(name, records)
+        made = None if name in CURVES else made_of(records, name)
+        figure = _of_rows(name, curves) if made is None else made.figure
         if figure is not None:
             yield name, small(drawn(figure, "svg"))
 
@@ -88,20 +92,20 @@ def _value(cell: str) -> Any:
 
 
 def _of_rows(name: str, curves: Figures) -> Figure | None:
-    rows = curves.get(CURVES[name])
+    rows = curves.get(CURVES.get(name, name))
     shown: Any = exhibit(name)
     return None if rows is None else shown.draw(rows, Options(rows[0]["runs"]))
 
 
-def _of_records(name: str, records: Sequence[Record]) -> Figure | None:
-    """A figure of as many repetitions as every unit of it has."""
+def made_of(records: Sequence[Record], name: str) -> Made | None:
+    """An exhibit of as many repetitions as every unit of it has; None where there are none."""
     shown, there = exhibit(name), {unit_of(record): record for record in records}
-    runs = complete(name, there)
+    runs = _complete(name, there)
     options = Options(runs, compact=True)
-    return shown.make([there[unit] for unit in shown.units(options)], options).figure if runs else None
+    return shown.make([there[unit] for unit in shown.units(options)], options) if runs else None
 
 
-def complete(name: str, there: dict[Unit, Record]) -> int:
+def _complete(name: str, there: dict[Unit, Record]) -> int:
     """How many repetitions of an exhibit a table of units is enough for."""
     runs = 0
     while all(unit in there for unit in exhibit(name).units(Options(runs + 1, compact=True))):

@@ -11,21 +11,20 @@ from typing import Any
 
 from understudy.errors import SettingError
 from understudy.files import as_path, write_text
-from understudy.paper.catalogue import Options, Row, runs_of
+from understudy.paper.catalogue import Row, runs_of
 from understudy.paper.claims import Figures, claim_rows
 from understudy.paper.compact import read_table
-from understudy.paper.pictures import complete, read_curves, read_rows
+from understudy.paper.pictures import made_of, read_curves
 from understudy.paper.reported import table4
 from understudy.paper.settings import DELTAS, SPACES
 from understudy.paper.store import unit_of
-from understudy.paper.tables.methods import Methods
+from understudy.paper.sweep import units
 from understudy.paper.tables.results import average_rows, quoted_rows, result_rows, tested_rows
 from understudy.paper.tables.spaces import space_rows
 from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
-from understudy.paper.units import Record, Unit
+from understudy.paper.units import Record
 
 UNITS, DATA_SETS = "units.csv", "table3.csv"
-BEYOND = ("stages", "scale")
 MARK = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end (?P=name) -->)", re.S)
 NOT_THERE = "Not there yet: `results/{}` is missing{}.\n"
 # From which difference on a number is said to differ from the paper's: of an original, of a single pass, of eff.
@@ -43,23 +42,20 @@ class Results:
     data_sets: Sequence[Row]
     runs: dict[str, int]
     curves: Figures
-    beyond: dict[str, list[Row]]
-    """The rows of what goes beyond the paper, by name."""
 
     def solved(self, space: str, runs: int | None = None) -> list[Solved]:
         """The problems of a space that are complete, all with as many repetitions."""
         runs = self.runs[space] if runs is None else runs
         complete = {name for name in PROBLEMS if complete_runs(self.records, name, space) >= runs}
-        there = [one for one in self.records if one["problem"] in complete and one["repetition"] < runs]
-        return solved([one for one in there if one["points"] is None and one["memory"] == "automatic"], space)
+        wanted = {*units(sorted(complete), METHODS, DELTAS, runs, space)}
+        return solved([one for one in self.records if unit_of(one) in wanted], space)
 
 
 def complete_runs(records: Sequence[Record], problem: str, space: str) -> int:
     """How many repetitions of a problem have the single pass and every threshold."""
     there = {unit_of(one) for one in records if one["problem"] == problem and one["space"] == space}
-    ways: list[tuple[str, float | None]] = [(METHODS[0], None), *((METHODS[1], delta) for delta in DELTAS)]
     runs = 0
-    while all(Unit(problem, space, method, delta, runs) in there for method, delta in ways):
+    while there.issuperset(units([problem], METHODS, DELTAS, runs + 1, space)):
         runs += 1
     return runs
 
@@ -78,7 +74,7 @@ def read_results(folder: str | Path) -> Results | None:
     for space in SPACES:
         found = [complete_runs(records, problem, space) for problem in PROBLEMS]
         runs[space] = min((count for count in found if count), default=0)
-    return Results(records, data_sets, runs, read_curves(path), {name: read_rows(path, name) for name in BEYOND})
+    return Results(records, data_sets, runs, read_curves(path))
 
 
 def fill_page(page: str | Path, folder: str | Path) -> list[str]:
@@ -136,6 +132,22 @@ def _extent(results: Results) -> str:
     return "".join(lines)
 
 
+def _hours(results: Results) -> str:
+    """What the units took, by kind: seconds of work of one, and hours of one core for all."""
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for one in results.records:
+        if one["cpu"] is not None:
+            problems = "UCI" if one["problem"] in PROBLEMS else "toys"
+            groups.setdefault((problems, one["space"], one["method"]), []).append(one["cpu"])
+    kinds = [{"problems": a, "space": b, "method": c, **_work(found)} for (a, b, c), found in sorted(groups.items())]
+    every = [seconds for found in groups.values() for seconds in found]
+    return _table([*kinds, {"problems": "all", "space": "", "method": "", **_work(every)}])
+
+
+def _work(seconds: Sequence[float]) -> Row:
+    return {"units": len(seconds), "cpu seconds of one": sum(seconds) / len(seconds), "core hours": sum(seconds) / 3600}
+
+
 def _accuracies(problems: list[Solved]) -> str:
     """Accuracies row by row, ours and the paper's, and fidelity, which the paper does not have."""
     rows = []
@@ -184,32 +196,26 @@ def _spaces(results: Results) -> str:
     return f"{len(both)} problems, {runs_of(runs)}:\n\n{table}"
 
 
-def _methods(results: Results) -> str:
-    there = {unit_of(record): record for record in results.records}
-    runs = complete("table2", there)
-    if not runs:
-        return NOT_THERE.format(UNITS, " the units of `understudy paper table2`")
-    options = Options(runs)
-    made = Methods().make([there[unit] for unit in Methods().units(options)], options)
-    return f"{made.notes.strip()}\n\n{_table(made.rows)}"
+def _exhibit(name: str) -> Callable[[Results], str]:
+    """A block with what an exhibit says and its rows, made of the units."""
+
+    def block(results: Results) -> str:
+        made = made_of(results.records, name)
+        if made is None:
+            return NOT_THERE.format(UNITS, f" the units of `understudy paper {name}`")
+        return f"{made.notes.strip()}\n\n{_table(made.rows)}"
+
+    return block
 
 
 def _claims(results: Results) -> str:
-    if not results.curves:
+    toys = made_of(results.records, "fig6")
+    figures = dict(results.curves) if toys is None else {**results.curves, "fig6": toys.rows}
+    if not figures:
         return NOT_THERE.format("fig1.csv", ", and those of the other figures")
-    runs = {name: rows[0]["runs"] for name, rows in results.curves.items()}
+    runs = {name: rows[0]["runs"] for name, rows in figures.items()}
     told = ", ".join(f"{name} {runs_of(count)}" for name, count in runs.items())
-    return f"{told}:\n\n{_table(claim_rows(results.curves))}"
-
-
-def _beyond(name: str) -> Callable[[Results], str]:
-    """A block with the rows of an exhibit."""
-
-    def block(results: Results) -> str:
-        rows = results.beyond[name]
-        return _table(rows) if rows else NOT_THERE.format(f"{name}.csv", f"; `understudy paper {name}` writes it")
-
-    return block
+    return f"{told}:\n\n{_table(claim_rows(figures))}"
 
 
 def _data_sets(results: Results) -> str:
@@ -229,14 +235,16 @@ def _data_set(row: Row) -> Row:
 # What can stand in a marked block.
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "extent": _extent,
+    "hours": _hours,
     "accuracies": _with_results(_accuracies),
     "costs": _with_results(_costs),
     "averages": _with_results(lambda problems: _table(average_rows(result_rows(problems)))),
     "quoted": _with_results(lambda problems: _table(quoted_rows(result_rows(problems)))),
     "tests": _with_results(lambda problems: _table(tested_rows(problems))),
     "spaces": _spaces,
-    "methods": _methods,
+    "methods": _exhibit("table2"),
     "claims": _claims,
-    **{name: _beyond(name) for name in BEYOND},
+    "stages": _exhibit("stages"),
+    "scale": _exhibit("scale"),
     "data-sets": _data_sets,
 }

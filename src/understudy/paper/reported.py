@@ -37,6 +37,7 @@ QUOTED = {
     "best_efficiency_eff": 0.882,
     "best_efficiency_points": 0.06,
     "best_efficiency_time": 0.174,
+    "best_efficiency_slower": 0.03,
     "best_efficiency_loss": 0.05,
     "best_efficiency_lower": 51,
     "best_efficiency_saves": 47,
@@ -48,6 +49,7 @@ QUOTED = {
     "best_convergence_differs": 20,
     "below_original": 19,
     "above_original": 8,
+    "well_above_original": 4,
 }
 
 

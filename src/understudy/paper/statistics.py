@@ -24,6 +24,8 @@ MARGIN = 0.05
 GOALS = {"best_accuracy": "accuracy", "best_efficiency": "eff", "best_convergence": "conv"}
 # Measures that only copies of several rounds have.
 ROUNDS = ("eff", "conv")
+# The accuracies of a problem's two copies.
+COPIES = ("accuracy_single", "best_accuracy_accuracy")
 VERDICTS = ("matches", "better", "worse")
 # Samples of the problems, drawn with replacement, for intervals.
 RESAMPLES = 500
@@ -179,9 +181,11 @@ def figures(rows: Sequence[Row]) -> dict[str, float]:
     found["best_efficiency_saves"] = _count(rows, "best_efficiency_eff", "best_accuracy_eff", below=False)
     found["best_convergence_costs"] = _count(rows, "best_convergence_eff", "best_accuracy_eff", below=True)
     found["best_convergence_differs"] = _count(rows, "best_convergence_conv", "best_accuracy_conv", below=False)
-    copies = ("accuracy_single", "best_accuracy_accuracy")
-    found["below_original"] = sum(all(row[name] < row["accuracy_original"] for name in copies) for row in rows)
-    found["above_original"] = sum(all(row[name] > row["accuracy_original"] for name in copies) for row in rows)
+    found["best_efficiency_slower"] = mean["best_accuracy_conv"] - mean["best_efficiency_conv"]
+    lead = [[row[name] - row["accuracy_original"] for name in COPIES] for row in rows]
+    found["below_original"] = sum(max(both) < 0 for both in lead)
+    found["above_original"] = sum(min(both) > 0 for both in lead)
+    found["well_above_original"] = sum(min(both) > MARGIN + NOISE for both in lead)
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from understudy.paper.figures.both import SHADES, labels, of_method, threshold, 
 from understudy.paper.figures.numbers import by_iteration, over, some
 from understudy.paper.figures.style import band, style
 from understudy.paper.units import Record, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # The points of an iteration's epochs, added up, are its work whatever else the machine had to do.
 COLUMNS = {
@@ -24,6 +28,8 @@ ABOUT_SECONDS = (
     "Seconds of training and of choosing points, in one thread, are added up; they are of a clock, and only a machine"
     " with nothing else to do gives their power. work is the sum of |S_t| so far."
 )
+# Exponents of t, and the columns that they are fitted to.
+POWERS = {"power": "seconds", "power_of_work": "work"}
 # Every so many iterations there is a row on the page.
 EVERY = 10
 
@@ -40,32 +46,41 @@ class Cost:
         return units_of_both(options, options.iterations)
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
+        """The rows, with the powers of t that fit them, and the figure."""
+        rows: list[Row] = []
+        for method in labels(options):
+            curve = by_iteration([_cumulated(one) for one in of_method(records, method)], COLUMNS, method=method)
+            powers = {name: fitted_power([row[of] for row in curve])[0] for name, of in POWERS.items()}
+            rows += [{**row, **powers} for row in curve]
+        notes = "\n\n".join([f"{over(options)} {ABOUT_SECONDS}", *_grown(rows, options)])
+        return Made(rows, notes, self.draw(rows, options), some(rows, EVERY))
+
+    def draw(self, rows: Sequence[Row], options: Options) -> Figure:
         """Two panels of the same: on plain axes, and on logarithmic ones, where a power is a line."""
         figure, plain, logarithmic = two_panels()
-        words = {
-            "pure": "Pure sequential",
-            "sequential": f"Algorithm 5 (delta {threshold(options):g}, automatic memory)",
-        }
-        rows: list[Row] = []
-        notes = [f"{over(options)} {ABOUT_SECONDS}"]
         for method, label in labels(options).items():
-            curve = by_iteration([_cumulated(one) for one in of_method(records, method)], COLUMNS, method=method)
+            curve = of_method(rows, method)
             exponent, factor = fitted_power([row["seconds"] for row in curve])
-            work, _ = fitted_power([row["work"] for row in curve])
             band(plain, curve, "seconds", SHADES[method], label)
             band(logarithmic, curve, "seconds", SHADES[method], f"{label}: $t^{{{exponent:.2f}}}$")
             late = np.array([row["iteration"] for row in curve[len(curve) // 2 :]])
             logarithmic.plot(late, factor * late**exponent, color="black", linestyle=":", linewidth=1.2)
-            rows += [{**row, "power": exponent, "power_of_work": work} for row in curve]
-            grown = f"over the later half, seconds grow as t^{exponent:.2f} and the points trained on as t^{work:.2f}"
-            notes.append(f"{words[method]}: {grown}; {curve[-1]['seconds']:.1f} s in all.")
         style(plain, "iteration", "seconds of training so far", "a)").margins(x=0)
         # So few that all are the same, or none, have no scale.
         scale = "log" if len({row["seconds"] for row in rows if row["seconds"] > 0}) > 1 else "linear"
         style(logarithmic, "iteration", "seconds of training so far", "b)").set(xscale="log", yscale=scale)
         for axes in (plain, logarithmic):
             axes.legend(loc="upper left", frameon=False)
-        return Made(rows, "\n\n".join(notes), figure, some(rows, EVERY))
+        return figure
+
+
+def _grown(rows: Sequence[Row], options: Options) -> Iterator[str]:
+    """How the cost of either grows, in words."""
+    algorithm_5 = f"Algorithm 5 (delta {threshold(options):g}, automatic memory)"
+    for method, words in {"pure": "Pure sequential", "sequential": algorithm_5}.items():
+        last = of_method(rows, method)[-1]
+        powers = f"seconds grow as t^{last['power']:.2f} and the points trained on as t^{last['power_of_work']:.2f}"
+        yield f"{words}: over the later half, {powers}; {last['seconds']:.1f} s in all."
 
 
 def _cumulated(record: Record) -> Record:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.numbers import beside, by_iteration, only, over, problem_of, some, value
+from understudy.paper.figures.numbers import by_iteration, claimed, only, over, problem_of, some
 from understudy.paper.figures.spirals import ABOUT_RHO, COLUMNS, RHO
 from understudy.paper.figures.style import COLOURS, OTHERS, band, new_figure, power, style
 from understudy.paper.units import Record, Unit
@@ -31,38 +31,6 @@ class Way(NamedTuple):
     colour: str
 
 
-class Said(NamedTuple):
-    """What the paper's text says of a figure's last iteration: of which column, and of which curve."""
-
-    figure: int
-    column: str
-    text: str
-    part: str
-    """What tells the curve: its method, delta or memory."""
-    which: str | float
-
-
-SAID = (
-    Said(3, "points", "about 250", "delta", 1e-10),
-    Said(3, "points", "less than that", "delta", 1e-8),
-    Said(3, "points", "less than that", "delta", 1e-6),
-    Said(3, "accuracy", "below pure sequential, above online", "delta", 1e-10),
-    Said(3, "accuracy", "below online", "delta", 1e-8),
-    Said(3, "accuracy", "below online", "delta", 1e-6),
-    Said(3, "accuracy", "about 0.85", "method", "online"),
-    Said(3, "accuracy", "the best", "method", "pure"),
-    Said(3, "rho", "near 0", "method", "pure"),
-    Said(3, "rho", "roughly constant over iterations", "method", "online"),
-    Said(4, "points", "few: it forgets", "memory", 0.005),
-    Said(4, "points", "constant", "memory", 0.05),
-    Said(4, "points", "constant", "memory", 0.1),
-    Said(4, "points", "still growing, less than linearly", "memory", 0.25),
-    Said(5, "accuracy", "above 0.95", "delta", 1e-6),
-    Said(5, "points", "about 200, almost constant", "delta", 1e-6),
-    Said(5, "accuracy", "comparable with pure sequential", "delta", 1e-8),
-    Said(5, "accuracy", "comparable with pure sequential", "delta", 1e-10),
-    Said(5, "points", "a third less than 3000, or a third of it", "delta", 1e-10),
-)
 ONLINE = Way("online", None, "automatic", "online single-pass", COLOURS["online"])
 PURE = Way("pure", None, "automatic", "pure sequential", COLOURS["pure"])
 
@@ -101,7 +69,7 @@ class Dropping:
         rows: list[Row] = []
         for k, way in enumerate(self.ways(options)):
             rows += by_iteration(records[k * options.runs : (k + 1) * options.runs], COLUMNS, **_named(way))
-        told = beside([_ours(rows, said) for said in SAID if said.figure == self.number], options)
+        told = claimed(str(self.number), {f"fig{self.number}": rows}, options)
         return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", self.draw(rows, options), some(rows))
 
     def draw(self, rows: Sequence[Row], options: Options) -> Figure:
@@ -166,11 +134,3 @@ def _named(way: Way) -> Row:
     """What tells the rows of a curve from the others."""
     memory = way.memory if way.method == "sequential" else None
     return {"method": way.method, "delta": way.delta, "memory": memory}
-
-
-def _ours(rows: Sequence[Row], said: Said) -> tuple[str, str, float | None]:
-    """What is said of a number, and that number here."""
-    last = max(row["iteration"] for row in rows)
-    label = {"delta": "delta ", "memory": "lambda ", "method": ""}[said.part] + str(said.which)
-    number = value(rows, said.column, iteration=last, **{said.part: said.which})
-    return f"{label}, t={last}: {said.column}", said.text, number

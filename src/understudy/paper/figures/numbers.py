@@ -9,6 +9,7 @@ import numpy as np
 
 from understudy.errors import SettingError
 from understudy.paper.catalogue import Options, Row, runs_of
+from understudy.paper.claims import Figures, claim_rows
 from understudy.paper.units import Record
 from understudy.paper.writing import as_markdown
 
@@ -42,24 +43,12 @@ def some(rows: Sequence[Row], every: int = 5) -> list[Row]:
     return [row for row in rows if row["iteration"] == 1 or row["iteration"] % every == 0]
 
 
-def value(rows: Sequence[Row], column: str, **where: object) -> float | None:
-    """One number of a table, if it has such a row."""
-    found = [row[column] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
-    return found[0] if found else None
-
-
-def beside(named: Sequence[tuple[str, str, float | None]], options: Options) -> str:
-    """What the paper's text says of spirals, and what came out here, where it did.
-
-    >>> print(beside([("accuracy at 500", "0.94", 0.9371), ("at 1000", "1", None)], Options(runs=30)))
-    |  | the paper's text | here |
-    |---|---|---|
-    | accuracy at 500 | 0.94 | 0.937 |
-    """
+def claimed(figure: str, figures: Figures, options: Options) -> str:
+    """What the paper's text says of a figure, and what came out here, where there is enough of it."""
     if (problem_of(options), options.space) != ("spirals", "normal"):
         return ""
-    rows = [{"": what, "the paper's text": theirs, "here": ours} for what, theirs, ours in named if ours is not None]
-    return as_markdown(rows, lambda cell: f"{cell:.3g}" if isinstance(cell, float) else str(cell)) if rows else ""
+    rows = claim_rows(figures, figure)
+    return as_markdown(rows) if rows else ""
 
 
 def only(name: str, given: Sequence[Value] | None, otherwise: Value) -> Value:

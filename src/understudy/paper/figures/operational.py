@@ -67,7 +67,7 @@ class Toys:
         diagonal(style(axes[0], "single-pass accuracy", "sequential accuracy", "a)"), every, colours)
         panels(axes[1:], every, colours, letters="bcd")
         legend(figure, every, colours)
-        rows = [row for points in every for row in table(points)]
+        rows = [{**row, "runs": options.runs} for points in every for row in table(points)]
         chosen = [row for row in rows if row["point"]]
         notes = (
             f"Means over {runs_of(options.runs)}. A threshold is eligible if its mean accuracy is above 0.95 of the"

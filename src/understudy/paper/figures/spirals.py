@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options, Row
-from understudy.paper.figures.numbers import beside, by_iteration, over, problem_of, some, value
+from understudy.paper.figures.numbers import by_iteration, claimed, over, problem_of, some
 from understudy.paper.figures.style import COLOURS, band, levels, new_figure, style
 from understudy.paper.units import Record, Unit, subject
 
@@ -48,7 +48,11 @@ class ByMethod:
         groups = {(record["method"], record["points"]): list[Record]() for record in records}
         for record in records:
             groups[record["method"], record["points"]].append(record)
-        return [row for (method, _), found in groups.items() for row in by_iteration(found, COLUMNS, method=method)]
+        return [
+            {**row, "original_accuracy": found[0]["original_accuracy"]}
+            for (method, _), found in groups.items()
+            for row in by_iteration(found, COLUMNS, method=method)
+        ]
 
     def _curves(self, axes: Axes, rows: Sequence[Row], column: str) -> None:
         """The methods that go on as curves, the single passes as level lines."""
@@ -67,14 +71,7 @@ class Accuracy(ByMethod):
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """Two panels: a) the boundary, b) the curves."""
         rows = self.rows(records)
-        said = [
-            ("one-shot, 500 points: accuracy", "0.85", value(rows, "accuracy", method="one-shot", queries=500)),
-            ("one-shot, 1000 points: accuracy", "about 1", value(rows, "accuracy", method="one-shot", queries=1000)),
-            ("online, 3000 points: accuracy", "about 0.85", value(rows, "accuracy", method="online", queries=3000)),
-            ("sequential, 500 points: accuracy", "0.94", value(rows, "accuracy", method="pure", queries=500)),
-            ("sequential, 1000 points: accuracy", "about 1", value(rows, "accuracy", method="pure", queries=1000)),
-        ]
-        told = beside(said, options)
+        told = claimed("1", {"fig1": rows}, options)
         return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", self.draw(rows, options), some(rows))
 
     def draw(self, rows: Sequence[Row], options: Options) -> Figure:
@@ -96,11 +93,7 @@ class Uncertainty(ByMethod):
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """One panel, with the methods of figure 1."""
         rows = self.rows(records)
-        said = [
-            ("sequential at t=15: rho", "significantly low", value(rows, "rho", method="pure", iteration=15)),
-            ("online at t=15: rho", "higher", value(rows, "rho", method="online", iteration=15)),
-        ]
-        told = beside(said, options)
+        told = claimed("2", {"fig1": rows}, options)
         return Made(rows, f"{over(options)} {ABOUT_RHO}\n\n{told}", self.draw(rows, options), some(rows))
 
     def draw(self, rows: Sequence[Row], options: Options) -> Figure:

@@ -44,6 +44,7 @@ WORDS = {
     "best_efficiency_eff": "eff at Best efficiency",
     "best_efficiency_points": "share of the points at Best efficiency",
     "best_efficiency_time": "share of the time at Best efficiency",
+    "best_efficiency_slower": "conv lost from Best accuracy to Best efficiency",
     "best_convergence_loss": "accuracy lost to the single pass at Best convergence, relative",
     "best_convergence_lower": "problems below the single pass at Best convergence",
     "best_convergence_costs": "problems with a lower eff at Best convergence than at Best accuracy",
@@ -52,6 +53,7 @@ WORDS = {
     "best_convergence_time": "share of the time at Best convergence",
     "below_original": "problems on which both copies are below the original",
     "above_original": "problems on which both copies are above the original",
+    "well_above_original": "problems on which both copies are above it by more than 0.05",
 }
 
 
