@@ -10,8 +10,8 @@ import json
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -44,12 +44,9 @@ def write_mlflow(copy: CopyClassifier, folder: Path) -> None:
 
 def mlflow_answers(folder: Path, rows: Table) -> np.ndarray:
     """The answers of a model's folder, by the page of Python in it."""
-    spec = spec_from_file_location(LOADER, folder / "code" / f"{LOADER}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module._load_pyfunc(str(folder / MODEL)).predict(rows)["label"].to_numpy(dtype=object)
+    page, names = folder / "code" / f"{LOADER}.py", dict[str, Any]()
+    exec(compile(page.read_bytes(), str(page), "exec"), names)  # imported, it would leave bytecode in the folder
+    return names["_load_pyfunc"](str(folder / MODEL)).predict(rows)["label"].to_numpy(dtype=object)
 
 
 def _description(copy: CopyClassifier) -> str:
