@@ -20,6 +20,11 @@ def invoke(*arguments):
     return CliRunner().invoke(command, list(map(str, arguments)), catch_exceptions=False)
 
 
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_has_an_exhibit_with_a_title_and_repetitions(name):
     shown = exhibit(name)
@@ -34,8 +39,7 @@ def test_a_figure_is_written_in_four_formats_and_its_units_are_kept(tmp_path):
     assert (told["units"], told["before"], told["ran"]) == (12, 0, 12)
     assert ET.parse(tmp_path / "fig1.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "fig1.png").read_bytes().startswith(b"\x89PNG")
-    with (tmp_path / "fig1.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "fig1.csv")
     assert {row["method"] for row in rows} == {"pure", "online", "one-shot"}
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows)
     before = (tmp_path / "fig1.svg").read_bytes()
@@ -53,12 +57,30 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
 
 def test_everything_is_made_by_one_command_and_goes_on_from_what_is_there(tmp_path):
     pytest.importorskip("xgboost")  # the family that the paper gives wine
-    some = ["--problems", "wine", "--deltas", "1e-4", "--iterations", "2", "--epochs", "1", "--workers", "1", "--json"]
+    some = [
+        "--problems",
+        "wine",
+        "--deltas",
+        "1e-4,1e-8",
+        "--iterations",
+        "2",
+        "--epochs",
+        "1",
+        "--workers",
+        "1",
+        "--json",
+    ]
     made = invoke("all", "--out", tmp_path, "--runs", "1", *some)
     assert made.exit_code == 0, made.output
     told = json.loads(made.stdout)
     assert {f"{name}.csv" for name in NAMES} == {path.name for path in tmp_path.glob("*.csv")} - {"units.csv"}
     assert told["ran"] == told["units"] == len(read_table(tmp_path / "units.csv"))
+    scale = rows_of(tmp_path / "scale.csv")
+    assert {(row["queries"], row["points"]) for row in scale if row["copy"] == "single pass"} == {
+        ("200", "200"),
+        ("2000", "2000"),
+    }
+    assert {row["delta"] for row in scale if row["copy"] != "single pass"} <= {"0.0001", "1e-08", ""}
     drawn = (tmp_path / "fig6.svg").read_bytes()
     again = json.loads(invoke("all", "--out", tmp_path, "--runs", "1", *some).stdout)
     assert (again["before"], again["ran"]) == (told["units"], 0)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from understudy.paper.catalogue import Made, Options, Row, runs_of
-from understudy.paper.figures.numbers import only
 from understudy.paper.figures.operational import TOYS
+from understudy.paper.points import operational_points
 from understudy.paper.problems import names
 from understudy.paper.settings import DELTA, TRAININGS
+from understudy.paper.uci import PLACES
 from understudy.paper.units import Record, Unit
 
 # Problems of every family of originals, from 7 to 21 columns but for one, and of two, three or more classes.
@@ -19,13 +20,17 @@ TEN = (
     "waveform",
 )  # fmt: skip
 MEASURES = ("accuracy", "fidelity", "fidelity_fresh", "eff", "conv", "cpu")
-# Iterations of the paper, and ten times as many.
-ROUNDS = (30, 300)
-STAGED = """Means over {runs}, space {space}, delta {delta:g}, CPU seconds of a copy. `plain` trains 1000 epochs in
-every iteration; `staged` is Algorithms 3 and 4: bounds on the risk that halve from 0.25 to the square of delta,
-capacities that double from 64 epochs, and at most 1000 epochs in all."""
-SCALE = """Means over {runs}, space {space}, CPU seconds of a copy. `single` is the one-shot single pass with as many
-queries; eff and conv are over all iterations."""
+# How many times as many iterations as elsewhere.
+TIMES = 10
+# The thresholds; with all twelve it would take hours.
+SCALED = (1e-6,)
+SINGLE = "single pass"
+STAGED = """Means over {runs}, space {space}, CPU seconds of a copy. `plain` trains 1000 epochs in every iteration;
+`staged` is Algorithms 3 and 4: bounds on the risk that halve from 0.25 to the square of delta, capacities that double
+from 64 epochs, and at most 1000 epochs in all."""
+SCALE = """Means over {runs}, space {space}, CPU seconds of a copy. The operational points are chosen among the
+thresholds {deltas}, for each number of queries anew, as in Table 4: by the rows that they are reported on.
+`single pass` is the one-shot single pass with as many queries; eff and conv are over all iterations."""
 
 
 class Stages:
@@ -38,19 +43,18 @@ class Stages:
     def units(self, options: Options) -> tuple[Unit, ...]:
         """Both ways to train, for every problem."""
         return tuple(
-            Unit(problem, options.space, "sequential", _delta(options), repetition, training=training)
+            Unit(problem, options.space, "sequential", delta, repetition, training=training)
             for problem in options.problems or (*TOYS, *_ten(options))
+            for delta in options.deltas or (DELTA,)
             for training in TRAININGS
             for repetition in range(options.runs)
         )
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """A row for each problem and way to train, and their means."""
-        groups = _grouped(records, "training")
-        rows = [{"problem": name, "training": way, **_means(those)} for (name, way), those in groups.items()]
-        rows += [{"problem": "mean", "training": way, **_mean_of_rows(rows, training=way)} for way in TRAININGS]
-        notes = STAGED.format(runs=runs_of(options.runs), space=options.space, delta=_delta(options))
-        return Made(rows, notes)
+        groups = _grouped(records, "problem", "delta", "training")
+        rows = [{**of, "delta": _threshold(of["delta"]), **_means(those)} for of, those in groups]
+        return Made([*rows, *_means_over_problems(rows, "delta", "training")], _told(STAGED, options))
 
 
 class Scale:
@@ -61,22 +65,25 @@ class Scale:
     compact = of_uci = True
 
     def units(self, options: Options) -> tuple[Unit, ...]:
-        """Algorithm 5 and the single pass, with 3000 and with 30,000 queries."""
+        """The single pass and every threshold, with as many iterations as elsewhere and with ten times as many."""
+        ways = [("one-shot", None), *(("sequential", delta) for delta in options.deltas or SCALED)]
         return tuple(
-            Unit(problem, options.space, method, delta, repetition, iterations=None if rounds == ROUNDS[0] else rounds)
+            Unit(problem, options.space, method, delta, repetition, iterations=rounds)
             for problem in options.problems or _ten(options)
-            for rounds in ROUNDS
-            for method, delta in (("one-shot", None), ("sequential", _delta(options)))
+            for rounds in (None, TIMES * options.iterations)
+            for method, delta in ways
             for repetition in range(options.runs)
         )
 
     def make(self, records: Sequence[Record], options: Options) -> Made:
-        """A row for each problem and number of queries, and their means."""
-        groups = _grouped(records, "queries")
-        rows = [{"problem": name, "queries": queries, **_both(those)} for (name, queries), those in groups.items()]
-        for queries in dict.fromkeys(row["queries"] for row in rows):
-            rows.append({"problem": "mean", "queries": queries, **_mean_of_rows(rows, queries=queries)})
-        return Made(rows, SCALE.format(runs=runs_of(options.runs), space=options.space))
+        """A row for each problem, number of queries and copy: the single pass, and the operational points."""
+        rows = [
+            {**of, "copy": copy, "delta": _threshold(those[0]["delta"]), **_means(those)}
+            for of, found in _grouped(records, "problem", "queries")
+            for copy, those in _copies(found).items()
+        ]
+        deltas = ", ".join(map(_threshold, options.deltas or SCALED))
+        return Made([*rows, *_means_over_problems(rows, "queries", "copy")], _told(SCALE, options, deltas=deltas))
 
 
 def _ten(options: Options) -> Sequence[str]:
@@ -85,24 +92,27 @@ def _ten(options: Options) -> Sequence[str]:
     return [name for name in TEN if name in there]
 
 
-def _delta(options: Options) -> float:
-    return only("--deltas", options.deltas, DELTA)
+def _told(notes: str, options: Options, **more: str) -> str:
+    return notes.format(runs=runs_of(options.runs), space=options.space, **more)
 
 
-def _grouped(records: Sequence[Record], by: str) -> dict[tuple[str, object], list[Record]]:
-    groups: dict[tuple[str, object], list[Record]] = {}
+def _threshold(delta: float | None) -> str:
+    return "" if delta is None else f"{delta:g}"
+
+
+def _grouped(records: Sequence[Row], *by: str) -> list[tuple[Row, list[Row]]]:
+    """Records that have these columns in common, with them."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
     for one in records:
-        groups.setdefault((one["problem"], one.get(by, TRAININGS[0])), []).append(one)
-    return groups
+        groups.setdefault(tuple(one[name] for name in by), []).append(one)
+    return [(dict(zip(by, values, strict=True)), those) for values, those in groups.items()]
 
 
-def _both(records: Sequence[Record]) -> Row:
-    """Algorithm 5, and the single pass beside it."""
-    single = [one for one in records if one["method"] == "one-shot"]
-    copies = _means([one for one in records if one["method"] == "sequential"])
-    named = {"single accuracy": "accuracy", "single fidelity": "fidelity", "single fresh": "fidelity_fresh"}
-    row = {name: _mean(single, column) for name, column in named.items()}
-    return row | copies | {"single cpu": _mean(single, "cpu")}
+def _copies(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The single pass of one problem, and Algorithm 5 at each operational point."""
+    points = operational_points(records)
+    deltas = {SINGLE: None, **{words: getattr(points, place).delta for place, words in PLACES.items()}}
+    return {words: [one for one in records if one["delta"] == delta] for words, delta in deltas.items()}
 
 
 def _means(records: Sequence[Record]) -> Row:
@@ -110,12 +120,17 @@ def _means(records: Sequence[Record]) -> Row:
     return {name: _mean(records, name) for name in MEASURES} | {"points": round(kept)}
 
 
-def _mean(records: Sequence[Record], name: str) -> float:
-    return float(np.mean([one[name] for one in records]))
+def _means_over_problems(rows: Sequence[Row], *by: str) -> list[Row]:
+    """Rows that have the means of all problems that are alike in these columns, and no text in the others."""
+    return [
+        {name: of.get(name, "") for name in rows[0]}
+        | {"problem": "mean", "points": round(float(np.mean([row["points"] for row in those])))}
+        | {name: _mean(those, name) for name in MEASURES}
+        for of, those in _grouped(rows, *by)
+    ]
 
 
-def _mean_of_rows(rows: Sequence[Row], **where: object) -> Row:
-    found = [row for row in rows if where.items() <= row.items() and row["problem"] != "mean"]
-    names = [name for name in found[0] if name != "problem" and name not in where]
-    means = {name: float(np.mean([row[name] for row in found])) for name in names}
-    return means | {"points": round(means["points"])}
+def _mean(rows: Sequence[Row], name: str) -> float | None:
+    """The mean of a measure; the single pass has neither eff nor conv."""
+    values = [row[name] for row in rows]
+    return None if None in values else float(np.mean(values))
