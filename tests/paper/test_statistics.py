@@ -83,6 +83,7 @@ def test_other_points_and_measures_are_compared_too():
     assert compare(problems, "best_accuracy")[0].difference == 0
     assert compare(problems, "best_efficiency")[0].difference == pytest.approx(-0.2)
     assert compare(problems, "best_efficiency", "fidelity")[0].difference == pytest.approx(-0.2)
+    assert compare(problems, "best_accuracy", against="best_efficiency")[0].difference == pytest.approx(0.2)
 
 
 def test_one_repetition_leaves_nothing_to_test():
@@ -146,6 +147,10 @@ def test_figures_by_hand():
     assert (found["best_efficiency_saves"], found["best_convergence_costs"]) == (1, 1)
     assert found["best_convergence_differs"] == 1
     assert (found["below_original"], found["above_original"]) == (2, 1)
+    assert found["least_saved"] == pytest.approx(1 - 0.35 / 2)  # at Best convergence, whose mean eff is 0.65
+    assert found["most_saved"] == pytest.approx(1 - 0.25 / 2)
+    assert found["least_time_saved"] == pytest.approx(0.8)
+    assert (found["lowest_conv"], found["highest_conv"]) == (0.9, 0.95)
 
 
 def test_the_margin_gives_the_papers_counts_from_the_papers_table():

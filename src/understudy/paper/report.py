@@ -19,7 +19,7 @@ from understudy.paper.reported import table4
 from understudy.paper.settings import DELTAS, SPACES
 from understudy.paper.store import unit_of
 from understudy.paper.sweep import units
-from understudy.paper.tables.results import average_rows, quoted_rows, result_rows, tested_rows
+from understudy.paper.tables.results import average_rows, quoted_rows, result_rows, significant_rows, tested_rows
 from understudy.paper.tables.spaces import space_rows
 from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
 from understudy.paper.units import Record
@@ -209,12 +209,11 @@ def _exhibit(name: str) -> Callable[[Results], str]:
 
 
 def _claims(results: Results) -> str:
-    toys = made_of(results.records, "fig6")
-    figures = dict(results.curves) if toys is None else {**results.curves, "fig6": toys.rows}
+    of_units = {name: made_of(results.records, name) for name in ("fig6", "table2")}
+    figures = {**results.curves, **{name: made.rows for name, made in of_units.items() if made is not None}}
     if not figures:
         return NOT_THERE.format("fig1.csv", ", and those of the other figures")
-    runs = {name: rows[0]["runs"] for name, rows in figures.items()}
-    told = ", ".join(f"{name} {runs_of(count)}" for name, count in runs.items())
+    told = ", ".join(f"{name} {runs_of(rows[0]['runs'])}" for name, rows in figures.items())
     return f"{told}:\n\n{_table(claim_rows(figures))}"
 
 
@@ -241,6 +240,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "averages": _with_results(lambda problems: _table(average_rows(result_rows(problems)))),
     "quoted": _with_results(lambda problems: _table(quoted_rows(result_rows(problems)))),
     "tests": _with_results(lambda problems: _table(tested_rows(problems))),
+    "significant": _with_results(lambda problems: _table(significant_rows(problems))),
     "spaces": _spaces,
     "methods": _exhibit("table2"),
     "claims": _claims,

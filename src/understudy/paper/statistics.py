@@ -36,11 +36,11 @@ Row = Mapping[str, Any]
 
 
 class Compared(NamedTuple):
-    """A problem at an operational point against its single pass; without two repetitions there is no test."""
+    """A problem's copies of two kinds; without two repetitions there is no test."""
 
     problem: str
     difference: float
-    """The mean over repetitions of the sequential copy's measure minus the single pass's."""
+    """The mean over repetitions of the first copy's measure minus the second's."""
     p: float | None
     corrected: float | None
     """The p-value by Holm's method."""
@@ -66,14 +66,22 @@ class OverProblems:
     p: float
 
 
-def compare(problems: Sequence[Points], place: str, measure: str = "accuracy") -> list[Compared]:
-    """Every problem at one operational point, `best_accuracy` for one, against its single pass."""
-    pairs = [(_measure(getattr(one, place), measure), _single(one, measure)) for one in problems]
-    tests = [paired_t(ours.values, single.values) for ours, single in pairs]
+def compare(
+    problems: Sequence[Points], place: str, measure: str = "accuracy", against: str | None = None
+) -> list[Compared]:
+    """Every problem at one operational point, `best_accuracy` for one, against its single pass or another point."""
+    pairs = [
+        (
+            _measure(getattr(one, place), measure),
+            _single(one, measure) if against is None else _measure(getattr(one, against), measure),
+        )
+        for one in problems
+    ]
+    tests = [paired_t(ours.values, theirs.values) for ours, theirs in pairs]
     corrected = iter(holm([p for p in tests if p is not None]))
     return [
-        Compared(one.problem, ours.mean - single.mean, p, None if p is None else next(corrected))
-        for one, (ours, single), p in zip(problems, pairs, tests, strict=True)
+        Compared(one.problem, ours.mean - theirs.mean, p, None if p is None else next(corrected))
+        for one, (ours, theirs), p in zip(problems, pairs, tests, strict=True)
     ]
 
 
@@ -182,6 +190,12 @@ def figures(rows: Sequence[Row]) -> dict[str, float]:
     found["best_convergence_costs"] = _count(rows, "best_convergence_eff", "best_accuracy_eff", below=True)
     found["best_convergence_differs"] = _count(rows, "best_convergence_conv", "best_accuracy_conv", below=False)
     found["best_efficiency_slower"] = mean["best_accuracy_conv"] - mean["best_efficiency_conv"]
+    found["least_saved"] = 1 - max(found[f"{place}_points"] for place in GOALS)
+    found["most_saved"] = 1 - min(found[f"{place}_points"] for place in GOALS)
+    found["least_time_saved"] = 1 - max(found[f"{place}_time"] for place in GOALS)
+    # Those of the panel that the text says it of: convergence against efficiency.
+    shown = [row[f"{place}_conv"] for row in rows for place in ("best_efficiency", "best_convergence")]
+    found |= {"lowest_conv": min(shown), "highest_conv": max(shown)}
     lead = [[row[name] - row["accuracy_original"] for name in COPIES] for row in rows]
     found["below_original"] = sum(max(both) < 0 for both in lead)
     found["above_original"] = sum(min(both) > 0 for both in lead)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from understudy.paper.catalogue import Made, Options, Row, runs_of
 from understudy.paper.points import Point, Points
-from understudy.paper.reported import AVERAGES, QUOTED, table4
+from understudy.paper.reported import AVERAGES, QUOTED, SIGNIFICANT, table4
 from understudy.paper.statistics import (
     LEVEL,
     NOISE,
@@ -27,8 +28,8 @@ on which copy and original agree.{unfit}
 
 {averages}
 """
-# Numbers that say how much is saved; of the first two, more is better.
-SAVINGS = ("_eff", "_conv", "_points", "_time")
+# How numbers are named of which more is better, and of which less is.
+MORE, LESS = ("_eff", "_conv", "_saved"), ("_points", "_time")
 # What each number of the text is, in the order in which the text has them.
 WORDS = {
     "matches": "problems that match the single pass at Best accuracy (within 0.05)",
@@ -54,6 +55,11 @@ WORDS = {
     "below_original": "problems on which both copies are below the original",
     "above_original": "problems on which both copies are above the original",
     "well_above_original": "problems on which both copies are above it by more than 0.05",
+    "lowest_conv": "the lowest conv of a problem at Best efficiency or Best convergence",
+    "highest_conv": "the highest",
+    "least_saved": "share of the points saved, at the operational point that saves the fewest",
+    "most_saved": "share of the points saved, at the one that saves the most",
+    "least_time_saved": "share of the time saved, at the one that saves the least",
 }
 
 
@@ -81,7 +87,8 @@ class Statistics(OfTable4):
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """The numbers quoted as rows, the tests in the notes."""
         problems = solved(records, options.space)
-        return Made(quoted_rows(result_rows(problems)), as_markdown(tested_rows(problems)))
+        notes = "\n\n".join(as_markdown(rows) for rows in (tested_rows(problems), significant_rows(problems)))
+        return Made(quoted_rows(result_rows(problems)), notes)
 
 
 def result_rows(problems: Sequence[Solved]) -> list[Row]:
@@ -133,8 +140,8 @@ def _why(name: str, ours: float, paper: float | None, ends: tuple[float, float])
     """Why a number is not the one quoted."""
     if _within(paper, ends):
         return "the text differs from its own table, with which ours agrees"
-    if name.endswith(SAVINGS):
-        return "more is saved here" if (ours > QUOTED[name]) == name.endswith(SAVINGS[:2]) else "less is saved here"
+    if name.endswith((*MORE, *LESS)):
+        return "more is saved here" if (ours > QUOTED[name]) == name.endswith(MORE) else "less is saved here"
     return "below"
 
 
@@ -162,6 +169,22 @@ def tested_rows(problems: Sequence[Solved]) -> list[Row]:
                     "Wilcoxon p": f"{overall.p:.2g}",
                 }
             )
+    return rows
+
+
+def significant_rows(problems: Sequence[Solved]) -> list[Row]:
+    """Best efficiency and Best convergence against Best accuracy: in how many problems they differ, by the test."""
+    rows: list[Row] = []
+    for place, measure in product(SIGNIFICANT, ("eff", "conv", "accuracy")):
+        found = compare([one.points for one in problems], place, measure, against="best_accuracy")
+        testable = all(one.p is not None for one in found)
+        quoted = SIGNIFICANT[place] if measure == "eff" else {}
+        overall = over_problems([one.difference for one in found])
+        row: Row = {"point": PLACES[place], "measure": measure}
+        for verdict, count in counts([one.by_test for one in found]).items():
+            said = f" ({quoted[verdict]})" if verdict in quoted else ""
+            row[verdict] = f"{count}{said}" if testable else None
+        rows.append(row | {"mean difference": overall.mean, "Wilcoxon p": f"{overall.p:.2g}"})
     return rows
 
 
