@@ -19,6 +19,9 @@ import pytest
 from understudy.algorithm.network import MLP
 from understudy.algorithm.samples import Samples
 
+# No doctests are looked for in these: several have this name, and as modules only one of them could be imported.
+collect_ignore_glob = ["*/conftest.py"]
+
 
 @pytest.fixture
 def rng():
