@@ -33,7 +33,10 @@ NAMES = {
     "table2": ("understudy.paper.tables.methods:Methods", "The methods in memory, accuracy and time."),
     "table3": ("understudy.paper.tables.datasets:DataSets", "The data sets and their originals."),
     "table4": ("understudy.paper.tables.results:Results", "The results on the UCI problems."),
-    "statistics": ("understudy.paper.tables.results:Statistics", "Tests of Table 4, and what the text quotes of it."),
+    "statistics": (
+        "understudy.paper.tables.statistics:Statistics",
+        "Tests of Table 4, and what the text quotes.",
+    ),
     "spaces": ("understudy.paper.tables.spaces:Spaces", "Copies in the paper's space and in a learned one."),
     "stages": ("understudy.paper.tables.extensions:Stages", "Algorithms 3 and 4 as printed, and plain epochs."),
     "scale": ("understudy.paper.tables.extensions:Scale", "Ten times the queries: 30,000 on ten problems."),

@@ -19,8 +19,9 @@ from understudy.paper.reported import table4
 from understudy.paper.settings import DELTAS, SPACES
 from understudy.paper.store import unit_of
 from understudy.paper.sweep import units
-from understudy.paper.tables.results import average_rows, quoted_rows, result_rows, significant_rows, tested_rows
+from understudy.paper.tables.results import average_rows, result_rows
 from understudy.paper.tables.spaces import space_rows
+from understudy.paper.tables.statistics import quoted_rows, significant_rows, tested_rows
 from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
 from understudy.paper.units import Record
 
