@@ -244,6 +244,10 @@ def test_how_much_of_the_gap_closes():
     assert learned["closed"] == pytest.approx(1 - 0.045 / 0.095)
     assert (normal["closed"], normal["eff"], rows[2]["eff"]) == (None, None, 0.5)
     assert learned["fidelity"] == pytest.approx(0.905)
+    # The same threshold is best in every run, so that those of other runs choose as well.
+    assert [row["held-out gap"] for row in rows[:3]] == [None, None, pytest.approx(rows[2]["gap"])]
+    alone = exhibit("spaces").make([*sweep(runs=1), *sweep(runs=1, space="learned")], options).rows
+    assert {row["held-out gap"] for row in alone} == {None}
 
 
 def test_operational_points_are_chosen_anew_with_ten_times_the_queries():

@@ -161,6 +161,12 @@ def held_out(problem: Points, place: str, measure: str = "accuracy") -> float | 
     return float(np.mean(found))
 
 
+def all_held_out(problems: Sequence[Points], place: str, measure: str = "accuracy") -> list[float] | None:
+    """The same for every problem; None where one of them has a single run."""
+    found = [value for one in problems if (value := held_out(one, place, measure)) is not None]
+    return found if len(found) == len(problems) else None
+
+
 def averages(rows: Sequence[Row]) -> dict[str, float]:
     """The mean over problems of every column of Table 4 that is a number; deviations have no mean worth printing."""
     names = [name for name in rows[0] if name != "dataset" and not name.endswith("_std")]

@@ -14,10 +14,10 @@ from understudy.paper.statistics import (
     LEVEL,
     NOISE,
     ROUNDS,
+    all_held_out,
     compare,
     counts,
     figures,
-    held_out,
     intervals,
     over_problems,
 )
@@ -172,11 +172,11 @@ def significant_rows(problems: Sequence[Solved]) -> list[Row]:
 def _held_out(points: Sequence[Points], place: str, measure: str) -> Row:
     """What runs reach that had no part in choosing their threshold, over all problems; nothing where a run is alone."""
     row: Row = dict.fromkeys(("held-out difference", "standard error", "held-out p", "held-out eff", "held-out conv"))
-    found = [value for one in points if (value := held_out(one, place, measure)) is not None]
-    if len(found) < len(points):
+    measures = (measure, *ROUNDS) if measure == "accuracy" else (measure,)
+    held = {name: found for name in measures if (found := all_held_out(points, place, name)) is not None}
+    if not held:
         return row
+    found = held.pop(measure)
     row |= {"held-out difference": float(np.mean(found)), "held-out p": f"{over_problems(found).p:.2g}"}
     row["standard error"] = float(np.std(found, ddof=1) / len(found) ** 0.5) if len(found) > 1 else None
-    if measure == "accuracy":
-        row |= {f"held-out {name}": float(np.mean([held_out(one, place, name) for one in points])) for name in ROUNDS}
-    return row
+    return row | {f"held-out {name}": float(np.mean(values)) for name, values in held.items()}
