@@ -64,12 +64,14 @@ WORDS = {
 FORGETS_LESS = "a large threshold costs less here: ours forgets less"
 SELDOM_BOTH = "thresholds differ little in conv, and the fastest is seldom the most accurate"
 REASONS = {
+    "matches": FORGETS_LESS,
     "worse": FORGETS_LESS,
     "best_efficiency_loss": FORGETS_LESS,
     "best_efficiency_lower": FORGETS_LESS,
     "best_efficiency_slower": FORGETS_LESS,
     "best_convergence_costs": SELDOM_BOTH,
     "best_convergence_differs": SELDOM_BOTH,
+    "below_original": "single passes are farther below their originals here",
     "lowest_conv": "accuracy jumps on a test set of few rows, in the paper's own table too",
     "highest_conv": "on one problem a copy is as accurate at once as ever",
 }
