@@ -78,6 +78,16 @@ def test_verdicts_by_test_and_by_margin():
     assert found["noisy"].difference == pytest.approx(0.35 / 3)
 
 
+def test_a_difference_is_found_from_the_least_one_on(rng):
+    single = rng.uniform(0.5, 0.6, 10)
+    noise = rng.normal(0, 0.02, 10)
+    others = [points(f"{i}", [0.8] * 10, [0.8] * 10) for i in range(4)]
+    least = compare([points("a", single, single + noise), *others], "best_accuracy")[0].least
+    for share, verdict in ((0.999, "matches"), (1.001, "better")):
+        moved = single + noise - noise.mean() + share * least
+        assert compare([points("a", single, moved), *others], "best_accuracy")[0].by_test == verdict
+
+
 def test_other_points_and_measures_are_compared_too():
     problems = [points("a", [0.8, 0.9], [0.8, 0.9], best_efficiency=[0.6, 0.7])]
     assert compare(problems, "best_accuracy")[0].difference == 0
@@ -88,7 +98,7 @@ def test_other_points_and_measures_are_compared_too():
 
 def test_one_repetition_leaves_nothing_to_test():
     (one,) = compare([points("a", [0.8], [0.2])], "best_accuracy")
-    assert (one.p, one.corrected, one.by_test, one.by_margin) == (None, None, "matches", "worse")
+    assert (one.p, one.corrected, one.least, one.by_test, one.by_margin) == (None, None, None, "matches", "worse")
 
 
 def test_luck_is_not_held_out():

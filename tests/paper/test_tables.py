@@ -223,6 +223,8 @@ def test_statistics_beside_the_papers():
     assert found["eff at Best efficiency"]["why"] == "less is saved here"
     assert found["eff at Best accuracy"]["paper, these rows"] == pytest.approx((0.825 + 0.743) / 2)
     assert "| Best accuracy | accuracy | 0 | 2 | 0 | 2 | 0 | 0 |" in made.notes  # the same difference in every run
+    assert "held-out difference ± standard error" in made.notes
+    assert "| 0.0100 ± 0.0000 |" in made.notes
     once = exhibit("statistics").make(sweep(runs=1), Options(1)).notes
     assert "| Best accuracy | accuracy |  |  |  | 2 | 0 | 0 |  |" in once
     # Best efficiency saves a hundredth in every run, and loses one; the text has 47 problems with such a saving.

@@ -44,6 +44,8 @@ class Compared(NamedTuple):
     p: float | None
     corrected: float | None
     """The p-value by Holm's method."""
+    least: float | None
+    """How large a difference must be for the corrected test to find it, were this problem the clearest."""
 
     @property
     def by_test(self) -> str:
@@ -80,7 +82,13 @@ def compare(
     tests = [paired_t(ours.values, theirs.values) for ours, theirs in pairs]
     corrected = iter(holm([p for p in tests if p is not None]))
     return [
-        Compared(one.problem, ours.mean - theirs.mean, p, None if p is None else next(corrected))
+        Compared(
+            one.problem,
+            ours.mean - theirs.mean,
+            p,
+            None if p is None else next(corrected),
+            _least_found(ours.values, theirs.values, len(pairs)),
+        )
         for one, (ours, theirs), p in zip(problems, pairs, tests, strict=True)
     ]
 
@@ -105,14 +113,27 @@ def paired_t(first: Sequence[float], second: Sequence[float]) -> float | None:
     """
     from scipy.special import stdtr
 
-    differences = np.asarray(first, float) - np.asarray(second, float)
-    n = len(differences)
+    n = len(first)
     if n < 2:
         return None
-    mean, error = differences.mean(), differences.std(ddof=1) / np.sqrt(n)
+    mean, error = _mean_and_error(first, second)
     if abs(mean) < NOISE:
         return 1.0
     return 0.0 if error < NOISE else float(2 * stdtr(n - 1, -abs(mean) / error))
+
+
+def _least_found(first: Sequence[float], second: Sequence[float], tests: int) -> float | None:
+    """The least mean difference, with deviations as they are, that is significant in the first of so many tests."""
+    from scipy.special import stdtrit
+
+    n = len(first)
+    return None if n < 2 else float(-stdtrit(n - 1, LEVEL / tests / 2) * _mean_and_error(first, second)[1])
+
+
+def _mean_and_error(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """The mean of paired differences, and its standard error."""
+    differences = np.asarray(first, float) - np.asarray(second, float)
+    return float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -10,7 +10,7 @@ from understudy.paper.catalogue import Made, Options, Row, runs_of
 from understudy.paper.figures.operational import TOYS
 from understudy.paper.points import operational_points
 from understudy.paper.problems import names
-from understudy.paper.settings import DELTA, TRAININGS
+from understudy.paper.settings import DELTA, DELTAS, TRAININGS
 from understudy.paper.uci import PLACES
 from understudy.paper.units import Record, Unit
 
@@ -22,8 +22,6 @@ TEN = (
 MEASURES = ("accuracy", "fidelity", "fidelity_fresh", "eff", "conv", "cpu")
 # How many times as many iterations as elsewhere.
 TIMES = 10
-# The thresholds; with all twelve it would take hours.
-SCALED = (1e-6,)
 SINGLE = "single pass"
 STAGED = """Means over {runs}, space {space}, CPU seconds of a copy. `plain` trains 1000 epochs in every iteration;
 `staged` is Algorithms 3 and 4: bounds on the risk that halve from 0.25 to the square of delta, capacities that double
@@ -66,7 +64,7 @@ class Scale:
 
     def units(self, options: Options) -> tuple[Unit, ...]:
         """The single pass and every threshold, with as many iterations as elsewhere and with ten times as many."""
-        ways = [("one-shot", None), *(("sequential", delta) for delta in options.deltas or SCALED)]
+        ways = [("one-shot", None), *(("sequential", delta) for delta in options.deltas or DELTAS)]
         return tuple(
             Unit(problem, options.space, method, delta, repetition, iterations=rounds)
             for problem in options.problems or _ten(options)
@@ -82,7 +80,7 @@ class Scale:
             for of, found in _grouped(records, "problem", "queries")
             for copy, those in _copies(found).items()
         ]
-        deltas = ", ".join(map(_threshold, options.deltas or SCALED))
+        deltas = ", ".join(map(_threshold, options.deltas or DELTAS))
         return Made([*rows, *_means_over_problems(rows, "queries", "copy")], _told(SCALE, options, deltas=deltas))
 
 

@@ -147,6 +147,7 @@ def tested_rows(problems: Sequence[Solved]) -> list[Row]:
                     **{f"{verdict} (test)": count if testable else None for verdict, count in test.items()},
                     **{f"{verdict} (margin)": count for verdict, count in margin.items()},
                     "p < 0.05 uncorrected": sum((one.p or 0) < LEVEL for one in found) if testable else None,
+                    "found from": float(np.median([one.least or 0 for one in found])) if testable else None,
                     "mean difference": overall.mean,
                     "Wilcoxon p": f"{overall.p:.2g}",
                     **_held_out(points, place, measure),
@@ -173,12 +174,15 @@ def significant_rows(problems: Sequence[Solved]) -> list[Row]:
 
 def _held_out(points: Sequence[Points], place: str, measure: str) -> Row:
     """What runs reach that had no part in choosing their threshold, over all problems; nothing where a run is alone."""
-    row: Row = dict.fromkeys(("held-out difference", "standard error", "held-out p", "held-out eff", "held-out conv"))
+    row: Row = dict.fromkeys(("held-out difference ± standard error", "held-out p", "held-out eff", "held-out conv"))
     measures = (measure, *ROUNDS) if measure == "accuracy" else (measure,)
     held = {name: found for name in measures if (found := all_held_out(points, place, name)) is not None}
     if not held:
         return row
     found = held.pop(measure)
-    row |= {"held-out difference": float(np.mean(found)), "held-out p": f"{over_problems(found).p:.2g}"}
-    row["standard error"] = float(np.std(found, ddof=1) / len(found) ** 0.5) if len(found) > 1 else None
+    error = f" ± {np.std(found, ddof=1) / len(found) ** 0.5:.4f}" if len(found) > 1 else ""
+    row |= {
+        "held-out difference ± standard error": f"{np.mean(found):.4f}{error}",
+        "held-out p": f"{over_problems(found).p:.2g}",
+    }
     return row | {f"held-out {name}": float(np.mean(values)) for name, values in held.items()}
