@@ -7,11 +7,15 @@ accuracy on the test rows (and the lowest single value), of points kept, and of 
 most of any iteration, in the mean over runs. The loop and its policies are the library's own.
 
 Another problem in place of spirals says whether a reading matters elsewhere, and `--iterations 300` whether it does at
-ten times the queries; means are then over the last 110.
+ten times the queries; means are then over the last 110. Of several problems, or `half` of the paper's, each reading is
+then set beside `paper`: the mean over problems of what its copies have more in accuracy at the end, with its standard
+error, and the points that they have left.
 
     python benchmarks/figure5.py [--json] [--runs 30] [--readings paper,norm,...] [--original study]
     python benchmarks/figure5.py --runs 1 --readings "paper,lambda >= 0.05" --deltas 1e-6 \\
         --problem waveform --data uci --iterations 300
+    python benchmarks/figure5.py --runs 3 --readings "paper,bounded x 10,rms,epsilon 1e-7,moments kept" \\
+        --deltas 1e-10,1e-7 --problem half --data uci
 """
 
 from __future__ import annotations
@@ -52,6 +56,8 @@ class Reading:
     schedule: Schedule = field(default_factory=plain)
     weight: float = 1.0
     """What lambda is multiplied by in the loss."""
+    rms: bool = False
+    """Whether it is also divided by the root of the number of parameters."""
     memory: Memory = field(default_factory=Automatic)
     moments: bool = False
     """Whether Adam keeps its moments from one iteration to the next."""
@@ -106,6 +112,7 @@ def penalised(scale: float, penalty: str = "bounded") -> Reading:
 
 # The parameters of the network for spirals.
 SIZE = MLP(2, PAPER_LAYERS, 2).size
+NORM = {"penalty": "norm"}
 READINGS: dict[str, Reading] = {
     "paper": Reading(),
     "pure": Reading(everything=True),
@@ -113,10 +120,10 @@ READINGS: dict[str, Reading] = {
     "lambda 0.05": Reading(memory=Fixed(0.05)),
     "cross-entropy": Reading({"loss": "cross-entropy"}),
     "cross-entropy without memory": Reading({"loss": "cross-entropy"}, memory=Fixed(0.0)),
-    "cross-entropy + rms": Reading({"loss": "cross-entropy", "penalty": "norm"}, weight=SIZE**-0.5),
+    "cross-entropy + rms": Reading({"loss": "cross-entropy", **NORM}, rms=True),
     "norm": penalised(1.0, "norm"),
     "norm / 10": penalised(0.1, "norm"),
-    "rms": penalised(SIZE**-0.5, "norm"),
+    "rms": Reading(NORM, rms=True),
     "norm / 1000": penalised(1e-3, "norm"),
     "bounded x 3": penalised(3.0),
     "bounded x 10": penalised(10.0),
@@ -170,8 +177,10 @@ def run(reading: Reading, delta: float, seed: int, subject: Subject, iterations:
         X = stream(seed, Stream.DRAW, t).normal(size=(N, network.d)).astype(np.float32)
         return Samples(X, original.predict(X.astype(float)).astype(np.int32))
 
+    weight = reading.weight * (network.size**-0.5 if reading.rms else 1.0)
+
     def train(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
-        return trainer(theta, S, reading.weight * lam, t)
+        return trainer(theta, S, weight * lam, t)
 
     select: Select = keep_all if reading.everything else drop_compressed(network, delta)
     memory = Fixed(0.0) if reading.everything else AtLeast(reading.memory, reading.least)
@@ -202,11 +211,31 @@ def summary(name: str, delta: float, runs: list[dict[str, Any]]) -> dict[str, An
         "lowest": float(late["accuracy"].min()),
         "last": float(late["accuracy"][:, -1].mean()),
         "points": float(late["points"].mean()),
+        "left": float(points[:, -1].mean()),
         "most": float(points.mean(axis=0).max()),
         "lambda": float(np.median(late["lambda"])),
         "moved": float(late["moved"].mean()),
         "cpu": float(np.mean([one["cpu"] for one in runs])),
     }
+
+
+def beside_paper(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each reading and threshold beside `paper`: the mean difference over problems of the accuracy at the end."""
+    plain_rows = {(row["problem"], row["delta"]): row for row in rows if row["reading"] == "paper"}
+    found = []
+    for name, delta in dict.fromkeys((row["reading"], row["delta"]) for row in rows):
+        these = [row for row in rows if (row["reading"], row["delta"]) == (name, delta)]
+        more = np.array([row["last"] - plain_rows[row["problem"], delta]["last"] for row in these])
+        error = float(more.std(ddof=1) / len(more) ** 0.5)
+        left = float(np.mean([row["left"] for row in these]))
+        found.append({"reading": name, "delta": delta, "more": float(more.mean()), "error": error, "left": left})
+    return found
+
+
+def problems_of(name: str) -> list[str]:
+    from understudy.paper.uci import PROBLEMS
+
+    return sorted(PROBLEMS)[::2] if name == "half" else name.split(",")
 
 
 def line(row: dict[str, Any]) -> str:
@@ -229,21 +258,31 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--readings", default=",".join(READINGS))
     parser.add_argument("--original", default="study", help="study, grid, or C:gamma")
-    parser.add_argument("--problem", default="spirals")
+    parser.add_argument("--problem", default="spirals", help="names with commas between them, or half")
     parser.add_argument("--data", help="a folder of problems, as of `understudy paper import`")
     parser.add_argument("--deltas", default="1e-6,1e-8")
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
     options = parser.parse_args()
-    subject = subject_of(options.original, options.problem, options.data)
+    readings = [name.strip() for name in options.readings.split(",")]
+    problems = problems_of(options.problem)
     rows = []
     print(HEAD, file=sys.stderr, flush=True)
-    for name in options.readings.split(","):
-        for delta in map(float, options.deltas.split(",")):
-            seeds = range(options.runs)
-            runs = [run(READINGS[name.strip()], delta, seed, subject, options.iterations) for seed in seeds]
-            rows.append(summary(name.strip(), delta, runs))
-            print(line(rows[-1]), file=sys.stderr, flush=True)
-    print(json.dumps(rows) if options.json else "\n".join([HEAD, *map(line, rows)]))
+    for problem in problems:
+        subject = subject_of(options.original, problem, options.data)
+        for name in readings:
+            for delta in map(float, options.deltas.split(",")):
+                runs = [run(READINGS[name], delta, seed, subject, options.iterations) for seed in range(options.runs)]
+                rows.append({"problem": problem, **summary(name, delta, runs)})
+                print(line(rows[-1]), file=sys.stderr, flush=True)
+    beside = beside_paper(rows) if len(problems) > 1 and "paper" in readings else []
+    if options.json:
+        print(json.dumps(beside or rows))
+    elif beside:
+        print(f"{'reading':<28}{'delta':>7}{'more':>9}{'+-':>8}{'left':>8}")
+        for row in beside:
+            print(f"{row['reading']:<28}{row['delta']:>7.0e}{row['more']:>9.4f}{row['error']:>8.4f}{row['left']:>8.0f}")
+    else:
+        print("\n".join([HEAD, *map(line, rows)]))
 
 
 if __name__ == "__main__":

@@ -266,6 +266,10 @@ def test_readings_of_figure_5():
     # The first iteration is the same but for its length, and the shorter it is, the fewer points it compresses.
     assert 100 < paper["points"] == moments["points"] < steps["points"] <= 150
     assert len({row["moved"] for row in (paper, moments, steps)}) == 3
+    beside = json.loads(run("figure5.py", "--json", "--problem", "spirals,moons", *small))
+    assert [row["reading"] for row in beside] == ["paper", "moments kept", "1000 steps"]
+    assert beside[0]["more"] == beside[0]["error"] == 0
+    assert beside[2]["left"] > beside[0]["left"]
 
 
 def test_answers_used_again():
