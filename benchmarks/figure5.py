@@ -8,8 +8,8 @@ most of any iteration, in the mean over runs. The loop and its policies are the 
 
 Another problem in place of spirals says whether a reading matters elsewhere, and `--iterations 300` whether it does at
 ten times the queries; means are then over the last 110. Of several problems, or `half` of the paper's, each reading is
-then set beside `paper`: the mean over problems of what its copies have more in accuracy at the end, with its standard
-error, and the points that they have left.
+then set beside `paper`: the mean over problems of what its copies have more in accuracy, at the end and over the late
+iterations, with its standard error, and the points that they have left.
 
     python benchmarks/figure5.py [--json] [--runs 30] [--readings paper,norm,...] [--original study]
     python benchmarks/figure5.py --runs 1 --readings "paper,lambda >= 0.05" --deltas 1e-6 \\
@@ -220,15 +220,16 @@ def summary(name: str, delta: float, runs: list[dict[str, Any]]) -> dict[str, An
 
 
 def beside_paper(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each reading and threshold beside `paper`: the mean difference over problems of the accuracy at the end."""
+    """Each reading and threshold beside `paper`: the mean over problems of what it has more in accuracy."""
     plain_rows = {(row["problem"], row["delta"]): row for row in rows if row["reading"] == "paper"}
     found = []
     for name, delta in dict.fromkeys((row["reading"], row["delta"]) for row in rows):
         these = [row for row in rows if (row["reading"], row["delta"]) == (name, delta)]
-        more = np.array([row["last"] - plain_rows[row["problem"], delta]["last"] for row in these])
-        error = float(more.std(ddof=1) / len(more) ** 0.5)
-        left = float(np.mean([row["left"] for row in these]))
-        found.append({"reading": name, "delta": delta, "more": float(more.mean()), "error": error, "left": left})
+        row = {"reading": name, "delta": delta, "left": float(np.mean([one["left"] for one in these]))}
+        for when, measure in (("end", "last"), ("late", "accuracy")):
+            more = np.array([one[measure] - plain_rows[one["problem"], delta][measure] for one in these])
+            row |= {when: float(more.mean()), f"{when}_error": float(more.std(ddof=1) / len(more) ** 0.5)}
+        found.append(row)
     return found
 
 
@@ -252,6 +253,16 @@ HEAD = (
 )
 
 
+def line_beside(row: dict[str, Any]) -> str:
+    return (
+        f"{row['reading']:<28}{row['delta']:>7.0e}{row['end']:>9.4f}{row['end_error']:>8.4f}{row['late']:>9.4f}"
+        f"{row['late_error']:>8.4f}{row['left']:>8.0f}"
+    )
+
+
+HEAD_BESIDE = f"{'reading':<28}{'delta':>7}{'end':>9}{'+-':>8}{'late':>9}{'+-':>8}{'left':>8}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Figure 5 of the paper, read in several ways.")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
@@ -265,24 +276,21 @@ def main() -> None:
     options = parser.parse_args()
     readings = [name.strip() for name in options.readings.split(",")]
     problems = problems_of(options.problem)
+    several = len(problems) > 1
+    if several and "paper" not in readings:
+        parser.error("--readings: several problems are set beside the reading `paper`, which is not among these")
     rows = []
     print(HEAD, file=sys.stderr, flush=True)
     for problem in problems:
+        print(problem, file=sys.stderr, flush=True)
         subject = subject_of(options.original, problem, options.data)
         for name in readings:
             for delta in map(float, options.deltas.split(",")):
                 runs = [run(READINGS[name], delta, seed, subject, options.iterations) for seed in range(options.runs)]
                 rows.append({"problem": problem, **summary(name, delta, runs)})
                 print(line(rows[-1]), file=sys.stderr, flush=True)
-    beside = beside_paper(rows) if len(problems) > 1 and "paper" in readings else []
-    if options.json:
-        print(json.dumps(beside or rows))
-    elif beside:
-        print(f"{'reading':<28}{'delta':>7}{'more':>9}{'+-':>8}{'left':>8}")
-        for row in beside:
-            print(f"{row['reading']:<28}{row['delta']:>7.0e}{row['more']:>9.4f}{row['error']:>8.4f}{row['left']:>8.0f}")
-    else:
-        print("\n".join([HEAD, *map(line, rows)]))
+    found, head, as_line = (beside_paper(rows), HEAD_BESIDE, line_beside) if several else (rows, HEAD, line)
+    print(json.dumps(found) if options.json else "\n".join([head, *map(as_line, found)]))
 
 
 if __name__ == "__main__":

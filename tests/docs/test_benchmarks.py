@@ -268,7 +268,7 @@ def test_readings_of_figure_5():
     assert len({row["moved"] for row in (paper, moments, steps)}) == 3
     beside = json.loads(run("figure5.py", "--json", "--problem", "spirals,moons", *small))
     assert [row["reading"] for row in beside] == ["paper", "moments kept", "1000 steps"]
-    assert beside[0]["more"] == beside[0]["error"] == 0
+    assert beside[0]["end"] == beside[0]["end_error"] == beside[0]["late"] == 0
     assert beside[2]["left"] > beside[0]["left"]
 
 

@@ -132,6 +132,8 @@ def test_wilcoxon_by_hand():
     assert over_problems([0.01, 0.02, 0.03, 0.04, 0.05]).p == pytest.approx(2 / 32)
     assert over_problems([0.0, 0.0]) == over_problems([0.0, 0.0])
     assert over_problems([0.0, 0.0]).p == 1.0
+    assert over_problems([0.01, 0.03]).error == pytest.approx(0.01)
+    assert over_problems([0.01]).error is None
 
 
 def test_averages_leave_out_names_and_deviations():

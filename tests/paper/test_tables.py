@@ -225,6 +225,8 @@ def test_statistics_beside_the_papers():
     assert "| Best accuracy | accuracy | 0 | 2 | 0 | 2 | 0 | 0 |" in made.notes  # the same difference in every run
     assert "held-out difference ± standard error" in made.notes
     assert "| 0.0100 ± 0.0000 |" in made.notes
+    assert "| 0.0200 ± 0.0000 | 0.5 | 0.500 | 0.900 |" in made.notes
+    assert "| 0.0001 | 0.0100 ± 0.0000 | 0.510 | 0.900 |\n| 1e-08 | 0.0200 ± 0.0000 | 0.500 | 0.900 |" in made.notes
     once = exhibit("statistics").make(sweep(runs=1), Options(1)).notes
     assert "| Best accuracy | accuracy |  |  |  | 2 | 0 | 0 |  |" in once
     # Best efficiency saves a hundredth in every run, and loses one; the text has 47 problems with such a saving.
@@ -376,7 +378,7 @@ def test_a_page_without_results_says_so():
 
 def test_the_committed_page_agrees_with_the_committed_results():
     text = PAGE.read_text()
-    assert len(MARK.findall(text)) == text.count("<!-- begin") == text.count("<!-- end") == 14
+    assert len(MARK.findall(text)) == text.count("<!-- begin") == text.count("<!-- end") == 15
     assert fill(text, read_results(RESULTS)) == text, (
         "run: understudy paper report --results results --out docs/paper.md"
     )

@@ -17,11 +17,12 @@ from understudy.paper.compact import read_table
 from understudy.paper.pictures import made_of, read_curves
 from understudy.paper.reported import table4
 from understudy.paper.settings import DELTAS, SPACES
+from understudy.paper.statistics import held_out
 from understudy.paper.store import unit_of
 from understudy.paper.sweep import units
 from understudy.paper.tables.results import average_rows, result_rows
 from understudy.paper.tables.spaces import space_rows
-from understudy.paper.tables.statistics import quoted_rows, significant_rows, tested_rows
+from understudy.paper.tables.statistics import quoted_rows, significant_rows, tested_rows, threshold_rows
 from understudy.paper.uci import METHODS, PLACES, PROBLEMS, Solved, solved
 from understudy.paper.units import Record
 
@@ -135,14 +136,15 @@ def _extent(results: Results) -> str:
 
 def _hours(results: Results) -> str:
     """What the units took, by kind: seconds of work of one, and hours of one core for all."""
-    groups: dict[tuple[str, str, str], list[float]] = {}
+    groups: dict[tuple[str, str, str, int], list[float]] = {}
     for one in results.records:
         if one["cpu"] is not None:
             problems = "UCI" if one["problem"] in PROBLEMS else "toys"
-            groups.setdefault((problems, one["space"], one["method"]), []).append(one["cpu"])
-    kinds = [{"problems": a, "space": b, "method": c, **_work(found)} for (a, b, c), found in sorted(groups.items())]
+            groups.setdefault((problems, one["space"], one["method"], one["queries"]), []).append(one["cpu"])
+    names = ("problems", "space", "method", "queries")
+    kinds = [dict(zip(names, kind, strict=True)) | _work(found) for kind, found in sorted(groups.items())]
     every = [seconds for found in groups.values() for seconds in found]
-    return _table([*kinds, {"problems": "all", "space": "", "method": "", **_work(every)}])
+    return _table([*kinds, {**dict.fromkeys(names, ""), "problems": "all", **_work(every)}])
 
 
 def _work(seconds: Sequence[float]) -> Row:
@@ -152,14 +154,15 @@ def _work(seconds: Sequence[float]) -> Row:
 def _accuracies(problems: list[Solved]) -> str:
     """Accuracies row by row, ours and the paper's, and fidelity, which the paper does not have."""
     rows = []
-    for row in result_rows(problems):
+    for one, row in zip(problems, result_rows(problems), strict=True):
         paper = table4()[row["dataset"]]
         shown = {"problem": row["dataset"], "original": _beside(row, paper, "accuracy_original")}
         shown |= {"single": _beside(row, paper, "accuracy_single"), "fidelity": f"{row['fidelity_single']:.3f}"}
         for place, words in PLACES.items():
             shown[words] = _beside(row, paper, f"{place}_accuracy")
             shown[f"fidelity, {words}"] = f"{row[f'{place}_fidelity']:.3f}"
-        rows.append({**shown, "differs": _differs(row, paper)})
+        held = held_out(one.points, "best_accuracy")
+        rows.append({**shown, "held-out": "" if held is None else f"{held:.3f}", "differs": _differs(row, paper)})
     return _table(rows)
 
 
@@ -242,6 +245,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "quoted": _with_results(lambda problems: _table(quoted_rows(result_rows(problems)))),
     "tests": _with_results(lambda problems: _table(tested_rows(problems))),
     "significant": _with_results(lambda problems: _table(significant_rows(problems))),
+    "thresholds": _with_results(lambda problems: _table(threshold_rows(problems))),
     "spaces": _spaces,
     "methods": _exhibit("table2"),
     "claims": _claims,

@@ -65,6 +65,8 @@ class OverProblems:
     n: int
     """How many problems differ at all; the others say nothing to this test."""
     mean: float
+    error: float | None
+    """The standard error of the mean; None for one problem."""
     p: float
 
 
@@ -113,27 +115,26 @@ def paired_t(first: Sequence[float], second: Sequence[float]) -> float | None:
     """
     from scipy.special import stdtr
 
-    n = len(first)
-    if n < 2:
+    differences = np.asarray(first, float) - np.asarray(second, float)
+    mean, error = differences.mean(), _error(differences)
+    if error is None:
         return None
-    mean, error = _mean_and_error(first, second)
     if abs(mean) < NOISE:
         return 1.0
-    return 0.0 if error < NOISE else float(2 * stdtr(n - 1, -abs(mean) / error))
+    return 0.0 if error < NOISE else float(2 * stdtr(len(differences) - 1, -abs(mean) / error))
 
 
 def _least_found(first: Sequence[float], second: Sequence[float], tests: int) -> float | None:
     """The least mean difference, with deviations as they are, that is significant in the first of so many tests."""
     from scipy.special import stdtrit
 
-    n = len(first)
-    return None if n < 2 else float(-stdtrit(n - 1, LEVEL / tests / 2) * _mean_and_error(first, second)[1])
+    error = _error(np.asarray(first, float) - np.asarray(second, float))
+    return None if error is None else float(-stdtrit(len(first) - 1, LEVEL / tests / 2) * error)
 
 
-def _mean_and_error(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """The mean of paired differences, and its standard error."""
-    differences = np.asarray(first, float) - np.asarray(second, float)
-    return float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
+def _error(values: np.ndarray) -> float | None:
+    """The standard error of the mean; None for one value."""
+    return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -158,7 +159,7 @@ def over_problems(differences: Sequence[float]) -> OverProblems:
     n = int(np.count_nonzero(found))
     # Rounded, so that equal differences are ties though floating point tells them apart.
     p = float(wilcoxon(np.round(found[found != 0], 9)).pvalue) if n else 1.0
-    return OverProblems(n, float(found.mean()), p)
+    return OverProblems(n, float(found.mean()), _error(found), p)
 
 
 def held_out(problem: Points, place: str, measure: str = "accuracy") -> float | None:

@@ -14,6 +14,7 @@ from understudy.paper.statistics import (
     LEVEL,
     NOISE,
     ROUNDS,
+    OverProblems,
     all_held_out,
     compare,
     counts,
@@ -85,7 +86,8 @@ class Statistics(OfTable4):
     def make(self, records: Sequence[Record], options: Options) -> Made:
         """The numbers quoted as rows, the tests in the notes."""
         problems = solved(records, options.space)
-        notes = "\n\n".join(as_markdown(rows) for rows in (tested_rows(problems), significant_rows(problems)))
+        tables = (tested_rows(problems), significant_rows(problems), threshold_rows(problems))
+        notes = "\n\n".join(map(as_markdown, tables))
         return Made(quoted_rows(result_rows(problems)), notes)
 
 
@@ -172,6 +174,21 @@ def significant_rows(problems: Sequence[Solved]) -> list[Row]:
     return rows
 
 
+def threshold_rows(problems: Sequence[Solved]) -> list[Row]:
+    """One threshold for all problems, without any choice: accuracy beside the single pass, eff and conv."""
+    rows: list[Row] = []
+    for found in zip(*(one.points.deltas for one in problems), strict=True):
+        singles = [one.points.single_accuracy.mean for one in problems]
+        more = over_problems([point.accuracy.mean - single for point, single in zip(found, singles, strict=True)])
+        means = {name: float(np.mean([getattr(point, name).mean for point in found])) for name in ROUNDS}
+        rows.append({"delta": f"{found[0].delta:g}", "difference ± standard error": _with_error(more), **means})
+    return rows
+
+
+def _with_error(overall: OverProblems) -> str:
+    return f"{overall.mean:.4f}" + ("" if overall.error is None else f" ± {overall.error:.4f}")
+
+
 def _held_out(points: Sequence[Points], place: str, measure: str) -> Row:
     """What runs reach that had no part in choosing their threshold, over all problems; nothing where a run is alone."""
     row: Row = dict.fromkeys(("held-out difference ± standard error", "held-out p", "held-out eff", "held-out conv"))
@@ -179,10 +196,6 @@ def _held_out(points: Sequence[Points], place: str, measure: str) -> Row:
     held = {name: found for name in measures if (found := all_held_out(points, place, name)) is not None}
     if not held:
         return row
-    found = held.pop(measure)
-    error = f" ± {np.std(found, ddof=1) / len(found) ** 0.5:.4f}" if len(found) > 1 else ""
-    row |= {
-        "held-out difference ± standard error": f"{np.mean(found):.4f}{error}",
-        "held-out p": f"{over_problems(found).p:.2g}",
-    }
+    overall = over_problems(held.pop(measure))
+    row |= {"held-out difference ± standard error": _with_error(overall), "held-out p": f"{overall.p:.2g}"}
     return row | {f"held-out {name}": float(np.mean(values)) for name, values in held.items()}
