@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import connected, copied, drawn, head, question, received, running, statuses, tensor
+from served import connected, copied, drawn, head, metrics, question, received, running, statuses, tensor
 
 import understudy as us
 from cases import ODD, loans, problem
@@ -362,3 +362,19 @@ def test_the_description_has_every_path(server):
 def test_tensors_of_one_dimension_are_columns(server, plane):
     body = json.dumps({"inputs": [tensor("x0", [1.0], "FP64", [1]), tensor("x1", [0.0], "FP64", [1])]}).encode()
     assert sent(server, INFER, body).json["outputs"][0]["data"] == ["up"]
+
+
+@pytest.mark.parametrize("path", ["/predict", INFER, "/v1/models/m:predict"])
+def test_rows_outside_the_space_are_marked_and_counted(server, path):
+    rows = [[0.0, 0.0], [40.0, 0.0], [0.5, 0.5], [0.0, -1e9]]
+    bodies = {
+        "/predict": rows,
+        INFER: {"inputs": [{"name": "inputs", "shape": [4, 2], "datatype": "FP64", "data": np.ravel(rows).tolist()}]},
+        "/v1/models/m:predict": {"instances": rows},
+    }
+    counted = metrics(server)["understudy_rows_outside_total"]
+    found = sent(server, path, json.dumps(bodies[path]).encode())
+    assert (found.status, found.headers.get("x-outside-space")) == (200, "1,3"), found.body
+    assert metrics(server)["understudy_rows_outside_total"] == counted + 2
+    inside = sent(server, "/predict", json.dumps(rows[::2]).encode())
+    assert "x-outside-space" not in inside.headers

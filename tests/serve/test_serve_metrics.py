@@ -44,6 +44,7 @@ def test_labels_that_are_not_text_are_shown():
 NAMES = {
     "understudy_requests_total": "counter",
     "understudy_rows_total": "counter",
+    "understudy_rows_outside_total": "counter",
     "understudy_answers_total": "counter",
     "understudy_failures_total": "counter",
     "understudy_infer_seconds": "histogram",

@@ -34,6 +34,8 @@ ROUTES = (
     "openapi",
 )
 STATUSES = (200, 400, 401, 404, 405, 408, 411, 413, 415, 431, 500, 503)
+# Numbers beside those by route, label and time: rows, those outside the space, failures, requests under way.
+NUMBERS = 4
 # Upper ends of the histogram's buckets, in seconds.
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ENDS = (*map(floatToGoString, BUCKETS), "+Inf")
@@ -68,8 +70,10 @@ class Counts:
         self._statuses = {status: place for place, status in enumerate(STATUSES)}
         self._routes = {route: place * len(STATUSES) for place, route in enumerate(ROUTES)}
         at = len(ROUTES) * len(STATUSES)
-        self.rows, self.failures, self.in_flight = (Number(self._table, worker, at + k) for k in range(3))
-        self._answers = at + 3
+        self.rows, self.outside, self.failures, self.in_flight = (
+            Number(self._table, worker, at + k) for k in range(NUMBERS)
+        )
+        self._answers = at + NUMBERS
         self._buckets = self._answers + len(labels)
         self._sum = self._buckets + len(ENDS)
         self._mine[self._sum + 1] = os.getpid()
@@ -112,6 +116,8 @@ class Counts:
                 answers.add_metric((word,), total[self._answers + place])
         yield from (requests, answers)
         yield CounterMetricFamily("understudy_rows", "Rows answered.", value=self.rows.value)
+        unlike = "Rows answered that are outside the space, where no certificate says anything."
+        yield CounterMetricFamily("understudy_rows_outside", unlike, value=self.outside.value)
         failed = "Requests that failed by a fault of the server's."
         yield CounterMetricFamily("understudy_failures", failed, value=self.failures.value)
         yield GaugeMetricFamily("understudy_requests_in_flight", "Requests under way.", value=self.in_flight.value)
@@ -123,7 +129,7 @@ class Counts:
 
 def size(labels: Sequence[str]) -> int:
     """How many numbers a worker has."""
-    return len(ROUTES) * len(STATUSES) + 3 + len(labels) + len(ENDS) + 2
+    return len(ROUTES) * len(STATUSES) + NUMBERS + len(labels) + len(ENDS) + 2
 
 
 def shared(workers: int, numbers: int) -> np.ndarray:

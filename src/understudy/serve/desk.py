@@ -72,13 +72,18 @@ class Desk:
 
     def _answered(self, question: Question) -> Considered:
         """The copy's answer; in a cascade, to the rows that it may answer alone."""
-        probabilities = self.model.probabilities(question.rows.matrix)
-        return self._considered(question, probabilities.argmax(axis=1), probabilities)
+        matrix = question.rows.matrix
+        probabilities, outside = self.model.probabilities(matrix), self.model.copy.support.outside(matrix)
+        return self._considered(question, probabilities.argmax(axis=1), probabilities, outside)
 
-    def _considered(self, question: Question, codes: np.ndarray, probabilities: np.ndarray) -> Considered:
-        if self._fallback is None:
-            return question, Answer(question.write(codes, probabilities, None), codes)
-        return question, self._fallback.considered(question, codes, probabilities)
+    def _considered(
+        self, question: Question, codes: np.ndarray, probabilities: np.ndarray, outside: np.ndarray
+    ) -> Considered:
+        """The answer of the copy, in which rows outside the space are marked; in a cascade the original has them."""
+        if self._fallback is not None:
+            return question, self._fallback.considered(question, codes, probabilities, outside)
+        response = question.write(codes, probabilities, None)
+        return question, Answer(response.marked(np.flatnonzero(outside)) if outside.any() else response, codes)
 
     def _elsewhere(self, work: Callable[[], Considered], clock: float, done: Done) -> None:
         def tell(future: asyncio.Future[Considered]) -> None:
@@ -101,22 +106,30 @@ class Desk:
             asyncio.get_running_loop().call_soon(self._together)
         matrices = [question.rows.matrix for question, _, _ in taken]
         try:
-            probabilities = self.model.probabilities(matrices[0] if len(matrices) == 1 else np.concatenate(matrices))
+            matrix = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
+            probabilities, outside = self.model.probabilities(matrix), self.model.copy.support.outside(matrix)
             codes = probabilities.argmax(axis=1)
         except Exception as error:
             for _, _, done in taken:
                 done(error)
             return
         self._counts.answers(codes)
-        self._share(taken, codes, probabilities)
+        self._counts.outside.inc(int(outside.sum()))
+        self._share(taken, codes, probabilities, outside)
 
-    def _share(self, taken: list[tuple[Question, float, Done]], codes: np.ndarray, probabilities: np.ndarray) -> None:
+    def _share(
+        self,
+        taken: list[tuple[Question, float, Done]],
+        codes: np.ndarray,
+        probabilities: np.ndarray,
+        outside: np.ndarray,
+    ) -> None:
         """Give each question its part of the answers."""
         at = 0
         for question, clock, done in taken:
             part = slice(at, at := at + len(question.rows))
             try:
-                _, answer = self._considered(question, codes[part], probabilities[part])
+                _, answer = self._considered(question, codes[part], probabilities[part], outside[part])
             except Exception as error:
                 done(error)
             else:

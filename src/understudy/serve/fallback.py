@@ -21,7 +21,6 @@ from prometheus_client import Gauge, Histogram
 from prometheus_client.registry import Collector
 
 from understudy.algorithm.uncertainty import margins
-from understudy.certificate.differences import known_levels
 from understudy.errors import OutageError, UnderstudyError
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Original
@@ -115,10 +114,11 @@ class Fallback:
         for thread in self._threads:
             thread.start()
 
-    def considered(self, question: Question, codes: np.ndarray, probabilities: np.ndarray) -> Answer | Unsure:
-        """The copy's answer, if it may give it alone; any thread may ask."""
-        sure = margins(np.asarray(probabilities, float))
-        alone = self.routing.answers(sure) & known_levels(self._copy.space, question.rows.matrix)
+    def considered(
+        self, question: Question, codes: np.ndarray, probabilities: np.ndarray, outside: np.ndarray
+    ) -> Answer | Unsure:
+        """The copy's answer, if it may answer all rows alone, none of them outside the space; any thread may ask."""
+        alone = self.routing.answers(margins(np.asarray(probabilities, float))) & ~outside
         unsure = Unsure(question, codes, probabilities, np.flatnonzero(~alone))
         self._counted["copy"].inc(int(alone.sum()))
         return unsure if len(unsure.places) else Answer(question.write(codes, probabilities, unsure.unasked()), codes)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from understudy.errors import UnderstudyError
 from understudy.serve.asgi import Scope, Send
 
 JSON = "application/json"
 JSON_HEADERS = {"content-type": JSON}
+# The header that names rows of a request which are outside the space, and how many of them.
+OUTSIDE, MOST_NAMED = "x-outside-space", 100
 # The most characters of a reason, and of a value that it quotes.
 MOST_REASON = 1000
 MOST_QUOTED = 60
@@ -64,6 +68,11 @@ class Response:
     status: int
     body: bytes
     headers: dict[str, str] = field(default_factory=lambda: JSON_HEADERS)
+
+    def marked(self, places: np.ndarray) -> Response:
+        """The same, with a header that names the rows at these places as outside the space, the first of them."""
+        named = ",".join(map(str, places[:MOST_NAMED].tolist())) + (",..." if len(places) > MOST_NAMED else "")
+        return replace(self, headers={**self.headers, OUTSIDE: named})
 
     async def send(self, send: Send) -> None:
         """Send it as ASGI messages."""
