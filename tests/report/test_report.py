@@ -21,6 +21,7 @@ from understudy.models.blend import Blend
 from understudy.models.classifier import CopyClassifier
 from understudy.models.effort import Effort
 from understudy.models.families import Limits, boosted
+from understudy.original import Labels
 from understudy.report import asset, write_report
 from understudy.report.differing import flip_matrix
 from understudy.report.evidence import Evidence
@@ -208,3 +209,22 @@ def test_stored_rows_are_never_shown(tmp_path, rng):
         assert "All charts have one scale" in text  # fidelity by column
         assert "Inputs on which they differ" not in text
         assert not [value for value in table["secret"] if f"{value:.7f}" in text]
+
+
+def test_what_drives_them_is_read_on_rows_that_training_never_saw():
+    """Of an original that cannot be learned, a copy remembers what it was told, and else is no better than chance."""
+
+    def noise(rows):
+        return np.sin(1e6 * rows @ np.arange(1, rows.shape[1] + 1)) > 0
+
+    result = us.copy_classifier(noise, us.Space.normal(4), budget=400, certificate_n=400, repeat=0, draw="random")
+    evidence = Evidence.of(result, None)
+    assert (result.copy.predict(evidence.training[0]) == evidence.training[1]).mean() > 0.75
+    original, copy = (
+        model.probabilities(evidence.encoding(evidence.held_out[0])).argmax(axis=1) for model in evidence.readings
+    )
+    held = Labels(result.copy.classes).find(evidence.held_out[1])
+    assert (original == held).mean() > 0.85  # fitted to the original's answers to these very rows
+    assert (copy == result.copy.predict(evidence.held_out[0])).mean() > 0.85  # and to the copy's
+    assert (original == copy).mean() < 0.65  # which have nothing in common
+    assert replace(evidence, held_out=None).readings is None

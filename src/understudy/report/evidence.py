@@ -71,12 +71,16 @@ class Evidence:
 
     @cached_property
     def readings(self) -> tuple[Model, Model] | None:
-        """Smaller trees, fitted to the original's answers, and to the copy's answers to the same rows."""
-        if self.training is None or not len(self._known[1]):
+        """Smaller trees, fitted to the original's answers to held-out rows, and to the copy's answers to the same.
+
+        On rows that taught the copy the two are alike, whatever it learned.
+        """
+        if self.compared is None:
             return None
-        rows, codes = (part[:: -(-len(part) // READ)] for part in self._known)
+        held_out = self._coded((self.compared.rows, self.compared.answers))
+        rows, codes = (part[:: -(-len(part) // READ)] for part in held_out)
         said = self.chances(rows).argmax(axis=1).astype(np.int32)
-        return self._boosted(rows, codes, READING), self._boosted(rows, said, READING)
+        return (self._boosted(rows, codes, READING), self._boosted(rows, said, READING)) if len(codes) else None
 
     @cached_property
     def encoding(self) -> Encoding:
@@ -89,9 +93,13 @@ class Evidence:
 
     @cached_property
     def _known(self) -> Answered:
-        """The rows that taught, with the codes of their labels; without labels that the copy does not know."""
+        """The rows that taught, with the codes of their labels."""
         assert self.training is not None
-        rows, said = self.training
+        return self._coded(self.training)
+
+    def _coded(self, answered: Answered) -> Answered:
+        """Rows with the codes of their labels; without those with labels that the copy does not know."""
+        rows, said = answered
         codes = Labels(self.result.copy.classes).find(said)
         return rows[codes >= 0], codes[codes >= 0]
 
