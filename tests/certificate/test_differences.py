@@ -207,7 +207,7 @@ def test_data_is_certified_apart_and_every_different_row_asked_once(rng):
         asked.append(len(rows))
         return rows["age"] > 40
 
-    data = pd.concat([frame, frame.iloc[:100]]).assign(further="ignored")
+    data = pd.concat([frame, frame.iloc[:100]])
     proof = certify(lambda rows: rows["age"] > 45, original, space, 300, data=data)
     different = len(frame.drop_duplicates())
     assert sum(asked) == 300 + different
@@ -229,7 +229,7 @@ def test_levels_that_the_space_does_not_know_are_left_out_and_counted(rng):
 
     proof = certify(original, original, space, 100, data=data)
     assert (proof.on_data.n, proof.on_data.left_out) == (593, 7)
-    with pytest.raises(SpaceError, match="data: expected at least one row with levels that the space knows, found non"):
+    with pytest.raises(SpaceError, match=r"data: .* found none of 7: 7 have a level that the space does"):
         certify(original, original, space, 100, data=data.iloc[:7])
     with pytest.raises(SpaceError, match="found no 'plan' among those given"):
         certify(original, original, space, 100, data=frame.drop(columns="plan"))

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import understudy as us
-from understudy.errors import OriginalError, OutageError, SettingError, UnderstudyWarning
+from understudy.errors import OriginalError, OutageError, SettingError, SpaceError, UnderstudyWarning
 from understudy.routing.evidence import of_run
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -113,9 +113,19 @@ def test_rows_are_asked_where_the_run_kept_none(run, tmp_path):
     original = Asked()
     both = us.cascade(us.load(run.save(tmp_path / "saved")), original, agree=0.99, n=700, progress=False)
     assert (original.n, both.routing.queries, both.routing.overall.n) == (700, 700, 700)
-    again = Asked()
-    us.cascade(replace(run, directory=None), again, agree=0.99, progress=False)
-    assert again.n == 5000
+    again, saved = Asked(), replace(us.load(tmp_path / "saved"), directory=None)
+    with pytest.raises(SettingError, match=r"n: expected held-out rows of the run.*such as n=5000"):
+        us.cascade(saved, again, agree=0.99, progress=False)
+    assert again.n == 0
+
+
+def test_a_result_in_memory_is_certified_by_its_own_held_out_rows_and_nothing_is_asked():
+    original = Asked()
+    result = us.copy_classifier(original, PLANE, **QUICK)
+    asked = original.n
+    both = us.cascade(result, original, agree=0.9)
+    assert (original.n, both.routing.queries, both.routing.source) == (asked, 0, "held-out rows of the run")
+    assert both.routing.overall.n == result.certificate.n
 
 
 def test_rows_of_your_own(run):
@@ -125,8 +135,11 @@ def test_rows_of_your_own(run):
     sure = us.routing.evidence.judged(run.copy, np.concatenate([rows, rows[:10]]))[1]
     assert both.alone == (sure >= both.threshold).mean()
     learned = us.queries.ledger.answers(run.directory / "ledger.sqlite")["training"][0]
-    with pytest.warns(UnderstudyWarning, match="learned from 5 of these 1505 rows"):
-        us.cascade(run, waves, rows=np.concatenate([rows, learned[:5]]), progress=False)
+    again = us.cascade(run, waves, agree=0.99, rows=np.concatenate([rows, learned[:5]]), progress=False)
+    assert (again.routing.overall.n, again.routing.left_out) == (1500, {"taught": 5})
+    assert "5 more were left out: 5 taught the copy" in " ".join(str(again).split())
+    with pytest.raises(SpaceError, match=r"none of 20: 20 taught the copy.*rows that it was not asked about"):
+        us.cascade(run, waves, rows=learned[:20], progress=False)
     with pytest.raises(SettingError, match="one of them"):
         us.cascade(run, waves, rows=rows, n=10)
 
@@ -211,7 +224,7 @@ def test_data_frames_reach_the_original_as_they_came(tmp_path):
         found = both.decide(asked)
     assert found.by.tolist() == ["copy", "copy", "original"]
     assert found.labels.tolist() == ["up", "down", "other"]  # a label that the copy does not have
-    assert seen[-1].to_dict("list") == {"a": [3.0], "b": ["new"]}
+    assert seen[-1].to_dict("list") == {"extra": [3], "a": [3.0], "b": ["new"]}
     with pytest.warns(UnderstudyWarning, match="new"), pytest.raises(OriginalError, match="other"):
         both.predict_proba(asked)
 

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 import understudy as us
 from cases import disc
 from understudy.cli import understudy
-from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
+from understudy.errors import DirectoryError, SettingError
 from understudy.models.base import size_of
 from understudy.runs.settings import BLEND, FAMILIES
 
@@ -85,13 +85,13 @@ def test_rows_of_ones_own_count_as_they_did(tmp_path):
     settings = {**QUICK, "certificate_n": 100}
     us.copy_classifier(Asked(), PLANE, rows=rows, out=tmp_path / "run", **settings)
     tree = us.copy_classifier(Asked(), PLANE, rows=rows, to="tree", out=tmp_path / "tree", **settings)
-    us.remake(tmp_path / "run", to="tree", rows=rows, out=tmp_path / "remade")
+    remade = us.remake(tmp_path / "run", to="tree", out=tmp_path / "remade")  # the run knows which rows were whose
     copies = [(tmp_path / name / "copy.safetensors").read_bytes() for name in ("remade", "tree")]
     assert copies[0] == copies[1]
-    with pytest.warns(UnderstudyWarning, match="answers about rows of your own count as any others"):
-        assert us.remake(tmp_path / "run", to="tree").certificate.n == tree.certificate.n
-    with pytest.raises(SettingError, match="rows: expected the rows that the run was given, found others"):
-        us.remake(tmp_path / "run", to="tree", rows=rows + 1)
+    assert remade.certificate.n == tree.certificate.n
+    found = us.load(tmp_path / "remade").copy.training_rows
+    for name in ("taught", "candidates"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(tree.copy.training_rows, name))
 
 
 def test_the_command_takes_a_row_of_the_frontier(run, tmp_path):

@@ -51,4 +51,4 @@ def on_answers(copy: object, space: Space, known: Known, confidence: float, seed
     proving = Proving(copy, as_original(copy, name="copy"), None, seen, checks.fraction("confidence", confidence), seed)
     proof = proving.proved(known.rows, known.said.labels, low_margin(copy, seen, seed))
     different = len(np.unique(np.where(np.isnan(known.rows), np.inf, known.rows), axis=0))
-    return replace(proof, distinct=different, left_out=sum(known.left_out.values()))
+    return replace(proof, distinct=different, left_out=sum(known.left_out.values()), reasons=known.left_out)

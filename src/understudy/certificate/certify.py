@@ -13,10 +13,12 @@ import numpy as np
 from understudy import checks
 from understudy.certificate.answered import known_of, on_answers
 from understudy.certificate.differences import gives_chances, low_margin
-from understudy.certificate.proving import SPACE, Given, Proving
+from understudy.certificate.proving import SPACE, Proving
 from understudy.certificate.strata import DESIGNS, PLAIN, STRATIFIED, strata_of
+from understudy.certificate.user_sample import UserSample
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
+from understudy.models.training_rows import training_rows_of
 from understudy.original import Original, as_original
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
@@ -51,8 +53,10 @@ def certify(
     many; or `plain`, all alike. If not given, it is stratified where the copy has probabilities and the original can
     be asked about any row.
 
-    `data` are unlabelled rows of your own, certified separately as `.on_data`: distinct rows are asked once each, and
-    the bound is about the population that the rows are a random sample of. Unless `explain` is false, the certificate
+    `data` are unlabelled rows of your own, certified separately as `.on_data`: distinct rows are asked once each, with
+    all of their columns, and the bound is about the population that the rows are a random sample of. Rows that taught
+    the copy, rows equal to them, and rows that its run passed over when it chose are left out and counted; a copy that
+    was made here knows which they are. Unless `explain` is false, the certificate
     also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
     `answers` that the original gave before, such as to real traffic, are certified separately as `.on_answers`, and
     nothing is asked for them: a directory of kept traffic or of another run, a table, or several of these. Those that
@@ -89,7 +93,7 @@ def proved(
     n: int,
     confidence: float,
     seed: int,
-    data: Rows | None,
+    data: Rows | UserSample | None,
     **options: Unpack[Options],
 ) -> tuple[Certificate, Answered]:
     """A certificate, with the rows asked for it that are a plain sample of the space, and their answers."""
@@ -97,8 +101,8 @@ def proved(
     n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
     seed = checks.count("seed", seed, 0)
     asked, copied = as_original(original), as_original(copy, name="copy")
-    given = None if data is None else Given.of(asked, space, data)
-    limits = {SPACE: n, DATA: 0 if given is None else len(given.different)}
+    given = data if data is None or isinstance(data, UserSample) else sample_of(data, copy, asked, space)
+    limits = {SPACE: n, DATA: 0 if given is None else given.distinct}
     queries = Queries(asked, space, limits, seed=seed, allowance=allowed(asked, limits, retries))
     about = Proving(copy, copied, asked.declared, space, confidence, seed)
     chosen = about.designed(n, design_for(options.get("design"), copy, asked.stored is not None))
@@ -115,8 +119,13 @@ def proved(
         if chosen.cut:
             proof = about.weighted(proof, strata_of(chosen, ranks, about.agree(rows, answers)))
         if given is not None:
-            proof = replace(proof, on_data=about.on_data(given, queries, DATA, low, explain))
+            proof = replace(proof, on_data=about.on_sample(given.asked(queries, DATA), low, explain))
         return proof, (rows[:plain], answers[:plain])
+
+
+def sample_of(data: Rows, copy: object, original: Original, space: Space) -> UserSample:
+    """A user's rows without those that taught the copy; it is an error if there are no others."""
+    return UserSample.of(original, space, data).untaught(training_rows_of(copy)).some("data")
 
 
 def design_for(design: str | None, copy: object, stored: bool) -> str:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from understudy.certificate.bounds import HeldOut
-from understudy.certificate.differences import FREE, Compared, chances_of, known_levels, located
+from understudy.certificate.differences import FREE, Compared, chances_of, located
 from understudy.certificate.strata import PLAIN, Design, designed, drawn, fidelity
+from understudy.certificate.user_sample import UserSample
 from understudy.certificate.values import Certificate, Stratum
-from understudy.errors import SettingError, SpaceError
 from understudy.models.classifier import CopyClassifier
+from understudy.models.training_rows import training_rows_of
 from understudy.original import CHUNK, Labels, Original, Said
 from understudy.queries import Queries
 from understudy.space import Space
-from understudy.space.tables import is_frame
+from understudy.space.support import Support
 from understudy.streams import Stream, stream
-from understudy.types import Rows
 
 # What fresh rows of the space are asked for.
 SPACE = "certificate"
@@ -80,13 +78,21 @@ class Proving:
         compared = Compared(rows, answers, predicted, chances_of(self.copy, self.space, rows))
         return located(proof, compared, self.space, low, seed=self.seed)
 
-    def on_data(
-        self, given: Given, queries: Queries, purpose: str, low: float | None = None, explain: bool = True
-    ) -> Certificate:
-        """The certificate from rows of the user's own, each distinct one asked once."""
-        answers = queries.ask(purpose, given.different)[given.which]
-        proof = self.proved(given.rows, answers, low, explain)
-        return replace(proof, distinct=len(given.different), left_out=given.left_out)
+    def on_sample(self, sample: UserSample, low: float | None = None, explain: bool = True) -> Certificate | None:
+        """The certificate from rows of the user's own that were asked; None if all of them taught the copy."""
+        sample = sample.untaught(training_rows_of(self.copy))
+        if not len(sample):
+            return None
+        assert sample.answers is not None
+        proof = self.proved(sample.rows, sample.answers, low, explain)
+        return replace(
+            proof,
+            distinct=sample.distinct,
+            left_out=sum(sample.left_out.values()),
+            reasons=dict(sample.left_out),
+            outside=int(Support.of(self.space).outside(sample.rows).sum()),
+            further=() if sample.further is None else tuple(sample.further.columns),
+        )
 
 
 def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
@@ -95,45 +101,3 @@ def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> 
         return copy.classes[copy.decide(copy.encoding(rows))]
     parts = [copied.answer(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
     return np.concatenate(parts)
-
-
-@dataclass(frozen=True)
-class Given:
-    """A user's rows, of which each distinct one is asked once.
-
-    Rows with a level that the space does not know are left out: they cannot be converted back for the original.
-    """
-
-    rows: np.ndarray
-    left_out: int = 0
-
-    @classmethod
-    def of(cls, original: Original, space: Space, data: Rows, name: str = "data") -> Given:
-        """Read a user's rows."""
-        if original.stored is not None:
-            hint = f"ask the original itself, or leave out {name}"
-            raise SettingError(name, "an original that can be asked about new rows", "stored answers", hint)
-        if not space.frame and is_frame(data) and set(space.names) <= set(data.columns):
-            data = data[list(space.names)]  # further columns are ignored here too, if names tell which
-        with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted here
-            rows = space.read(data, name)
-        known = known_levels(space, rows)
-        if not known.any():
-            raise SpaceError(name, "at least one row with levels that the space knows", f"none of {len(rows)}")
-        return cls(rows[known], int((~known).sum()))
-
-    @property
-    def different(self) -> np.ndarray:
-        """The distinct rows."""
-        return self.rows[self._distinct[0]]
-
-    @property
-    def which(self) -> np.ndarray:
-        """For every row, its place among the distinct ones."""
-        return self._distinct[1]
-
-    @cached_property
-    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        filled = np.where(np.isnan(self.rows), np.inf, self.rows)  # gaps count as equal, NaN does not
-        _, first, which = np.unique(filled, axis=0, return_index=True, return_inverse=True)
-        return first, which

@@ -9,6 +9,9 @@ from typing import Any
 from understudy.certificate import words
 from understudy.types import Label
 
+# What is written down of a certificate only where there is something to write.
+LATER = ("strata", "sample", "on_answers", "reasons", "outside", "further")
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -122,7 +125,13 @@ class Certificate:
     distinct: int | None = None
     """Of the user's rows: how many are distinct."""
     left_out: int | None = None
-    """Of the user's rows or answers: how many more were left out, because the space cannot have them."""
+    """Of the user's rows or answers: how many more were left out."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Why, and how many for each reason, such as that they `taught` the copy."""
+    outside: int | None = None
+    """Of the user's rows: how many are outside the space, and so unlike any that the copy was made from."""
+    further: tuple[str, ...] = ()
+    """Of the user's rows: the columns that the space lacks, and that the original was sent all the same."""
     strata: tuple[Stratum, ...] = ()
     """Of a stratified design: the parts that estimate and bound are made up of."""
     sample: int | None = None
@@ -168,9 +177,8 @@ class Certificate:
             content[name] = None if content[name] is None else asdict(content[name])
         for name in ("differences", "on_data", "on_answers"):
             content[name] = None if content[name] is None else content[name].as_json()
-        absent = [] if self.strata else ["strata", "sample"]  # which earlier versions do not have
-        absent += ["on_answers"] if self.on_answers is None else []
-        content["strata"] = [asdict(part) for part in self.strata]
+        content["strata"], content["further"] = [asdict(part) for part in self.strata], list(self.further)
+        absent = [name for name in LATER if content[name] in (None, [], {})]  # which earlier versions do not have
         return {name: value for name, value in content.items() if name not in absent}
 
     @classmethod
@@ -183,6 +191,7 @@ class Certificate:
             "on_data": cls.from_json,
             "on_answers": cls.from_json,
             "strata": lambda parts: tuple(Stratum(**part) for part in parts),
+            "further": tuple,
         }
         parts = {name: read(content[name]) for name, read in readers.items() if content.get(name) is not None}
         classes = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from understudy.display import Grid, paragraphs, percent, printable, screen, shortened, wrapped
+from understudy.display import Grid, listed, paragraphs, percent, printable, screen, shortened, wrapped
+from understudy.queries.known import reasons
 
 if TYPE_CHECKING:
     from understudy.certificate.values import Bound, Certificate
@@ -76,6 +77,8 @@ def _notes(proof: Certificate) -> Iterator[str]:
     left = len(proof.per_class) - LABELS
     if left > 0:
         yield f"{left} other labels have higher bounds: .per_class"
+    if proof.on_data is not None:
+        yield from about_rows(proof.on_data)
     if proof.ece is not None:
         yield f"calibration error {proof.ece:.4f}: the copy's probabilities are off by that much, on average"
     found = proof.differences
@@ -86,3 +89,18 @@ def _notes(proof: Certificate) -> Iterator[str]:
     yield f"they differ on {found.n} rows{often}" + ("; .differences has examples" if found.examples else "")
     for rule in found.rules[:RULES]:
         yield f"  on {percent(rule.share)} of the rows where {rule.text}"
+
+
+def about_rows(proof: Certificate, what: str = "rows of your own") -> Iterator[str]:
+    """What has to be known of rows that the user gave, a sentence each: which were left out, and what was sent."""
+    yield f"the bound on {what} is about the population that they are a random sample of"
+    if proof.distinct is not None and proof.distinct != proof.n:
+        yield f"only {proof.distinct} of them are different, and were asked about once each; all are counted"
+    if proof.left_out:
+        why = ", ".join(reasons(proof.reasons)) or "have levels that the space does not know"
+        yield f"{proof.left_out} more were left out: {why}"
+    if proof.outside:
+        yield f"{proof.outside} of them are outside the space, and unlike any that the copy was made from"
+    if proof.further:
+        named = listed([*map(repr, proof.further)])
+        yield f"they were sent with columns that the space lacks, and that drawn rows never have: {named}"

@@ -84,9 +84,8 @@ def command(
     """
     from understudy import checks
     from understudy.certificate.answered import known_of, on_answers
-    from understudy.certificate.certify import allowed, design_for, proved
+    from understudy.certificate.certify import allowed, design_for, proved, sample_of
     from understudy.certificate.planning import planned
-    from understudy.certificate.proving import Given
     from understudy.cli.table import certificate
     from understudy.original.table import read_table
     from understudy.queries.known import sentence
@@ -108,8 +107,8 @@ def command(
     if source.stored is not None:
         source = _fresh(source, result)
     n = checks.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
-    rows = None if data is None else read_table(data)
-    different = 0 if rows is None else len(Given.of(source, result.space, rows).different)
+    rows = None if data is None else sample_of(read_table(data), result.copy, source, result.space)
+    different = 0 if rows is None else rows.distinct
     most = allowed(source, {"certificate": n, "data": different}, retries)
     words = f"{source.name} will be asked {most.planned} queries"
     say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)

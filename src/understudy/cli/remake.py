@@ -18,7 +18,6 @@ from understudy.errors import SettingError
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the new copy.")
 @click.option("--take", type=int, metavar="N", help="Hand out a row of the frontier, as `understudy frontier` counts.")
-@click.option("--rows", metavar="ROWS.csv", help="The rows of your own that the run was given.")
 @click.option(
     "--answers",
     multiple=True,
@@ -32,7 +31,6 @@ def command(
     directory: Path,
     out: Path,
     take: int | None,
-    rows: str | None,
     answers: tuple[str, ...],
     sign: bool,
     as_json: bool,
@@ -49,7 +47,6 @@ def command(
     """
     from understudy.checksums import Key
     from understudy.cli.copy import reported
-    from understudy.original.table import read_table
     from understudy.progress import shown
     from understudy.runs.remaking import remake
 
@@ -59,9 +56,9 @@ def command(
     )
     if take is not None and given:
         raise SettingError("--take", "nothing else about what to make", ", ".join(given))
-    own, row = None if rows is None else read_table(rows), None if take is None else _row(directory, take)
+    row = None if take is None else _row(directory, take)
     with shown("remake", 1, log=True):
-        result = remake(directory, out=out, take=row, rows=own, answers=answers, key=key, **given)
+        result = remake(directory, out=out, take=row, answers=answers, key=key, **given)
     settings = result.settings
     report = reported(out / "report.html", {settings["method"]: result}, f"A copy of {settings['original']}")
     if as_json:

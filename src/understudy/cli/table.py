@@ -73,11 +73,8 @@ def certificate(proof: Certificate, data: str | None, given: Certificate | None 
     if proof.ece is not None:
         say(f"calibration error: {proof.ece:.4f}, the mean gap between the copy's probabilities and what came true")
     if proof.on_data is not None:
-        say(f"the bound on rows of {data} is about the population that they are a random sample of")
-        if proof.on_data.distinct != proof.on_data.n:
-            say(f"only {proof.on_data.distinct} of them are different, and were asked about once each; all are counted")
-        if proof.on_data.left_out:
-            say(f"{proof.on_data.left_out} more have levels that the space does not know, and were left out")
+        for line in words.about_rows(proof.on_data, f"rows of {data}"):
+            say(line)
     if GIVEN in parts:
         say(f"the bound on {GIVEN} is about the population that they are a random sample of; nothing was asked for it")
     for title, part in parts.items():

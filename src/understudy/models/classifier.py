@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from understudy.models.base import Model
+from understudy.models.training_rows import TrainingRows
 from understudy.space import Space
 from understudy.space.encoding import Encoding
+from understudy.space.support import Support
 from understudy.types import Rows
 
 if TYPE_CHECKING:
@@ -55,18 +57,32 @@ class CopyClassifier(Fitted):
     Columns that were excluded are not in the space. A data frame may have them or not; an array has all of them, at the
     positions `excluded`, or none.
 
-    It comes fitted, from `copy_classifier` or `load`; it predicts without scikit-learn.
+    It comes fitted, from `copy_classifier` or `load`; it predicts without scikit-learn. `training_rows` says which rows
+    taught it, where that is known: these certify nothing.
     """
 
-    def __init__(self, model: Model, classes: np.ndarray, space: Space, excluded: tuple[int, ...] = ()):
+    def __init__(
+        self,
+        model: Model,
+        classes: np.ndarray,
+        space: Space,
+        excluded: tuple[int, ...] = (),
+        training_rows: TrainingRows | None = None,
+    ):
         self.model = model
         self.classes = classes
         self.space = space
         self.excluded = excluded
+        self.training_rows = training_rows
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {"model": self.model, "classes": self.classes, "space": self.space, "excluded": self.excluded}
+        names = ("model", "classes", "space", "excluded", "training_rows")
+        return {name: getattr(self, name) for name in names}
+
+    def taught_by(self, training_rows: TrainingRows | None) -> CopyClassifier:
+        """The same copy, which knows what rows taught it."""
+        return CopyClassifier(self.model, self.classes, self.space, self.excluded, training_rows)
 
     def __repr__(self) -> str:
         labels = ", ".join(repr(label) for label in self.classes[:4].tolist())
@@ -107,6 +123,18 @@ class CopyClassifier(Fitted):
     def predict(self, rows: Rows) -> np.ndarray:
         """The copy's labels."""
         return self.classes[self.predict_proba(rows).argmax(axis=1)]
+
+    @cached_property
+    def support(self) -> Support:
+        """The values that its space has."""
+        return Support.of(self.space)
+
+    def outside(self, rows: Rows) -> np.ndarray:
+        """Which rows are outside the space, and so unlike any that the original was asked about.
+
+        No certificate covers the copy's answers to them.
+        """
+        return self.support.outside(self.space.read(self._seen(rows), "copy.outside"))
 
     def decide(self, X: np.ndarray) -> np.ndarray:
         """The copy's labels, as positions in `classes_`, for rows that are already encoded."""

@@ -23,6 +23,8 @@ from understudy.types import Json
 # Why an answer is left out, beside what a space cannot have: others say otherwise, or the row belongs to a certificate,
 # or to a run that has an answer of its own, or it is to measure and not to teach.
 CONFLICTS, HELD_OUT, OWN, APART = "conflicts", "held_out", "own", "apart"
+# Why a row of the user's own cannot certify a copy: it was taught, might have been, or the original remembers it.
+TAUGHT, CANDIDATES, REMEMBERED = "taught", "candidates", "remembered"
 REASONS = {
     COLUMNS: "lack a column that is needed",
     LEVELS: "have a level that the space does not know",
@@ -32,6 +34,9 @@ REASONS = {
     HELD_OUT: "are about rows of the certificate",
     OWN: "are about rows that the copy's run knows already",
     APART: "are held apart, to measure with",
+    TAUGHT: "taught the copy, or equal rows that did",
+    CANDIDATES: "were passed over when its run chose among them, as the easier ones are",
+    REMEMBERED: "are kept in the original, which was trained on them",
 }
 
 

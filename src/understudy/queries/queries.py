@@ -14,6 +14,7 @@ from understudy.original import CHUNK, Original, Said
 from understudy.queries.halving import Part
 from understudy.queries.kept import Kept
 from understudy.queries.ledger import Ledger
+from understudy.queries.ledger.book import Present
 from understudy.queries.meter import NEAR, Allowance, Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
@@ -72,17 +73,18 @@ class Queries:
                 rows = self.space.sample(size, rng)
                 yield rows, self.said(purpose, rows)
 
-    def ask(self, purpose: str, rows: np.ndarray) -> np.ndarray:
+    def ask(self, purpose: str, rows: np.ndarray, present: Present | None = None) -> np.ndarray:
         """The original's labels for these rows."""
-        return self.said(purpose, rows).labels
+        return self.said(purpose, rows, present).labels
 
-    def said(self, purpose: str, rows: np.ndarray) -> Said:
-        """What the original says to these rows."""
+    def said(self, purpose: str, rows: np.ndarray, present: Present | None = None) -> Said:
+        """What the original says to these rows; `present` gives them as it takes them, if not the space does."""
         self._allow(purpose, len(rows))
         self.made[purpose] += len(rows)
         if self.ledger is not None:
-            return self.ledger.said(self.original, self.space, rows, purpose)
-        said = _Unwritten(self.original, self.space, rows, self.meter).said
+            return self.ledger.said(self.original, self.space, rows, purpose, present)
+        shown = present or (lambda places: self.space.present(rows[places]))
+        said = _Unwritten(self.original, len(rows), shown, self.meter).said
         self.kept.add(purpose, rows, said)
         return said
 
@@ -105,9 +107,10 @@ def allowance_of(original: Original, planned: int, at_once: int, share: float | 
 class _Unwritten:
     """Answers that are written nowhere: the journal of a run without a ledger."""
 
-    def __init__(self, original: Original, space: Space, rows: np.ndarray, meter: Meter):
+    def __init__(self, original: Original, n: int, present: Present, meter: Meter):
         self._parts: list[tuple[int, Said]] = []
-        ask(original, lambda part: space.present(rows[part]), len(rows), self, meter)
+        places = np.arange(n)
+        ask(original, lambda part: present(places[part]), n, self, meter)
 
     @property
     def said(self) -> Said:

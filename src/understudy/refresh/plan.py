@@ -13,6 +13,7 @@ from understudy import checks
 from understudy.algorithm.training import steps
 from understudy.errors import SettingError
 from understudy.files import as_path
+from understudy.models.training_rows import TrainingRows
 from understudy.original import Original
 from understudy.queries import Allowance, Queries, allowance_of, check_fit
 from understudy.queries.check import MORE, ROWS, Check, check
@@ -28,7 +29,7 @@ from understudy.runs.finished import Past
 from understudy.runs.plan import Plan, settings_of_json
 from understudy.runs.result import Record, Result, load
 from understudy.runs.rounds import BATCH, growing
-from understudy.runs.run import Job, run_steps
+from understudy.runs.run import Job, Run, run_steps
 from understudy.space.encoding import View
 from understudy.streams import Stream, stream
 from understudy.types import Json
@@ -152,6 +153,7 @@ class Refresh:
             warm = self._start(again)
             result, run = yield from run_steps(self._job(warm), ledger)
             ledger.settle()
+            result = replace(result, copy=result.copy.taught_by(self._training_rows(warm, run)))
             queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.repeated}
             found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = self._with_answers(replace(result, queries=queries, refreshed=found))
@@ -166,6 +168,12 @@ class Refresh:
         claims = None if self.given is None else self.given.claims
         found = check(queries, rows, said, self.check, self.most_checked, rng, self.deterministic, claims=claims)
         return replace(found, places=able[found.places])
+
+    def _training_rows(self, warm: Warm, run: Run) -> TrainingRows:
+        """The rows that taught the new copy: today's, and those of the earlier run, which taught its copy too."""
+        found, before = run.inquiry.training_rows, self.past.result.copy.training_rows
+        found |= TrainingRows.of([warm.learned[0]], excluded=found.excluded)
+        return found if before is None else found | before
 
     def _measured(self) -> Json:
         """How faithful the copy is on the answers given, where nothing changed and so none of them taught."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from understudy.certificate.words import about_rows
 from understudy.original import Original
 from understudy.report import charts
 from understudy.report.bins import bins_of
@@ -52,6 +53,7 @@ def content(evidence: Evidence, results: Mapping[str, Result], original: Origina
         "maps": maps_of(result, original),
         "colours": len(COLOURS),
         "original_drawn": original is not None and result.space.d == result.copy.space.d,
+        "own_rows": [] if proof is None or proof.on_data is None else list(about_rows(proof.on_data)),
         "form": form_of(evidence, drawn, examples),
         "limits": list(limits(result, str)),
         "given": given(result),

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from understudy import checks
-from understudy.certificate.differences import known_levels
 from understudy.certificate.values import Bound
 from understudy.errors import OutageError, SettingError
 from understudy.models.classifier import CopyClassifier, Fitted
@@ -25,7 +24,7 @@ from understudy.space import Space
 from understudy.space.tables import framed, having, is_frame
 from understudy.types import Rows, Table
 
-# How often a copy has to agree where it answers alone, and fresh rows that are asked where the run's own are not kept.
+# How often a copy has to agree where it answers alone, and how many fresh rows usually show that.
 AGREE, FRESH = 0.995, 5000
 
 
@@ -132,7 +131,7 @@ class Cascade(Fitted):
         """Labels, codes of who gave them, and the copy's probabilities."""
         table, matrix = self._read(rows)
         chances, sure = judged(self.copy, matrix)
-        alone = self.routing.answers(sure) & known_levels(self.space, matrix)
+        alone = self.routing.answers(sure)
         labels, by = self.classes_[chances.argmax(axis=1)], np.full(len(matrix), ALONE, np.int8)
         places = np.flatnonzero(~alone)
         for part, answers in self._asked(lambda part: table(places[part]), len(places)):
@@ -154,8 +153,9 @@ class Cascade(Fitted):
     def _read(self, rows: Rows) -> tuple[Callable[[np.ndarray], Table], np.ndarray]:
         """Some of the rows as the original takes them, and all of them as a matrix."""
         plain, matrix = framed(rows), self.space.read(rows, "cascade.predict")
-        if self.space.frame and is_frame(plain):  # as they came, with levels that the space does not know
-            frame = having(plain, self.space.names, "cascade.predict").reset_index(drop=True)
+        if self.space.frame and is_frame(plain):  # as they came, also with levels and columns that the space lacks
+            taken = having(plain, self.space.names, "cascade.predict")
+            frame = (plain if self.original.names is None else taken).reset_index(drop=True)
             return lambda places: frame.iloc[places], matrix
         return lambda places: self.space.present(matrix[places]), matrix
 
@@ -175,19 +175,19 @@ def cascade(
 ) -> Cascade:
     """A classifier that answers with the copy where that is certified to agree, and asks the original elsewhere.
 
-    The copy answers alone where its margin is at least a threshold. Of the rows that it answers alone, it gives the
-    original's label on a share of at least `agree`, with this confidence, which holds for the threshold chosen. On all
-    rows the cascade agrees more often: the other answers are the original's own.
+    The copy answers alone where its margin is at least a threshold and the row is inside the space. Of the rows that it
+    answers alone, it gives the original's label on a share of at least `agree`, with this confidence, which holds for
+    the threshold chosen. On all rows the cascade agrees more often: the other answers are the original's own.
 
     Parameters
     ----------
-    result : of `copy_classifier`, `remake`, `refresh` or `load`. If its directory has a ledger, the held-out rows of
-        its certificate choose the threshold, and nothing is asked; else 5000 fresh rows of the space are.
+    result : of `copy_classifier`, `remake`, `refresh` or `load`. Where the held-out rows of its certificate are there,
+        in a ledger or in memory, they choose the threshold, and nothing is asked.
     original : what was copied; it is asked about all other rows.
     agree : the least share of rows answered alone on which copy and original agree.
     rows : unlabelled rows of your own, to be asked instead: then shares and bounds are about the population that they
-        are a random sample of. Give rows that the copy did not learn from.
-    n : so many fresh rows of the space, to be asked instead, where the run's held-out rows are too few.
+        are a random sample of. Rows that taught the copy are left out, and counted in `routing`.
+    n : so many fresh rows of the space, to be asked instead, where the run's held-out rows are too few or not kept.
     on_outage : where the original gives no answer, `error` raises its error, and `copy` takes the copy's own answer,
         which is not certified; `decide` tells which rows that happened to.
     cost : of asking about one row, for `saved`.
@@ -219,8 +219,16 @@ def cascade(
     if rows is not None:
         evidence = of_rows(result, boxed, rows, seed, progress)
     elif evidence is None:
-        evidence = of_fresh(result, boxed, checks.count("n", FRESH if n is None else n, 1), seed, progress)
+        evidence = of_fresh(result, boxed, _rows_to_ask(n), seed, progress)
     return Cascade(result.copy, boxed, result.space, Routing.of(evidence, agree, confidence), on_outage, paid)
+
+
+def _rows_to_ask(n: int | None) -> int:
+    """How many fresh rows are asked; nothing is asked that was not asked for."""
+    if n is None:
+        hint = f"say how many rows may be asked, such as n={FRESH}, or give rows of your own"
+        raise SettingError("n", "held-out rows of the run, in a ledger or in memory", "none", hint)
+    return checks.count("n", n, 1)
 
 
 def askable(original: object, where: str = "original") -> Original:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from understudy.algorithm.uncertainty import margins
 from understudy.certificate.certify import allowed
-from understudy.certificate.proving import Given
+from understudy.certificate.user_sample import UserSample
 from understudy.certificate.values import Certificate
-from understudy.errors import UnderstudyWarning
 from understudy.models.classifier import CopyClassifier
 from understudy.original import CHUNK, Labels, Original, Told
 from understudy.progress import ROWS, shown
@@ -44,6 +42,8 @@ class Evidence:
     """Rows that were asked for it."""
     among: float = 1.0
     """How many copies this one was selected from by the same rows: the error allowance is shared out among them."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many of the user's rows were left out, by reason, such as that they taught the copy."""
 
 
 def kept(result: Result) -> bool:
@@ -71,14 +71,14 @@ def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bo
 
 
 def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progress: bool) -> Evidence:
-    """Rows of the user's own, each distinct one asked once."""
-    given = Given.of(original, result.space, rows, "rows")
-    _warn_of_lessons(result, given.different)
-    n = len(given.different)
+    """Rows of the user's own, each distinct one asked once, without those that taught the copy."""
+    sample = UserSample.of(original, result.space, rows, "rows").untaught(result.copy.training_rows).some("rows")
+    n = sample.distinct
     with shown("cascade", n, wanted=progress, step=ROWS):
-        labels = _queries(result, original, n, seed).ask(NAMED, given.different)[given.which]
-    held = _judged(result, given.rows, labels)
-    return Evidence(held, OWN, _free(result), held.margins, n)
+        sample = sample.asked(_queries(result, original, n, seed), NAMED)
+    assert sample.answers is not None
+    held = _judged(result, sample.rows, sample.answers)
+    return Evidence(held, OWN, _free(result), held.margins, n, left_out=dict(sample.left_out))
 
 
 # What the queries are counted as.
@@ -86,10 +86,13 @@ NAMED = "cascade"
 
 
 def judged(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The copy's probabilities for rows of the whole space as a matrix, and the margins that decide who answers."""
+    """The copy's probabilities for rows of the whole space as a matrix, and the margins that decide who answers.
+
+    No row outside the space is answered by the copy, however large its margin.
+    """
     seen = np.delete(matrix, copy.excluded, axis=1) if copy.excluded else matrix
     chances = np.asarray(copy.model.probabilities(copy.encoding(seen)), float)
-    return chances, margins(chances)
+    return chances, np.where(copy.support.outside(seen), -np.inf, margins(chances))
 
 
 def _judged(result: Result, rows: np.ndarray, labels: np.ndarray) -> Held:
@@ -103,21 +106,10 @@ def _free(result: Result) -> np.ndarray:
     return np.concatenate([judged(result.copy, rows[at : at + CHUNK])[1] for at in range(0, FREE, CHUNK)])
 
 
-def _ledger(result: Result) -> dict[str, Told]:
-    """What was answered in the run, by purpose, as far as that is kept."""
+def _answers(result: Result) -> dict[str, Told]:
+    """What was answered in the run, by purpose, as far as that is kept: in its ledger, or in memory."""
     path = None if result.directory is None else result.directory / NAME
-    return answers(path) if path is not None and path.is_file() else {}
-
-
-def _warn_of_lessons(result: Result, rows: np.ndarray) -> None:
-    """Warn of rows that the copy learned from: it agrees there more often than elsewhere."""
-    learned = {row.tobytes() for row in _ledger(result).get("training", (rows[:0], None))[0]}
-    known = sum(row.tobytes() in learned for row in rows)
-    if known:
-        said = f"the copy learned from {known} of these {len(rows)} rows, and agrees there more often than elsewhere"
-        warnings.warn(
-            f"{said}: certify the cascade by rows that it did not learn from", UnderstudyWarning, stacklevel=4
-        )
+    return answers(path) if path is not None and path.is_file() else result.asked
 
 
 def _queries(result: Result, original: Original, n: int, seed: int) -> Queries:
@@ -135,7 +127,7 @@ def _held_out(result: Result, proof: Certificate) -> Answered | None:
     A ledger has each row once. Where the space draws some rows twice, they are drawn again as the run drew them, and
     found in the ledger; a refreshed run drew otherwise, and has none then.
     """
-    found = _ledger(result)
+    found = _answers(result)
     if "certificate" not in found:
         return None
     rows, said = found["certificate"]

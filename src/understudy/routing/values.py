@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import inf, log, sqrt
 
 import numpy as np
@@ -44,6 +44,8 @@ class Routing:
     """The fewest rows that can certify such an agreement."""
     enough: int | None = None
     """If nothing was certified: about how many rows like these would do; None if no number of them would."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many rows of the user's own were left out, by reason, such as that they taught the copy."""
 
     @classmethod
     def of(cls, evidence: Evidence, agree: float, confidence: float) -> Routing:
@@ -74,6 +76,7 @@ class Routing:
             level=1 - error,
             fewest=fewest(agree, error),
             enough=enough_rows(held, grid, agree, error) if place is None else None,
+            left_out=evidence.left_out,
         )
 
     def answers(self, margins: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from understudy.display import Grid, number, paragraphs, percent, wrapped
+from understudy.queries.known import reasons
 
 if TYPE_CHECKING:
     from understudy.routing.cascade import Cascade
@@ -71,6 +72,8 @@ def notes(routing: Routing) -> Iterator[str]:
     """What it is based on, and what would help."""
     asked = f", {routing.queries} of them asked for it" if routing.queries else ", none of them asked for it"
     yield f"Certified by {routing.overall.n} {routing.source}{asked}."
+    if routing.left_out:
+        yield f"{sum(routing.left_out.values())} more were left out: {', '.join(reasons(routing.left_out))}."
     if not routing.alone:
         yield f"What would help: {advice(routing)}."
 

@@ -218,7 +218,7 @@ def job_of(
     own = None if rows is None else Own.of(rows, source, space, plan)
     known = None if answers is None else _known(sources_of(answers), source, space, plan)
     plan = plan if known is None else plan.knowing(len(known), known.drawn)
-    about = describe(source, space, plan, truth) | ({} if own is None else {"rows": own.digest})
+    about = describe(source, space, plan, truth) | ({} if own is None else own.about)
     job = Job(source, space, plan, about, truth, own=own)
     if known is None:
         return job

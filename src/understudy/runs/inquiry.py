@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -12,17 +13,18 @@ import numpy as np
 from understudy.algorithm.draws import LATER, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
+from understudy.certificate.user_sample import UserSample
 from understudy.errors import UnderstudyWarning
 from understudy.models import scouts
 from understudy.models.base import Model
 from understudy.models.blend import Blend
 from understudy.models.rehearsal import Learned
+from understudy.models.training_rows import TrainingRows, hashed
 from understudy.original import Labels, Original, Said, Told, told_together
 from understudy.original.scores import refuse_other_labels
 from understudy.queries import Allowance, Queries
-from understudy.queries.ledger import REPEAT, Ledger
+from understudy.queries.ledger import REPEAT, USER_ROWS, Ledger
 from understudy.runs import leaks
-from understudy.runs.own import PURPOSE as OWN
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.points import emphasised, points
@@ -58,7 +60,7 @@ class Inquiry:
             "training": start.training_queries(plan),
             "certificate": plan.asked.certificate_n,
             REPEAT: plan.repeats,
-            **({} if own is None else {OWN: own.queries}),
+            **({} if own is None else {USER_ROWS: own.queries}),
         }
         for purpose, n in start.checks.items():
             limits[purpose] = limits.get(purpose, 0) + n
@@ -67,6 +69,7 @@ class Inquiry:
         self._seen = Seen()
         self._paid: list[Told] = []
         self._of_own: list[Told] = []
+        self._taught: list[np.ndarray] = []
         self.learned = Learned()
         """Under a bound on memory, what a blend has learned so far; the loop then has the points that are kept."""
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
@@ -100,7 +103,13 @@ class Inquiry:
     def _random(self, n: int, t: int, own: np.ndarray) -> Told:
         """What the original says to n random rows of the space, and to these of the user's."""
         chunks = list(self.queries.fresh("training", n, self.stream(Stream.DRAW, t)))
-        return told_together([*chunks, (own, self.queries.said("training", own))] if len(own) else chunks)
+        return told_together([*chunks, (own, self._said_of(own))] if len(own) else chunks)
+
+    def _said_of(self, own: np.ndarray) -> Said:
+        """What the original says to rows of the user's, sent as they came."""
+        assert self.own is not None
+        present = self.own.present
+        return self.queries.said("training", own, lambda places: present(own[places]))
 
     def _compare(self, said: Said) -> None:
         """Refuse scores that contradict the labels."""
@@ -114,9 +123,27 @@ class Inquiry:
     def first(self) -> Told:
         """The rows and answers that the loop begins with."""
         rows, said = self.start.first(self)
-        self._seen.add(rows)
+        self._teach(rows)
         self._keep((self.view(rows), said))
         return rows, said
+
+    def _teach(self, rows: np.ndarray) -> None:
+        """Note that these rows teach the copy, and need not be asked about again."""
+        self._seen.add(rows)
+        self._taught.append(hashed(rows[:, self.view.seen]))  # hashes alone: there may be many rows
+
+    @cached_property
+    def user_sample(self) -> UserSample:
+        """The user's rows that were held out, with the original's labels."""
+        assert self.own is not None
+        return self.own.held_out.asked(self.queries, USER_ROWS)
+
+    @property
+    def training_rows(self) -> TrainingRows:
+        """The rows that taught the copy so far, and those of the user's own that might have."""
+        pool = None if self.own is None else self.own.pool
+        known = TrainingRows.of([], pool, [*map(self.space.names.index, self.plan.asked.exclude)])
+        return replace(known, taught=np.unique(np.concatenate(self._taught)))
 
     def next(self, t: int, network: Network, labels: Labels) -> Told:
         """The encoded rows that round t asks about, with their answers."""
@@ -137,13 +164,17 @@ class Inquiry:
         n = self.plan.sizes[t] - len(own)
         if self.plan.draw == "random" or stored:
             rows, said = self._random(n, t, own)
+            self._teach(rows)
             self._note(self.view(own), said)
             return self.view(rows), said
         rows, X = self._drawn(t)
         distinct = self._seen.new(rows, at_least=n)
-        chosen = np.concatenate([self._chosen(t, draw, copy, rows[distinct], X[distinct], n), own])
-        self._seen.add(chosen)
-        X, said = self.view(chosen), self.queries.said("training", chosen)
+        chosen = self._chosen(t, draw, copy, rows[distinct], X[distinct], n)
+        whole = self.own is not None and self.own.every.further is not None and len(own) > 0
+        parts = [chosen, own] if whole else [np.concatenate([chosen, own])]
+        self._teach(np.concatenate(parts))
+        said = Said.together([self.queries.said("training", parts[0]), *([self._said_of(own)] if whole else [])])
+        X = self.view(np.concatenate(parts))
         self._note(X[n:], said)
         return X, said
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
 
-from understudy.certificate.proving import Given
+from understudy.certificate.user_sample import UserSample
+from understudy.errors import SettingError
 from understudy.original import Original
+from understudy.queries.ledger import FURTHER
 from understudy.runs.plan import Plan
 from understudy.space import Space
 from understudy.space.rowkeys import Seen
 from understudy.streams import Stream, stream
-from understudy.types import Rows
+from understudy.types import Json, Rows, Table
 
-# The purpose of the queries about rows that were held out.
-PURPOSE = "rows"
 # The share of the rows that is held out at most.
 HELD_OUT = 0.5
 NAME = "rows"
@@ -24,29 +25,58 @@ NAME = "rows"
 
 @dataclass(frozen=True)
 class Own:
-    """A user's rows, as the space has them."""
+    """A user's rows, as the space has them, divided before anything is asked."""
 
-    held_out: Given
+    held_out: UserSample
     """A random sample, which training never sees; some may be alike, as they are in production."""
     pool: np.ndarray
     """The others, each distinct one once, in random order."""
-    digest: str
-    """What tells them from other rows."""
+    every: UserSample = field(repr=False)
+    """All of them."""
 
     @classmethod
     def of(cls, rows: Rows, original: Original, space: Space, plan: Plan) -> Own:
         """Read and divide them: as many are held out as rows of the space are, but half of them at most."""
-        given = Given.of(original, space, rows, NAME)
-        order = stream(plan.asked.seed, Stream.OWN).permutation(len(given.rows))
+        every = UserSample.of(original, space, rows, NAME)
+        order = stream(plan.asked.seed, Stream.OWN).permutation(len(every))
         n = min(plan.asked.certificate_n, int(HELD_OUT * len(order)))
-        held_out = replace(given, rows=given.rows[order[:n]])
+        held_out = every.at(order[:n])
         seen = Seen()
         seen.add(held_out.rows)
-        others = given.rows[order[n:]]
+        others = every.rows[order[n:]]
         pool = others[seen.new(others, at_least=0)]
-        return cls(held_out, pool, sha256(given.rows.tobytes()).hexdigest())
+        found = cls(held_out, pool, every)
+        if every.further is not None:
+            found.refuse_ambiguous()
+        return found
 
     @property
     def queries(self) -> int:
         """How many queries the certificate on them takes."""
-        return len(self.held_out.different) if len(self.held_out.rows) else 0
+        return self.held_out.distinct if len(self.held_out) else 0
+
+    @property
+    def about(self) -> Json:
+        """What tells them from other rows: a run is recognised by it."""
+        hashed, further = sha256(self.every.rows.tobytes()), self.every.further
+        if further is None:
+            return {NAME: hashed.hexdigest()}
+        hashed.update(further.to_csv(index=False).encode())
+        return {NAME: hashed.hexdigest(), FURTHER: list(further.columns)}
+
+    def present(self, rows: np.ndarray) -> Table:
+        """Some of the rows as the original takes them."""
+        return self.every.present(np.array([self._places[row.tobytes()] for row in rows]))
+
+    def refuse_ambiguous(self) -> None:
+        """Refuse rows that differ only in columns that the space lacks: answers are found by the columns it has."""
+        alike = self.every.distinct - len(self._places)
+        if alike:
+            assert self.every.further is not None
+            found = f"{alike} that differ from others only in {', '.join(map(repr, self.every.further.columns))}"
+            hint = "leave these columns out if the original does not take them, else describe the space with them"
+            raise SettingError(NAME, "rows that differ in the columns of the space", found, hint)
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        return {row.tobytes(): place for place, row in enumerate(self.every.rows)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
@@ -17,11 +17,12 @@ from understudy.certificate.bounds import HeldOut
 from understudy.certificate.differences import explained
 from understudy.certificate.values import Certificate
 from understudy.checksums import Key
-from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
+from understudy.errors import DirectoryError, SettingError
 from understudy.files import as_path, whole_folder
 from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
-from understudy.original import Labels, Told, as_original
+from understudy.models.training_rows import TrainingRows, hashed
+from understudy.original import Labels, Told
 from understudy.queries.known import HELD_OUT, OWN, Known, Wanted
 from understudy.queries.ledger import NAME, duplicate
 from understudy.queries.sources import Answers, Source, sources_of
@@ -29,15 +30,13 @@ from understudy.runs.choosing import Outcome, hand_out, listed, rounded_latency,
 from understudy.runs.directory import claim, finished
 from understudy.runs.finished import Past
 from understudy.runs.frontier import taken
-from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.points import emphasised, points
 from understudy.runs.result import Result, load
 from understudy.runs.run import peak_mb
 from understudy.runs.settings import MAKE, Settings, about
 from understudy.space.encoding import View
-from understudy.space.rowkeys import Seen
-from understudy.types import Json, Rows
+from understudy.types import Json
 
 # What may be said anew about a copy.
 CHANGES = tuple(part.name for part in fields(Settings) if about(part.name).group == MAKE)
@@ -48,7 +47,6 @@ def remake(
     *,
     out: str | Path | None = None,
     take: tuple[str, str] | None = None,
-    rows: Rows | None = None,
     answers: Answers | None = None,
     key: Key | None = None,
     **made: Any,
@@ -60,7 +58,6 @@ def remake(
     directory : of a finished run with a ledger; it stays as it is.
     out : a directory for the new run, with a ledger of its own, so that it can be certified, refreshed, or go on.
     take : a row of `frontier(directory)`, by its family and size, such as `("tree", "16 leaves")`.
-    rows : the rows of your own that the run was given, if it was given some: answers about them count more.
     answers : further answers of the same original, as for `copy_classifier`, taken at their word, as nothing is asked.
         Rows that the run has an answer of its own to are left out, those of its certificate among them.
     key : signs the new directory.
@@ -79,7 +76,7 @@ def remake(
     ('tree', 300)
     """
     clock, path = perf_counter(), as_path(directory)
-    making = _Making.of(path, made, rows, [] if answers is None else sources_of(answers))
+    making = _Making.of(path, made, [] if answers is None else sources_of(answers))
     past, known = making.past, making.known
     if known is not None and take is not None:
         raise SettingError("answers", "none beside take: the frontier is of the run's own", f"{len(known)}")
@@ -124,7 +121,7 @@ class _Making:
     """Further answers that were given."""
 
     @classmethod
-    def of(cls, path: Path, made: Mapping[str, Any], rows: Rows | None, more: Sequence[Source] = ()) -> _Making:
+    def of(cls, path: Path, made: Mapping[str, Any], more: Sequence[Source] = ()) -> _Making:
         unknown = [name for name in made if name not in CHANGES]
         if unknown:
             raise SettingError(unknown[0], f"one of {', '.join(CHANGES)}", "a setting that decides what is asked")
@@ -135,7 +132,7 @@ class _Making:
         plan = _plan(past, made)
         view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
         learned, held = past.points(view, labels)
-        learned = _emphasised(past, plan, view, learned, rows)
+        learned = _emphasised(past, view, learned)
         if not more:
             return cls(past, plan, view, labels, learned, held)
         known = _known(past, plan, view, labels, more)
@@ -179,8 +176,19 @@ class _Making:
 
     def copy(self, model: Model) -> CopyClassifier:
         """A model as a classifier."""
-        excluded = tuple(map(self.past.result.space.names.index, self.plan.asked.exclude))
-        return CopyClassifier(model, self.labels.classes, self.view.space, excluded)
+        return CopyClassifier(model, self.labels.classes, self.view.space, self.excluded, self.training_rows)
+
+    @property
+    def excluded(self) -> tuple[int, ...]:
+        """The places of columns that the copy does not see."""
+        return tuple(map(self.past.result.space.names.index, self.plan.asked.exclude))
+
+    @cached_property
+    def training_rows(self) -> TrainingRows:
+        """The rows that teach every copy that is made here; and those that the run might have asked about."""
+        rows = [self.past.rows[self.past.divided(self.view)[0]], *([] if self.known is None else [self.known.rows])]
+        found, before = TrainingRows.of(rows, excluded=self.excluded), self.past.result.copy.training_rows
+        return found if before is None else replace(found, candidates=before.candidates)
 
 
 def _plan(past: Past, made: Mapping[str, Any]) -> Plan:
@@ -205,21 +213,13 @@ def _known(past: Past, plan: Plan, view: View, labels: Labels, more: Sequence[So
     return known.some()
 
 
-def _emphasised(past: Past, plan: Plan, view: View, learned: Samples, rows: Rows | None) -> Samples:
-    """The training points; those about the user's own rows count more, if these are given again."""
-    digest, space = past.result.settings.get("rows"), past.result.space
-    if rows is None or digest is None:
-        if digest is not None:
-            said = "answers about rows of your own count as any others in this copy: give rows= (--rows) once more"
-            warnings.warn(said, UnderstudyWarning, stacklevel=4)
+def _emphasised(past: Past, view: View, learned: Samples) -> Samples:
+    """The training points; those about rows of the user's own count more, as in the run."""
+    known = past.result.copy.training_rows
+    if known is None:
         return learned
-    own = Own.of(rows, as_original(past.result.copy), space, plan)
-    if own.digest != digest:
-        raise SettingError("rows", "the rows that the run was given", "others")
-    pool = Seen()
-    pool.add(own.pool)
-    others = np.isin(np.arange(len(learned)), pool.new(past.rows[past.divided(view)[0]], at_least=0))
-    return emphasised(learned, learned.where(~others)) if not others.all() else learned
+    own = np.isin(hashed(past.rows[past.divided(view)[0]]), known.candidates)
+    return emphasised(learned, learned.where(own)) if own.any() else learned
 
 
 def _write(result: Result, source: Path, out: Path, key: Key | None, given: Told | None = None) -> None:

@@ -27,6 +27,7 @@ from understudy.files import as_path
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
+from understudy.models.training_rows import TrainingRows
 from understudy.original import Original, Told
 from understudy.queries.ledger import NAME, anchored
 from understudy.runs import words
@@ -38,7 +39,8 @@ from understudy.types import Json
 
 # Of copy.json.
 FORMAT = 1
-# The parts of a result that run.json holds as they are.
+# The parts of a result that run.json holds as they are, and where it says which rows taught the copy.
+TRAINING_ROWS = "training_rows"
 PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versions")
 
 
@@ -271,6 +273,8 @@ class Result:
         advice = [asdict(one) for one in self.advice]
         found = {"refreshed": self.refreshed, "remade": self.remade, "advice": advice, "ms": self.ms}
         found |= {} if self.given is None else {"given": self.given}
+        known = self.copy.training_rows
+        found |= {} if known is None else {TRAINING_ROWS: known.as_json()}
         more = {**records, "certificate": proof, **found}
         files = {name: checksums.described(name, (path / name).read_bytes()) for name in FILES if name != RUN}
         chained = {"files": files, "ledger": None if ledger is None else asdict(ledger)}
@@ -324,8 +328,9 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     exclude = run["settings"].get("exclude", [])
     view, excluded = View(space, exclude), tuple(space.names.index(name) for name in exclude)
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
+    known = TrainingRows.from_json(run[TRAINING_ROWS]) if TRAINING_ROWS in run else None
     return Result(
-        copy=CopyClassifier(model, classes, view.space, excluded),
+        copy=CopyClassifier(model, classes, view.space, excluded, known),
         certificate=None if run["certificate"] is None else Certificate.from_json(run["certificate"]),
         history=history,
         space=space,

@@ -31,7 +31,7 @@ from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_
 from understudy.runs.evaluation import Truth
 from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
-from understudy.runs.own import PURPOSE, Own
+from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.result import Record, Repeats, Result
 from understudy.runs.start import Fresh, Start
@@ -111,6 +111,10 @@ class Run:
         declared = job.original.declared
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
         job.start.prepare(inquiry)
+        if job.own is not None and job.own.every.further is not None and job.own.queries:
+            _ = (
+                inquiry.user_sample
+            )  # asked first: an original that takes no further columns is known before more is paid
         held_out, repeats = inquiry.held_out(), None
         enough = 0 < job.plan.repeats <= len(held_out[1])
         if enough:  # an original that cannot be copied well enough is known before more is paid
@@ -151,7 +155,8 @@ class Run:
 
     def result(self, ended: Ended) -> Result:
         """The result: the last copy with its certificate, and why a target was missed, if it was."""
-        plan, copy, proof = self.job.plan, ended.outcome.copy, ended.outcome.certificate
+        plan, proof = self.job.plan, ended.outcome.certificate
+        copy = ended.outcome.copy.taught_by(self.inquiry.training_rows)
         if plan.network:
             check_kept(plan, copy)
         proof = None if proof is None else self._explained(proof, copy)
@@ -234,8 +239,7 @@ class Run:
         asked, space = self.job.plan.asked, self.job.space
         declared = self.job.original.declared
         proving = Proving(copy, as_original(copy, name="copy"), declared, space, asked.confidence, asked.seed)
-        low = low_margin(copy, space, asked.seed)
-        return proving.on_data(own.held_out, self.inquiry.queries, PURPOSE, low)
+        return proving.on_sample(self.inquiry.user_sample, low_margin(copy, space, asked.seed))
 
     def _advice(self, ended: Ended, proof: Certificate | None) -> list[Advice]:
         """What would make the copy more faithful."""

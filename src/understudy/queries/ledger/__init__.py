@@ -11,7 +11,7 @@ from __future__ import annotations
 from understudy.queries.ledger.book import Ledger
 from understudy.queries.ledger.compacting import compacted
 from understudy.queries.ledger.entry import Entry, answered, write_new
-from understudy.queries.ledger.file import CHECK, FORMAT, GIVEN, REPEAT, TRAFFIC
+from understudy.queries.ledger.file import CHECK, FORMAT, FURTHER, GIVEN, REPEAT, TRAFFIC, USER_ROWS
 from understudy.queries.ledger.opening import BESIDE, NAME
 from understudy.queries.ledger.reading import (
     Summary,
@@ -33,10 +33,12 @@ __all__ = [
     "BESIDE",
     "CHECK",
     "FORMAT",
+    "FURTHER",
     "GIVEN",
     "NAME",
     "REPEAT",
     "TRAFFIC",
+    "USER_ROWS",
     "Entry",
     "Ledger",
     "Summary",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from understudy.queries.halving import Part
 from understudy.queries.ledger.chain import head_of
 from understudy.queries.ledger.file import (
     FORMAT,
+    FURTHER,
     GIVEN,
     REPEAT,
     SAVED,
+    USER_ROWS,
     answered_requests,
     labels_of,
     later_settings,
@@ -41,7 +44,10 @@ from understudy.queries.meter import Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.space.rowkeys import Index, first_of_each, keys_of
-from understudy.types import Json
+from understudy.types import Json, Table
+
+Present: TypeAlias = Callable[[np.ndarray], Table]
+"""From the places of rows to these rows as an original takes them."""
 
 
 class Ledger:
@@ -59,13 +65,15 @@ class Ledger:
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._known = lru_cache(maxsize=64)(self._read)
             self._vocabulary = Vocabulary(labels_of(self._reader))
-            self._indexes = {False: Index(), True: Index()}  # of rows asked for the first time, and again
+            # Purposes whose rows are another question: those asked again, and those sent with more columns.
+            self._apart = {REPEAT, USER_ROWS} if settings.get(FURTHER) else {REPEAT}
+            self._indexes = defaultdict[str, Index](Index)
             self._given = 0  # requests that were never sent
             for number, purpose, rows, _ in answered_requests(self._reader):
                 self._given += purpose == GIVEN
                 if purpose != GIVEN:
-                    self._indexes[purpose == REPEAT].add(keys_of(rows), number)
-            self._tried: dict[bool, set[int]] = {False: set(), True: set()}  # keys of rows sent and not answered
+                    self._indexes[self._kind(purpose)].add(keys_of(rows), number)
+            self._tried = defaultdict[str, set[int]](set)  # keys of rows sent and not answered
             self.meter = self._metered()
             self._note_stage(settings)
             undone.pop_all()
@@ -76,14 +84,18 @@ class Ledger:
             table, entry = later_settings(self._reader, settings)
             self._writer.put(table, *entry)
 
+    def _kind(self, purpose: str) -> str:
+        """Purposes of the same kind share their answers: a row that was asked for one is not asked for another."""
+        return purpose if purpose in self._apart else ""
+
     def _metered(self) -> Meter:
         """A meter of what was sent so far, and of what was under way when an earlier process ended without a word."""
         sql = "SELECT coalesce(sum(n), 0) FROM requests JOIN answers ON request = id WHERE purpose != ?"
         known, lost = self._reader.execute(sql, (GIVEN,)).fetchone()[0], 0
         for purpose, rows, failed in unanswered(self._reader):
             keys = keys_of(rows)
-            later, _ = self._indexes[purpose == REPEAT].find(keys)
-            self._tried[purpose == REPEAT].update(np.delete(keys, later).tolist())
+            later, _ = self._indexes[self._kind(purpose)].find(keys)
+            self._tried[self._kind(purpose)].update(np.delete(keys, later).tolist())
             lost += 0 if failed else len(rows)
         different = known + sum(map(len, self._tried.values()))
         return Meter(sum(sent_by_purpose(self._reader).values()), different, known, lost)
@@ -117,12 +129,17 @@ class Ledger:
         """The original's labels for these rows, from the ledger where they are in it, else asked and written down."""
         return self.said(original, space, rows, purpose).labels
 
-    def said(self, original: Original, space: Space, rows: np.ndarray, purpose: str) -> Said:
-        """What the original says to these rows, from the ledger where it is in it, else asked and written down."""
+    def said(
+        self, original: Original, space: Space, rows: np.ndarray, purpose: str, present: Present | None = None
+    ) -> Said:
+        """What the original says to these rows, from the ledger where it is in it, else asked and written down.
+
+        `present` gives rows as the original takes them, where the space does not.
+        """
         rows = np.ascontiguousarray(rows)  # parts of it go into the file as they lie in memory
         keys, found = keys_of(rows), _Found.none(len(rows), _columns(original))
         codes, first = found.codes, first_of_each(rows, keys)
-        self._look_up(rows, keys, found, self._indexes[purpose == REPEAT])
+        self._look_up(rows, keys, found, self._indexes[self._kind(purpose)])
         fresh = np.flatnonzero((codes < 0) & (first == np.arange(len(rows))))
         if len(fresh):
             known = len(fresh) < len(rows)  # else they need not be copied
@@ -130,8 +147,8 @@ class Ledger:
             entries = _Entries(self, rows[fresh] if known else rows, keys[fresh] if known else keys, purpose, room)
             before = Counter(original.failures)
             try:
-                presented, gently = lambda part: space.present(entries.rows[part]), not self.meter.answered
-                ask(original, presented, len(fresh), entries, self.meter, gently)
+                shown, gently = present or (lambda places: space.present(rows[places])), not self.meter.answered
+                ask(original, lambda part: shown(fresh[part]), len(fresh), entries, self.meter, gently)
             finally:
                 self.tally(original.failures - before)
                 self.settle()
@@ -146,7 +163,7 @@ class Ledger:
         Gives how many of them are not here for the first time: what was asked again is written down again.
         """
         rows, now = np.ascontiguousarray(rows), time.time()
-        keys, index = keys_of(rows), self._indexes[purpose == REPEAT]
+        keys, index = keys_of(rows), self._indexes[self._kind(purpose)]
         codes, new = self._vocabulary.codes(labels)
         known = [("labels", (code, json.dumps(value))) for code, value in new]
         request = ("requests", (self._next, purpose, len(rows), now, rows.data))
@@ -252,7 +269,7 @@ class _Entries:
 
     def asked_before(self, part: Part) -> int:
         """How many of these rows were sent before, and not answered."""
-        tried = self.ledger._tried[self.purpose == REPEAT]
+        tried = self.ledger._tried[self.ledger._kind(self.purpose)]
         return sum(key in tried for key in self.keys[part].tolist()) if tried else 0
 
     def announce(self, part: Part) -> _Ticket:
@@ -289,9 +306,9 @@ class _Entries:
         # A table of its own: SQLite writes a whole row anew to change it, and requests are large.
         self.ledger._writer.put("answers", number, time.time(), codes.tobytes())
         self.found.fill(np.arange(part.start, part.stop), _Found(codes, said.scores), np.arange(len(codes)))
-        self.ledger._indexes[self.purpose == REPEAT].add(self.keys[part], number)
+        self.ledger._indexes[self.ledger._kind(self.purpose)].add(self.keys[part], number)
 
     def failed(self, ticket: _Ticket, error: OriginalError) -> None:
         """Write down that there was no answer, and why."""
         self.ledger._writer.put("failures", None, ticket[0], time.time(), str(error.found)[:500])
-        self.ledger._tried[self.purpose == REPEAT].update(self.keys[ticket[1]].tolist())
+        self.ledger._tried[self.ledger._kind(self.purpose)].update(self.keys[ticket[1]].tolist())

@@ -28,6 +28,8 @@ CHECK = "check"
 GIVEN = "given"
 # The purpose of rows that people or programs asked about, while a copy stood in for its original.
 TRAFFIC = "traffic"
+# The purpose of the user's own rows that measure a copy, and what settings call the columns that only these have.
+USER_ROWS, FURTHER = "rows", "further"
 # What the ledger belongs to, in its table of facts.
 SETTINGS = "settings"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
