@@ -17,6 +17,14 @@ copy follows a disc that has moved, and most of its rows are those of the first 
 tenth of the usual training: what is weighed and chosen is the same, and there can be more runs.
 `per_class`, `near` and `away` are the shares of such bounds that hold, `rules` that of certificates all of whose rules
 do, `fidelity` the mean of what is true, and `reached` the share of runs that did reach the target.
+
+What users do (`--users`) is tried on an original that cannot be learned, a coin for every row, so that every copy is
+right about half of all fresh rows, whatever was done to it: the run is extended twice, has its target lowered twice, is
+refreshed eight times, certified twice, remade five times, or made a frontier or a cascade of. `alone` is the share of
+bounds that hold, each by itself; `picked` the share of runs in which the highest of their bounds does, which is what
+whoever picks a copy by its certificate relies on. `rows` are a user's own, given to the run and then to `certify`, of
+an original that can be learned, where some are harder than others; `all rows` what is measured if those that taught are
+counted too, `not taught` if only these are left out. In `clusters` rows come in thirty groups with one answer each.
 """
 
 from __future__ import annotations
@@ -35,7 +43,7 @@ import numpy as np
 import pandas as pd
 
 import understudy as us
-from understudy.certificate.bounds import HeldOut, lower_bound
+from understudy.certificate.bounds import HeldOut, bound_of, lower_bound
 from understudy.certificate.differences import margins_of
 from understudy.models.effort import Effort
 from understudy.original import Labels
@@ -182,6 +190,127 @@ def holds(
     return found
 
 
+# --- what users do ----------------------------------------------------------------------------------------------------
+
+PLANE = us.Space.normal(2)
+QUICK: dict[str, Any] = {
+    "preset": "fast",
+    "layers": (8,),
+    "schedule": us.training.steps(20),
+    "certificate_n": 200,
+    "repeat": 0.0,
+    "progress": False,
+}
+Bounds = list[tuple[float, float]]
+"""Lower bounds that a user got to see, each with what is true."""
+MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+
+
+def coin(seed: int) -> us.Original:
+    """Labels that have nothing to do with one another: a hash of each row."""
+
+    def toss(rows: np.ndarray) -> np.ndarray:
+        mixed = (np.ascontiguousarray(rows, np.float64).view(np.uint64) * MIX).sum(axis=1, dtype=np.uint64)
+        mixed += np.uint64(seed * 2 + 1)
+        for shift in (31, 29, 32):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(0xBF58476D1CE4E5B9)
+        return (mixed >> np.uint64(63)).astype(bool)
+
+    return us.Original(toss, [False, True], name="coin")
+
+
+def of(result: us.Result) -> float:
+    assert result.certificate is not None
+    return result.certificate.lower
+
+
+def extended(seed: int, folder: Path) -> dict[str, Bounds]:
+    lower = [
+        of(us.copy_classifier(coin(seed), PLANE, budget=budget, seed=seed, out=folder / "run", **QUICK))
+        for budget in (60, 120, 180)
+    ]
+    return {"extended": [(bound, 0.5) for bound in lower]}
+
+
+def retargeted(seed: int, folder: Path) -> dict[str, Bounds]:
+    settings = {**QUICK, "budget": 60, "seed": seed, "out": folder / "run"}
+    lower = [of(us.copy_classifier(coin(seed), PLANE, target=target, **settings)) for target in (0.6, 0.55, 0.51)]
+    return {"re-targeted": [(bound, 0.5) for bound in lower]}
+
+
+def refreshed(seed: int, folder: Path) -> dict[str, Bounds]:
+    us.copy_classifier(coin(9 * seed), PLANE, budget=60, seed=seed, out=folder / "0", **QUICK)
+    lower = []
+    for k in range(1, 9):
+        before, after = folder / str(k - 1), folder / str(k)
+        lower.append(of(us.refresh(before, coin(9 * seed + k), out=after, check=30, budget=60, progress=False)))
+    return {"refreshed": [(bound, 0.5) for bound in lower]}
+
+
+def finished(seed: int, folder: Path) -> dict[str, Bounds]:
+    """One run, and all that is made of it."""
+    original = coin(seed)
+    result = us.copy_classifier(original, PLANE, budget=60, seed=seed, out=folder / "run", **QUICK)
+    again = [us.certify(result.copy, original, PLANE, 200, seed=k, progress=False).lower for k in (1, 2)]
+    remade = [of(us.remake(folder / "run", to="tree", max_leaves=leaves)) for leaves in (2, 4, 8, 16, 32)]
+    table = us.frontier(folder / "run", ["tree"], progress=False)
+    alone = us.cascade(result, original, agree=0.6).alone
+    return {
+        "certified": [(bound, 0.5) for bound in again],
+        "remade": [(bound, 0.5) for bound in remade],
+        "frontier": [(float(table["lower"].max()), 0.5)],
+        "cascade": [(0.6 if alone else 0.0, 0.5)],
+    }
+
+
+def waves(rows: np.ndarray) -> np.ndarray:
+    return np.sin(6 * rows[:, 0]) + np.sin(5 * rows[:, 1]) > 0
+
+
+def own_rows(seed: int, folder: Path) -> dict[str, Bounds]:
+    rng = np.random.default_rng(seed)
+    rows, fresh = rng.normal(size=(600, 2)), rng.normal(size=(20_000, 2))
+    settings: dict[str, Any] = {"budget": 300, "seed": seed, "certificate_n": 300, "repeat": 0.0, "progress": False}
+    result = us.copy_classifier(waves, PLANE, rows=rows, rows_share=0.5, **settings)
+    agree = result.copy.predict(rows) == waves(rows)
+    assert result.copy.training_rows is not None
+    taught, _ = result.copy.training_rows.find(rows)
+    truth = float((result.copy.predict(fresh) == waves(fresh)).mean())
+    proof = us.certify(result.copy, waves, PLANE, 10, data=rows, explain=False, progress=False)
+    assert proof.on_data is not None
+    seen = {"rows": proof.on_data.lower}
+    seen |= {"all rows": bound_of(agree, CONFIDENCE).lower, "not taught": bound_of(agree[~taught], CONFIDENCE).lower}
+    return {name: [(bound, truth)] for name, bound in seen.items()}
+
+
+def clusters(seed: int, folder: Path) -> dict[str, Bounds]:
+    rng, groups = np.random.default_rng(seed), coin(seed)
+    centres = rng.integers(-(2**30), 2**30, (30, 2)).astype(float)
+    rows = np.repeat(centres, 20, axis=0) + rng.uniform(-0.1, 0.1, (600, 2))
+    answer = us.Original(lambda rows: groups.predict(np.rint(rows)), [False, True], name="groups")
+    proof = us.certify(lambda rows: rows[:, 0] > 0, answer, PLANE, 10, data=rows, explain=False, progress=False)
+    assert proof.on_data is not None
+    return {"clusters": [(proof.on_data.lower, 0.5)]}
+
+
+DONE = (extended, retargeted, refreshed, finished, own_rows, clusters)
+
+
+def users(runs: int) -> Iterator[dict[str, Any]]:
+    """What users do, and how often the bounds hold that they get to see."""
+    for what in DONE:
+        found: dict[str, list[Bounds]] = {}
+        for seed in range(runs):
+            with warnings.catch_warnings(action="ignore"), TemporaryDirectory() as folder:
+                for name, bounds in what(seed, Path(folder)).items():
+                    found.setdefault(name, []).append(bounds)
+        for name, seen in found.items():
+            alone = [lower <= truth for bounds in seen for lower, truth in bounds]
+            picked = [lower <= truth for lower, truth in map(max, seen)]
+            row = {"case": name, "runs": runs, "bounds": len(seen[0])}
+            yield {**row, "alone": float(np.mean(alone)), "picked": float(np.mean(picked))}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000, help="simulated runs of each kind")
@@ -189,15 +318,18 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=sorted({case for case, _ in REAL}), help="real runs of these kinds"
     )
+    parser.add_argument("--users", type=int, default=1000, help="runs of each thing that users do")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found = list(simulated(options.runs, np.random.default_rng(options.seed)))
-    PRESETS["default"] = replace(PRESETS["default"], effort=LITTLE)
+    for name in ("default", "fast"):
+        PRESETS[name] = replace(PRESETS[name], effort=LITTLE)
     cases = [(case, settings) for case, settings in REAL if not options.only or case in options.only]
     real = [end_to_end(case, settings, options.real) for case, settings in cases] if options.real else []
+    done = list(users(options.users)) if options.users else []
     if options.json:
-        print(json.dumps({"simulated": found, "real": real}))
+        print(json.dumps({"simulated": found, "real": real, "users": done}))
         return
     names = ("case", "errors", "n", "truth", "target", "held", "exact", "wrongly", "look")
     print("  ".join(f"{name:>8}" for name in names))
@@ -207,6 +339,9 @@ def main() -> None:
     print(f"\n{'case':<16}" + "".join(f"{name:>10}" for name in parts))
     for row in real:
         print(f"{row['case']:<16}" + "".join(f"{_cell(row.get(name)):>10}" for name in parts))
+    print("\n" + "".join(f"{name:>12}" for name in ("case", "runs", "bounds", "alone", "picked")))
+    for row in done:
+        print("".join(f"{_cell(row[name]):>12}" for name in ("case", "runs", "bounds", "alone", "picked")))
 
 
 def _cell(value: Any) -> str:
