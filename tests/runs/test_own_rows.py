@@ -159,3 +159,10 @@ def test_copies_are_made_of_points_in_which_ones_own_rows_count_as_much_as_all_o
     assert len(paid) == pytest.approx(400 + (times - 1) * own, abs=6)  # of every round, a share that is whole
     assert (counts == times).sum() == pytest.approx(own if times > 1 else 400, abs=3)
     assert len(paid.y) == len(paid.X)
+
+
+def test_random_queries_ask_about_no_row_of_ones_own_twice():
+    original = Watched()
+    us.copy_classifier(original, SPACE, rows=FRAME, rows_share=1.0, draw="random", **QUICK)
+    trained = pd.concat(original.asked)[200:600].astype(str)
+    assert len(trained.drop_duplicates()) == len(trained) == 400
