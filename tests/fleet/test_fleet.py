@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -225,6 +226,11 @@ def test_the_command(folder):
     table = written(folder, *near("half"), ("lost", "fleetmodels:nothing", ""))
     first = run_command("fleet", table, "--out", "out", "--workers", 1, cwd=folder)
     assert first.returncode == 3, first.stderr
+    most = re.search(
+        r"2 models: at most (\d+) queries for first copies and 0 for checks", " ".join(first.stderr.split())
+    )
+    asked = json.loads(run_command("fleet", "status", "out", "--json", cwd=folder).stdout)
+    assert 0 < sum(model["queries"] for model in asked["models"]) < int(most[1])
     assert "1/2 half: copied, done, fidelity" in first.stderr
     assert "2/2 lost: failed: original: expected something called nothing" in first.stderr
     assert "1 of 2 need attention" in first.stdout

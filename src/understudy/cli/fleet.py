@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from understudy.cli.groups import WithDefault
+from understudy.cli.terminal import say
 
 if TYPE_CHECKING:
     from understudy.fleet import Outlook, State
@@ -83,10 +84,17 @@ def _run(
     table: Path, out: Path, engine: str, workers: int | None, scheduler: str | None, as_json: bool, refresh: bool
 ) -> None:
     from understudy.fleet import Outlook, read_fleet, run_fleet
+    from understudy.fleet.running import most_queries
     from understudy.workers import open_engine
 
     fleet = read_fleet(table)
     opened = open_engine(engine, workers, scheduler)
+    first, checks = most_queries(fleet, out.absolute())
+    say(
+        f"{len(fleet.models)} models: at most {first} queries for first copies and {checks} for checks of others, "
+        f"{'and those that refreshes take, ' if refresh else ''}beside requests that fail; the table's limits hold",
+        err=True,
+    )
     with _shown(len(fleet.models)) as (done, tell):
         for state in run_fleet(fleet, out, opened, refresh=refresh, tell=tell):
             done(state)

@@ -18,7 +18,10 @@ from understudy.fleet.page import write_page
 from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, WAITING, Place, State, now
 from understudy.fleet.table import Fleet, Model
 from understudy.fleet.work import Task, work
+from understudy.queries.check import MORE
 from understudy.runs.directory import lock_for_writing
+from understudy.runs.plan import Plan
+from understudy.runs.settings import Settings
 from understudy.workers import Engine, drive
 
 Tell = Callable[[str, str], None]
@@ -50,6 +53,18 @@ class Outlook:
         if any(found.get(state) for state in (FAILED, LIMITED, WAITING)):
             return 3
         return 1 if any(found.get(state) for state in (CHANGED, MISSED)) else 0
+
+
+def most_queries(fleet: Fleet, folder: Path) -> tuple[int, int]:
+    """The most queries that first copies take, without what failed requests do, and the most of checks of others."""
+    first = checks = 0
+    for model in fleet.models:
+        if Place(folder, model.name).current is None:
+            plan = Plan.of(Settings(**model.settings))
+            first += plan.total + (0 if model.rows is None else plan.asked.certificate_n)
+        else:
+            checks += MORE * model.check
+    return first, checks
 
 
 @dataclass(frozen=True)
