@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from understudy.algorithm.uncertainty import margins
 from understudy.certificate.certify import allowed
 from understudy.certificate.proving import Given
 from understudy.certificate.values import Certificate
-from understudy.errors import UnderstudyWarning
+from understudy.errors import warn
 from understudy.models.classifier import CopyClassifier
 from understudy.original import CHUNK, Labels, Original, Told
 from understudy.progress import ROWS, shown
@@ -115,9 +114,7 @@ def _warn_of_lessons(result: Result, rows: np.ndarray) -> None:
     known = sum(row.tobytes() in learned for row in rows)
     if known:
         said = f"the copy learned from {known} of these {len(rows)} rows, and agrees there more often than elsewhere"
-        warnings.warn(
-            f"{said}: certify the cascade by rows that it did not learn from", UnderstudyWarning, stacklevel=4
-        )
+        warn(f"{said}: certify the cascade by rows that it did not learn from")
 
 
 def _queries(result: Result, original: Original, n: int, seed: int) -> Queries:

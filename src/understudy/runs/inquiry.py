@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from math import ceil
@@ -12,7 +11,7 @@ import numpy as np
 from understudy.algorithm.draws import LATER, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
-from understudy.errors import UnderstudyWarning
+from understudy.errors import warn
 from understudy.models import scouts
 from understudy.models.base import Model
 from understudy.models.blend import Blend
@@ -36,8 +35,6 @@ from understudy.types import Answered
 
 # How many of the latest answers trees see, unless batches grow: bounded, so that a batch costs the same late as early.
 LATEST = 2000
-# How far up the stack a warning points: to the caller of the generator that the run is.
-CALLER = 6
 
 
 class Inquiry:
@@ -221,11 +218,9 @@ class Inquiry:
             return None
         repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
         if repeats.disagreed:
-            warnings.warn(
+            warn(
                 f"the original answered {repeats.disagreed} of {n} rows differently when asked again: no copy can be "
-                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows",
-                UnderstudyWarning,
-                stacklevel=CALLER,
+                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows"
             )
         return repeats
 
@@ -234,7 +229,7 @@ class Inquiry:
         found = leaks.telling_labels(self.space, rows, answers, alike=self.original.stored is None)
         if found:
             why = f"tells the original's label one to one, in all of the first {len(answers)} rows"
-            warnings.warn(leaks.warning(found, why), UnderstudyWarning, stacklevel=CALLER)
+            warn(leaks.warning(found, why))
 
     def warn_of_absent(self, answers: np.ndarray) -> None:
         """Warn where the first answers lack classes that the original may give."""
@@ -255,4 +250,4 @@ class Inquiry:
             )
         else:
             return
-        warnings.warn(message, UnderstudyWarning, stacklevel=CALLER)
+        warn(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
@@ -17,7 +16,7 @@ from understudy.certificate.bounds import HeldOut
 from understudy.certificate.differences import explained
 from understudy.certificate.values import Certificate
 from understudy.checksums import Key
-from understudy.errors import DirectoryError, SettingError, UnderstudyWarning
+from understudy.errors import DirectoryError, SettingError, warn
 from understudy.files import as_path, whole_folder
 from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
@@ -211,7 +210,7 @@ def _emphasised(past: Past, plan: Plan, view: View, learned: Samples, rows: Rows
     if rows is None or digest is None:
         if digest is not None:
             said = "answers about rows of your own count as any others in this copy: give rows= (--rows) once more"
-            warnings.warn(said, UnderstudyWarning, stacklevel=4)
+            warn(said)
         return learned
     own = Own.of(rows, as_original(past.result.copy), space, plan)
     if own.digest != digest:
