@@ -12,7 +12,7 @@ from understudy.certificate.proving import Given
 from understudy.certificate.values import Certificate
 from understudy.errors import warn
 from understudy.models.classifier import CopyClassifier
-from understudy.original import CHUNK, Labels, Original, Told
+from understudy.original import CHUNK, Labels, Original, Told, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Queries
 from understudy.queries.ledger import NAME, REPEAT, answers
@@ -64,7 +64,7 @@ def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bo
     queries = _queries(result, original, n, seed)
     with shown("cascade", n, wanted=progress, step=ROWS):
         told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
-    rows, labels = np.concatenate([rows for rows, _ in told]), np.concatenate([said.labels for _, said in told])
+    rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
     free = _free(result)
     return Evidence(_judged(result, rows, labels), FRESH, free, free, n)
 
