@@ -175,8 +175,8 @@ def _of_numbers(values: Sequence[Any], kinds: set[type]) -> np.ndarray:
                 return found
     row = max((row for row, value in enumerate(values) if type(value) is int), key=lambda row: abs(values[row]))
     most = "at most 2**53 beside fractions" if float in kinds else "from -2**63 to 2**63 - 1, or from 0 to 2**64 - 1"
-    found = f"a whole number of {values[row].bit_length()} bits in row {row}"
-    raise ValueError(f"{found}, where labels are {most}; as words they may be any")
+    large = f"a whole number of {values[row].bit_length()} bits in row {row}"
+    raise ValueError(f"{large}, where labels are {most}; as words they may be any")
 
 
 def _as_double(array: np.ndarray) -> np.ndarray:
