@@ -10,6 +10,14 @@ budget: expected a whole number of at least 1, found -1
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+from functools import cache
+from types import FrameType
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
 
 class UnderstudyError(Exception):
     """Base of every error raised on purpose.
@@ -101,3 +109,35 @@ class KernelError(UnderstudyError):
 
 class UnderstudyWarning(UserWarning):
     """Something a user should know before trusting a copy."""
+
+
+def warn(message: str) -> None:
+    """Warn at the user's line: the nearest one on the way here that is neither this package's nor a library's.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     warn("a column is missing")
+    >>> caught[0].message
+    UnderstudyWarning('a column is missing')
+    """
+    frame = _users(sys._getframe(1))
+    about, registry = frame.f_globals, frame.f_globals.setdefault("__warningregistry__", {})
+    where = frame.f_code.co_filename, frame.f_lineno, about.get("__name__") or "<string>"
+    warnings.warn_explicit(UnderstudyWarning(message), None, *where, registry)
+
+
+def _users(frame: FrameType) -> FrameType:
+    """The nearest frame of the user's own code; without any, the nearest that is not of this package."""
+    calls = [frame]
+    while (caller := calls[-1].f_back) is not None:
+        calls.append(caller)
+    others = [call for call in calls if not call.f_code.co_filename.startswith((_PACKAGE, "<frozen "))]
+    users = [call for call in others if not call.f_code.co_filename.startswith(_libraries())]
+    return (users or others or calls)[0]
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    import sysconfig
+
+    return tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))

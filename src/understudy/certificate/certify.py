@@ -19,7 +19,7 @@ from understudy.certificate.user_sample import UserSample
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.training_rows import training_rows_of
-from understudy.original import Original, as_original
+from understudy.original import Original, as_original, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
 from understudy.queries.sources import Answers, sources_of
@@ -113,7 +113,7 @@ def proved(
         for rows, said in fresh:
             chunks.append((rows, said.labels))
             tell(queries.made[SPACE])
-        rows, answers = (np.concatenate(part) for part in zip(*chunks, strict=True))
+        rows, answers = np.concatenate([part for part, _ in chunks]), joined([part for _, part in chunks])
         low, plain = low_margin(copy, space, seed) if explain else None, chosen.sample(n)
         proof = about.proved(rows[:plain], answers[:plain], low, explain)
         if chosen.cut:

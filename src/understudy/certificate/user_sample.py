@@ -13,7 +13,7 @@ import numpy as np
 
 from understudy.certificate.differences import known_levels
 from understudy.display import listed
-from understudy.errors import OriginalError, SettingError, SpaceError, UnderstudyWarning
+from understudy.errors import OriginalError, SettingError, SpaceError, warn
 from understudy.models.training_rows import TrainingRows
 from understudy.original import Original
 from understudy.original.memory import reads_its_context, remembered
@@ -136,23 +136,19 @@ def _remembered(original: Original, sample: UserSample, name: str) -> np.ndarray
     """Which rows stand in the original itself."""
     found = remembered(original.model, sample.present(np.arange(len(sample))))
     if reads_its_context(original.model) and not found.any():
-        warnings.warn(
+        warn(
             f"{original.name} reads the table that it was trained on for every answer: if some of {name} are in that "
-            "table, its answers to them are memories. Give rows that it was not trained on",
-            UnderstudyWarning,
-            stacklevel=2,
+            "table, its answers to them are memories. Give rows that it was not trained on"
         )
     return found
 
 
 def _warn_of_further(name: str, original: Original, further: Sequence[str]) -> None:
     """Name the columns that the space lacks, and say what that means."""
-    warnings.warn(
+    warn(
         f"{name}: the space lacks {_named(further)}. {original.name} is sent these rows with all of their columns, but "
         "drawn rows without those: the copy learns, and is certified on the space, as if they did not exist. If it "
-        "uses them, describe the space with them and copy again; if not, leave them out of these rows",
-        UnderstudyWarning,
-        stacklevel=2,
+        "uses them, describe the space with them and copy again; if not, leave them out of these rows"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -78,17 +79,15 @@ def opened(spec: str, about: Json) -> Original:
 
 
 def labels(text: str | None) -> list[int] | list[str] | list[bool] | None:
-    """Labels from the command line: booleans or whole numbers if all of them are, else strings.
+    """Labels from the command line: booleans or whole numbers if all of them are, and told apart by them; else strings.
 
-    >>> labels("1, 2"), labels("a,1"), labels("true,false")
-    ([1, 2], ['a', '1'], [True, False])
+    >>> labels("1, 2"), labels("a,1"), labels("true,false"), labels("01,1")
+    ([1, 2], ['a', '1'], [True, False], ['01', '1'])
     """
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]
     if all(word in ("true", "false") for word in words):
         return [word == "true" for word in words]
-    try:
-        return [int(word) for word in words]
-    except ValueError:
-        return words
+    numbers = all(re.fullmatch("-?[1-9][0-9]{0,19}|0", word) for word in words)
+    return [int(word) for word in words] if numbers else words

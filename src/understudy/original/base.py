@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias, TypeVar, cast
 import numpy as np
 
 from understudy.errors import OriginalError, SettingError
-from understudy.original.labels import Labels, label_array, refuse_long
+from understudy.original.labels import HINT, Labels, joined, kind_of, label_array, refuse_long
 from understudy.original.scores import probabilities
 from understudy.original.toll import FREE, Behind, Gate, Toll, charged_to
 from understudy.types import Classes, Frame, Json, Table
@@ -42,7 +42,7 @@ class Said:
         """What was said to several parts of the rows, as one."""
         listed = list(parts)
         scores = [part.scores for part in listed if part.scores is not None]
-        labels = np.concatenate([part.labels for part in listed])
+        labels = joined([part.labels for part in listed])
         return cls(labels, np.concatenate(scores) if len(scores) == len(listed) else None)
 
 
@@ -101,6 +101,7 @@ class Original:
         self.failures: Counter[str] = Counter()
         self.both: Both | None = None
         self.scored = False
+        self._answered: str | None = None  # the kind of its labels, once it gave some
         self.stop: Callable[[], None] = lambda: None  # gives up requests that wait for another attempt
         self.anew: Callable[[], Original] | None = None  # opens it once more: one that was out is not asked again
         self.stored: tuple[Frame, np.ndarray] | None = (
@@ -171,11 +172,20 @@ class Original:
         try:
             refuse_long(answers)
             shape = self._shape(answers, n)
-            array = label_array(answers if len(shape) == 1 else np.asarray(answers)[:, 0])
+            array = label_array(answers if len(shape) == 1 else _first_column(answers))
         except (TypeError, ValueError) as error:
-            raise OriginalError(where, "labels", str(error), "see what the original returns for these rows") from error
+            raise OriginalError(where, "labels", str(error), HINT) from error
         self._refuse_scores(array, where)
+        self._refuse_mixture(array, where)
         return array
+
+    def _refuse_mixture(self, array: np.ndarray, where: str) -> None:
+        """Refuse words after numbers, and the like: "1" and 1 would become one label."""
+        kind = kind_of(array)
+        if len(array) and self._answered not in (None, kind):
+            found = f"{kind} such as {array[0].item()!r}"
+            raise OriginalError(where, f"labels of one type, {self._answered} as before", found, HINT)
+        self._answered = kind if len(array) else self._answered
 
     def _shape(self, answers: object, n: int) -> tuple[int, ...]:
         """The shape of answers, if it is one label per row."""
@@ -198,3 +208,8 @@ class Original:
             found = f"fractions such as {fractions[0]}: scores or probabilities"
             hint = 'say how to read them: decode="threshold" or --decode threshold takes those of at least 0.5'
             raise OriginalError(where, "labels", found, hint)
+
+
+def _first_column(answers: Any) -> object:
+    """The only column of a table of answers; of lists, without an array in which labels of two types become one."""
+    return [row[0] for row in answers] if isinstance(answers, (list, tuple)) else np.asarray(answers)[:, 0]

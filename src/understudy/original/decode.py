@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -20,6 +21,12 @@ from understudy.types import Classes, Label
 DECODINGS = ("label", "argmax", "threshold", "scores")
 # The least score of the second class, unless another is given.
 THRESHOLD = 0.5
+# How CSV writes booleans and numbers. What begins with a zero names something.
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[str], Label]], ...] = (
+    (re.compile("true|false", re.IGNORECASE), lambda text: text.lower() == "true"),
+    (re.compile("-?[1-9][0-9]{0,17}|0"), int),
+    (re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*)?(e[+-]?[0-9]+)?", re.IGNORECASE), float),
+)
 
 Decode = Callable[[object], object]
 """From an original's outputs to labels."""
@@ -98,19 +105,44 @@ def _with_scores(read: Decode, outputs: object, labels: np.ndarray) -> tuple[obj
 def word_reader(classes: Classes) -> Callable[[str], Label]:
     """From a word, as a program prints it or CSV has it, to a label of the type of the declared classes.
 
-    ValueError says what the word should have been.
+    ValueError says what the word should have been. Words for missing values are labels if they are declared.
 
     >>> word_reader([1, 2])("2"), word_reader(None)("2"), word_reader([True, False])("true")
     (2, '2', True)
+    >>> word_reader(None)("nan")
+    Traceback (most recent call last):
+        ...
+    ValueError: a label, or that word among the declared classes,
     """
-    kind = "U" if classes is None else Labels(classes).classes.dtype.kind
-    return {"b": _boolean, "i": _whole, "u": _whole, "f": _number}.get(kind, _word)
+    known = None if classes is None else Labels(classes).classes
+    kind = "U" if known is None else known.dtype.kind
+    words = set() if known is None else set(known.tolist())
+
+    def word(text: str) -> str:
+        if is_gap(text) and text not in words:
+            raise ValueError("a label, or that word among the declared classes," if text.strip() else "a label")
+        return text
+
+    return {"b": _boolean, "i": _whole, "u": _whole, "f": _number}.get(kind, word)
 
 
-def _word(text: str) -> str:
-    if not text:
-        raise ValueError("a label")
-    return text
+def is_gap(text: str) -> bool:
+    """Whether a word is what programs print where there is no label."""
+    return text.strip().lower() in ("", "nan")
+
+
+def as_written(words: Sequence[str]) -> list[Label]:
+    """Words as booleans or numbers, if they are and are told apart by them; else as they are.
+
+    >>> as_written(["1", "0", "1"]), as_written(["01", "1"]), as_written(["1", "1.0"])
+    ([1, 0, 1], ['01', '1'], ['1', '1.0'])
+    """
+    different = set(words)
+    for form, read in _FORMS:
+        found = {word: read(word) for word in different if form.fullmatch(word)}
+        if len(different) == len(found) == len(set(found.values())):
+            return [found[word] for word in words]
+    return list(words)
 
 
 def _boolean(text: str) -> bool:
@@ -128,10 +160,12 @@ def _number(text: str) -> float:
 
 
 def _whole(text: str) -> int:
+    if re.fullmatch("[+-]?[0-9]{1,20}", text.strip()):  # floats are not exact beyond 2**53
+        return int(text)
     number = _number(text)
     if not number.is_integer() or abs(number) >= 2**63:
         raise ValueError("a whole number")
-    return int(text) if text.strip().lstrip("+-").isdecimal() else int(number)  # floats are not exact beyond 2**53
+    return int(number)
 
 
 def _scores(outputs: object, labels: np.ndarray | None = None) -> np.ndarray:

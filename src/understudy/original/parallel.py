@@ -103,8 +103,8 @@ def _opened(named: Named) -> Original:
 
 def _joined(parts: Any) -> object:
     """Answers to parts of the rows as one; what has no common form is left for the checks to refuse."""
-    arrays = [np.asarray(part) for part in parts]
-    kinds = {array.dtype.kind for array in arrays}
-    if len(kinds) > 1 and not kinds <= {*"iufb"}:
-        return [label for array in arrays for label in array.tolist()]
-    return np.concatenate(arrays)
+    given = [part if isinstance(part, (list, tuple)) else np.asarray(part) for part in parts]
+    arrays = [part for part in given if isinstance(part, np.ndarray)]
+    if len(arrays) == len(given) and len({array.dtype.kind for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    return [label for part in given for label in (part.tolist() if isinstance(part, np.ndarray) else part)]

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from hashlib import sha256
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from understudy.display import listed, shortened
 from understudy.errors import SettingError
 from understudy.original.base import Original
+from understudy.original.decode import as_written, word_reader
 from understudy.original.labels import Labels, label_array
 from understudy.space.tables import PARQUET, SHEETS
-from understudy.types import Classes, Frame, Table
+from understudy.types import Classes, Frame, Label, Series, Table
 
 # The column of answers, unless another is named.
 LABEL = "label"
+# Whole numbers that may name something: with zeros before them, or with more digits than a float has.
+_NAMING = re.compile(r"\s*[+-]?(0[0-9]|[0-9]{16})")
 
 
 def open_table(spec: str, classes: Classes = None, *, label: str = LABEL) -> Original:
     """A table of stored answers: every column but the one of labels is an input."""
-    rows, labels = labelled(read_table(spec), spec, label, "name it with label=... or --label")
-    declared = Labels(labels if classes is None else classes)
+    listed = None if classes is None else list(classes)
+    rows, labels = labelled(read_table(spec, label, listed), spec, label, "name it with label=... or --label")
+    declared = Labels(labels if listed is None else listed)
     declared.encode(labels)
     digest = sha256(Path(spec).read_bytes()).hexdigest()
     original = Original(
@@ -47,10 +54,12 @@ def labelled(frame: Frame, where: str, label: str = LABEL, hint: str = "rename i
         raise SettingError(where, "answers of one type", str(error)) from error
 
 
-def read_table(path: str) -> Frame:
-    """A CSV file with a header, or a Parquet file, as a data frame, or an error that says why not."""
-    import pandas as pd
+def read_table(path: str, label: str | None = None, classes: Classes = None) -> Frame:
+    """A CSV file with a header, or a Parquet file, as a data frame, or an error that says why not.
 
+    Numbers that name something, such as postcodes, stay words. `label` is a column of labels: they are as `classes`
+    are or, where none are declared, as they stand, if as numbers they would not be told apart.
+    """
     name = str(path).lower()
     if name.endswith(SHEETS):
         code = f"import pandas; pandas.read_excel('{path}').to_csv('rows.csv', index=False)"
@@ -59,13 +68,87 @@ def read_table(path: str) -> Frame:
     if name.endswith(".json"):
         hint = "give rows; a space.json goes with --space"
         raise SettingError(str(path), "a CSV or Parquet file of rows", "JSON", hint)
-    if name.endswith(PARQUET):
-        return _named(_read_parquet(path), path)
+    return _named(_read_parquet(path) if name.endswith(PARQUET) else _read_csv(path, label, classes), path)
+
+
+def _read_csv(path: str, label: str | None, classes: Classes) -> Frame:
+    import pandas as pd
+
+    text: dict[str, Any] = {"encoding": "utf-8", "dtype": str, "keep_default_na": False}
     try:
-        frame = pd.read_csv(path, encoding="utf-8", low_memory=False)  # or a column's type would depend on its length
-    except (OSError, ValueError, pd.errors.ParserError) as error:  # not found, not text, not a table
+        header = pd.read_csv(path, header=None, nrows=1, **text).iloc[0].tolist()
+        _refuse_header(header, path)
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):  # of fields it would drop
+            # At once, or a column's type would depend on its length.
+            frame = pd.read_csv(path, encoding="utf-8", low_memory=False, index_col=False)
+        read = [j for j, name in enumerate(frame) if name == label or _of_numbers(frame[name])]
+        words = pd.read_csv(path, usecols=read, index_col=False, **text) if read else frame[[]]
+    except pd.errors.ParserWarning as error:
+        hint = "give every column a name, and no row more fields than there are names"
+        raise SettingError(
+            str(path), f"rows of {len(header)} fields, as its header has", "more fields", hint
+        ) from error
+    except (OSError, ValueError) as error:  # not found, not text, not a table
+        if isinstance(error, SettingError):
+            raise
         raise SettingError(str(path), "a CSV file with a header", str(error)) from error
-    return _named(frame, path)
+    for name in words:
+        if name == label:
+            frame[name] = _labels(words[name], np.asarray(frame[name].isna()), path, classes)
+        elif _names(words[name].unique().tolist()):
+            frame[name] = words[name].where(frame[name].notna())
+    return frame
+
+
+def _refuse_header(header: list[str], path: str) -> None:
+    """Refuse names that pandas would change, and columns that commas do not separate."""
+    repeated = sorted({name for name in header if name and header.count(name) > 1})
+    if repeated:
+        found = f"{listed([*map(repr, repeated)])} more than once"
+        raise SettingError(str(path), "columns with names of their own", found, "rename them")
+    if len(header) == 1 and (mark := next((mark for mark in ";\t|" if mark in header[0]), None)):
+        found = f"one column called {shortened(header[0], 60)!r}"
+        raise SettingError(str(path), "columns separated by commas", found, f"write commas in place of {mark!r}")
+
+
+def _of_numbers(values: Series) -> bool:
+    """Whether all values were read as numbers; those of very many digits come as objects."""
+    from pandas.api.types import infer_dtype
+
+    return values.dtype.kind in "iuf" or (values.dtype == object and infer_dtype(values, skipna=True) == "integer")
+
+
+def _names(words: list[str]) -> bool:
+    """Whether numbers name something: as numbers they would lose the zeros before them, or their last digits."""
+    found = [word.strip().lstrip("+-") for word in words if _NAMING.match(word)]
+    return any(word.startswith("0") or (word.isdecimal() and int(word) != int(float(word))) for word in found)
+
+
+def _labels(words: Series, gaps: np.ndarray, path: str, classes: Classes) -> Series:
+    """A column of labels as they are written; what pandas takes for a missing value is a label if it is declared."""
+    import pandas as pd
+
+    declared = set() if classes is None else set(Labels(classes).classes.tolist())
+    empty = np.array([not word.strip() for word in words], bool)
+    for row in np.flatnonzero(gaps & ~empty & ~words.isin([*map(str, declared)]).to_numpy()):
+        word = f"{words.iloc[row]!r} in row {row}, which may mean that none is known"
+        hint = "remove such rows; or, if it is a label, name all labels with classes=[...] or --classes"
+        raise SettingError(path, "an answer in every row", word, hint)
+    there = words[~empty]
+    found = as_written(there.tolist()) if classes is None else _declared(there, path, classes)
+    return pd.Series(found, index=there.index, dtype=object).reindex(words.index)
+
+
+def _declared(words: Series, path: str, classes: Classes) -> list[Label]:
+    """Words as labels of the type of the declared classes."""
+    read, found = word_reader(classes), list[Label]()
+    for row, word in words.items():
+        try:
+            found.append(read(word))
+        except ValueError as error:
+            hint = "it is of another type than the declared classes: name all labels as they stand there"
+            raise SettingError(path, f"{error} in column {words.name!r}", f"{word!r} in row {row}", hint) from error
+    return found
 
 
 def _read_parquet(path: str) -> Frame:

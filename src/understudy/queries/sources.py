@@ -77,7 +77,7 @@ def _of_file(path: Path) -> Source:
     if not path.is_file():
         hint = "name a run's directory, or a CSV or Parquet file of rows and labels"
         raise DirectoryError(str(path), "answers", "nothing", hint)
-    return _of_table(read_table(str(path)), str(path))
+    return _of_table(read_table(str(path), LABEL), str(path))
 
 
 def _of_table(frame: Frame, name: str) -> Source:

@@ -11,7 +11,7 @@ from understudy.certificate.certify import allowed
 from understudy.certificate.user_sample import UserSample
 from understudy.certificate.values import Certificate
 from understudy.models.classifier import CopyClassifier
-from understudy.original import CHUNK, Labels, Original, Told
+from understudy.original import CHUNK, Labels, Original, Told, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Queries
 from understudy.queries.ledger import NAME, REPEAT, answers
@@ -65,7 +65,7 @@ def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bo
     queries = _queries(result, original, n, seed)
     with shown("cascade", n, wanted=progress, step=ROWS):
         told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
-    rows, labels = np.concatenate([rows for rows, _ in told]), np.concatenate([said.labels for _, said in told])
+    rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
     free = _free(result)
     return Evidence(_judged(result, rows, labels), FRESH, free, free, n)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from difflib import get_close_matches
@@ -13,7 +12,7 @@ from textwrap import fill
 from typing import Any, ParamSpec, TypeVar, cast
 
 from understudy.checksums import Key
-from understudy.errors import SettingError, UnderstudyWarning
+from understudy.errors import SettingError, warn
 from understudy.files import as_path
 from understudy.original import Original, as_original
 from understudy.original.identity import identified
@@ -38,8 +37,6 @@ from understudy.types import Classes, Json, Rows
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# How far up the stack a warning points: to the caller of the generator that the run is.
-CALLER = 5
 Steps = Generator[Record, None, Result]
 
 
@@ -213,7 +210,7 @@ def job_of(
         held = leaks.holding_labels(space, source.declared)
         if held:
             why = f"has the very values that {source.name} answers"
-            warnings.warn(leaks.warning(held, why), UnderstudyWarning, stacklevel=CALLER)
+            warn(leaks.warning(held, why))
     truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
     own = None if rows is None else Own.of(rows, source, space, plan)
     known = None if answers is None else _known(sources_of(answers), source, space, plan)
@@ -261,11 +258,9 @@ def say_lost(ledger: Ledger, allowance: Allowance) -> None:
     """Say by how much a run that was killed may go beyond its sum: nobody knows whether its last requests arrived."""
     lost = ledger.meter.lost
     if lost:
-        warnings.warn(
+        warn(
             f"{lost} rows were under way when this run was stopped, and may have been answered; they are asked again: "
-            f"at most {allowance.total + lost} rows reach the original in all, {lost} more than were announced",
-            UnderstudyWarning,
-            stacklevel=CALLER,
+            f"at most {allowance.total + lost} rows reach the original in all, {lost} more than were announced"
         )
 
 

@@ -6,14 +6,13 @@ import fcntl
 import json
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from understudy.checksums import RUN, read_run
-from understudy.errors import DirectoryError, UnderstudyWarning
+from understudy.errors import DirectoryError, warn
 from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.original import Told
 from understudy.original.opening import MEANS
@@ -164,9 +163,7 @@ def refuse_differences(path: Path, there: Json, now: Json) -> None:
     if SOURCE in differ:
         module = str(now["original"]).partition(":")[0]
         message = f"{path}: the source of {module} was changed since this run was begun; if it answers otherwise now, "
-        warnings.warn(
-            f"{message}this copy is of neither: then choose another directory", UnderstudyWarning, stacklevel=2
-        )
+        warn(f"{message}this copy is of neither: then choose another directory")
         differ.remove(SOURCE)
     if differ:
         said = [key for key in differ if key not in FOLLOWS or not {*differ} & {*FOLLOWS[key]}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from understudy.algorithm.draws import LATER, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
 from understudy.certificate.user_sample import UserSample
-from understudy.errors import UnderstudyWarning
+from understudy.errors import warn
 from understudy.models import scouts
 from understudy.models.base import Model
 from understudy.models.blend import Blend
@@ -38,8 +37,6 @@ from understudy.types import Answered
 
 # How many of the latest answers trees see, unless batches grow: bounded, so that a batch costs the same late as early.
 LATEST = 2000
-# How far up the stack a warning points: to the caller of the generator that the run is.
-CALLER = 6
 
 
 class Inquiry:
@@ -252,11 +249,9 @@ class Inquiry:
             return None
         repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
         if repeats.disagreed:
-            warnings.warn(
+            warn(
                 f"the original answered {repeats.disagreed} of {n} rows differently when asked again: no copy can be "
-                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows",
-                UnderstudyWarning,
-                stacklevel=CALLER,
+                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows"
             )
         return repeats
 
@@ -265,7 +260,7 @@ class Inquiry:
         found = leaks.telling_labels(self.space, rows, answers, alike=self.original.stored is None)
         if found:
             why = f"tells the original's label one to one, in all of the first {len(answers)} rows"
-            warnings.warn(leaks.warning(found, why), UnderstudyWarning, stacklevel=CALLER)
+            warn(leaks.warning(found, why))
 
     def warn_of_absent(self, answers: np.ndarray) -> None:
         """Warn where the first answers lack classes that the original may give."""
@@ -286,4 +281,4 @@ class Inquiry:
             )
         else:
             return
-        warnings.warn(message, UnderstudyWarning, stacklevel=CALLER)
+        warn(message)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from understudy.algorithm.draws import POLICIES, Policy
-from understudy.errors import AnswersError, UnderstudyWarning
+from understudy.errors import AnswersError, warn
 from understudy.original import Told, told_together
 from understudy.queries import Queries
 from understudy.queries.check import MORE, Check, check
@@ -26,8 +25,6 @@ SAME = "same"
 ROWS = 16
 # How many rows that differ a message shows, and columns of each.
 SHOWN, COLUMNS = 5, 8
-# How far up the stack a warning points: to the caller of the generator that the run is.
-CALLER = 7
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def recognise(start: Informed, queries: Queries, space: Space, rng: np.random.Ge
         said = (
             "none of the given answers has all columns that the original takes: whether they are its own is not known"
         )
-        warnings.warn(said, UnderstudyWarning, stacklevel=CALLER)
+        warn(said)
         return None
     rows, labels = known.rows[places], known.said.labels[places]
     found = check(queries, rows, labels, start.again, MORE * start.again, rng, start.deterministic, SAME)
@@ -94,7 +91,7 @@ def recognise(start: Informed, queries: Queries, space: Space, rng: np.random.Ge
         _refuse(found, shown)
     if found.stayed:
         said = f"asked again, {found.stayed} of {len(found.places)} given answers are others now: {'; '.join(shown)}"
-        warnings.warn(f"{said}. Too few to tell another original from noise", UnderstudyWarning, stacklevel=CALLER)
+        warn(f"{said}. Too few to tell another original from noise")
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -22,7 +21,7 @@ from understudy.certificate.diagnosis import Diagnosis
 from understudy.certificate.values import Certificate
 from understudy.checksums import RUN, Anchor, Key
 from understudy.engine.library import VERSION
-from understudy.errors import DirectoryError, TargetError, UnderstudyWarning
+from understudy.errors import DirectoryError, TargetError, warn
 from understudy.files import as_path
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
@@ -307,8 +306,7 @@ def load(path: str | Path, types: Sequence[str] = ()) -> Result:
         found = f"{type(error).__name__}: {error}"
         raise DirectoryError(str(path), "a directory written by save", found, hint) from error
     if not checksums.is_checked(run):
-        message = f"{path} was written by version 0.1, without checksums: damage to it would not be noticed"
-        warnings.warn(message, UnderstudyWarning, stacklevel=2)
+        warn(f"{path} was written by version 0.1, without checksums: damage to it would not be noticed")
     return result
 
 

@@ -24,7 +24,7 @@ from understudy.models.base import Model
 from understudy.models.blending import BLEND
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Workshop
-from understudy.original import Labels, Original, as_original
+from understudy.original import Labels, Original, as_original, joined
 from understudy.queries import Allowance, allowance_of
 from understudy.queries.ledger import Ledger
 from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, listed, rounded_latency, workshop
@@ -120,13 +120,13 @@ class Run:
         if enough:  # an original that cannot be copied well enough is known before more is paid
             repeats = _consistent(job.plan, inquiry.repeat(*held_out))
         first = inquiry.first()
-        answers = np.concatenate([held_out[1], first[1].labels]) if len(held_out[1]) else first[1].labels
+        answers = joined([held_out[1], first[1].labels])
         labels = job.start.labels(_known_labels(job, answers))
         inquiry.warn_of_absent(answers)
         inquiry.warn_of_label(np.concatenate([held_out[0], first[0]]), answers)
         if not enough:
             asked = np.concatenate([held_out[0], first[0][job.plan.known :]])
-            said = np.concatenate([held_out[1], first[1].labels[job.plan.known :]]) if job.plan.known else answers
+            said = joined([held_out[1], first[1].labels[job.plan.known :]]) if job.plan.known else answers
             repeats = _consistent(job.plan, inquiry.repeat(asked, said))
         X, loop = inquiry.view(held_out[0]), Loop(inquiry, labels, first, ledger)
         return cls(job, inquiry, loop, held_out, X, repeats, clock)

@@ -6,7 +6,6 @@ position of its level, a date is days and a timestamp seconds since 1970, and Na
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from pydantic import (
 
 from understudy.display import number
 from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal
-from understudy.errors import SpaceError, UnderstudyWarning
+from understudy.errors import SpaceError, warn
 from understudy.space import dates
 from understudy.space.parts import (
     Described,
@@ -357,11 +356,9 @@ class Category(Described):
         found = self.codes(values)
         unknown = np.flatnonzero(found < 0)
         if len(unknown):
-            warnings.warn(
+            warn(
                 f"{where}: column {self.name} has {len(unknown)} rows with levels that its space does not have, such "
-                f"as {values.iloc[int(unknown[0])]!r}; they are taken for none of its levels",
-                UnderstudyWarning,
-                stacklevel=6,
+                f"as {values.iloc[int(unknown[0])]!r}; they are taken for none of its levels"
             )
         return found.astype(np.float64)
 

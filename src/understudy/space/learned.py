@@ -7,13 +7,17 @@ mean of that many neighbouring values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import ValidationError
 
+from understudy.display import listed
 from understudy.errors import SpaceError
 from understudy.space import dates
 from understudy.space.columns import Boolean, Category, Date, Number
+from understudy.space.readings import LEAVE, Reading, read_as
 from understudy.types import Frame, Label, Series
 
 # Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
@@ -29,22 +33,69 @@ AnyColumn = Number | Date | Boolean | Category
 Correlation = tuple[tuple[float, ...], ...]
 
 
-def describe_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> tuple[list[AnyColumn], Correlation]:
-    """The columns and the dependence that a matrix of finite numbers shows."""
+@dataclass(frozen=True)
+class Said:
+    """What the user says of columns: which numbers are names, which words are numbers, and the order of levels."""
+
+    categories: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+    ordered: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+
+    @property
+    def named(self) -> list[str]:
+        """The columns that something is said of."""
+        return [*self.categories, *self.numbers, *self.ordered]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What rows show: columns, their dependence, what each column was taken for and why, and which rows they cover."""
+
+    columns: list[AnyColumn]
+    correlation: Correlation
+    readings: tuple[Reading, ...]
+    covered: float
+    """The share of rows whose values the space has, in all columns."""
+
+
+def learned_of_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> Learned:
+    """What a matrix of finite numbers shows."""
     columns: list[AnyColumn] = [_number(name, table[:, j], floor) for j, name in enumerate(names)]
-    return columns, copula(columns, table)
+    has = np.column_stack([_has(column, table[:, j]) for j, column in enumerate(columns)])
+    readings = tuple(read_as(column, share) for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True))
+    return Learned(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
 
 
-def describe_frame(
-    frame: Frame, where: str, floor: int, categories: Sequence[str], ordered: Mapping[str, Sequence[Label]]
-) -> tuple[list[AnyColumn], Correlation]:
-    """The columns and the dependence that a data frame shows, in the layout it has."""
-    columns = [
-        _column(name, frame[name], where, floor, name in categories, ordered.get(name)) for name in frame.columns
-    ]
+def learned_of_frame(frame: Frame, where: str, floor: int, said: Said) -> Learned:
+    """What a data frame shows, in the layout it has."""
+    frame = frame.assign(**{name: _as_numbers(frame[name], f"{where}: column {name}") for name in said.numbers})
+    columns = [_column(name, frame[name], where, floor, said) for name in frame.columns]
     table = np.column_stack([_codes(column, frame[column.name]) for column in columns])
+    there = ~frame.isna().to_numpy()
+    has = np.column_stack([_has(column, table[:, j]) | ~there[:, j] for j, column in enumerate(columns)])
+    readings = tuple(
+        read_as(column, share, frame[column.name], column.name in said.named)
+        for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
+    )
     columns, table = _in_order_of_dependence(columns, table)
-    return columns, copula(columns, table)
+    return Learned(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
+
+
+def _has(column: AnyColumn, values: np.ndarray) -> np.ndarray:
+    """Which values a column has; a level that was left out is missing here, and a rare number is taken for another."""
+    if isinstance(column, Number) and column.values is not None:
+        return np.isin(values, np.asarray(column.values))
+    return ~np.isnan(values)
+
+
+def _as_numbers(values: Series, where: str) -> Series:
+    """A column of words as numbers."""
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(values)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(where, "numbers, or words for them", str(error), "leave it out of the numbers") from error
 
 
 def copula(columns: Sequence[AnyColumn], table: np.ndarray) -> Correlation:
@@ -82,32 +133,47 @@ def _nearest(correlation: np.ndarray) -> np.ndarray:
     return np.clip((positive + positive.T) / 2, -1, 1)
 
 
-def _column(
-    name: str, values: Series, where: str, floor: int, category: bool, order: Sequence[Label] | None
-) -> AnyColumn:
-    absent = np.asarray(values.isna())
+def _column(name: str, values: Series, where: str, floor: int, said: Said) -> AnyColumn:
+    at, absent = f"{where}: column {name}", np.asarray(values.isna())
     there, missing = values[~absent], float(absent.mean())
     if not len(there):
-        raise SpaceError(f"{where}: column {name}", "at least one value", "none", "leave the column out")
-    found: AnyColumn
+        raise SpaceError(at, "at least one value", "none", f"leave the column out{LEAVE}")
+    category, order = name in said.categories, said.ordered.get(name)
+    try:
+        found = _described(name, there, missing, at, floor, category, order)
+    except ValidationError as error:
+        expected, _, wrong = error.errors()[0]["msg"].removeprefix("Value error, expected ").partition(", found ")
+        raise SpaceError(at, expected, wrong or "others", f"mend those rows, or leave the column out{LEAVE}") from error
+    usual = found.present(there[:1].to_numpy(np.float64) if _is_number(found) else np.zeros(1))
+    return found if usual.dtype == values.dtype else found.model_copy(update={"dtype": str(values.dtype)})
+
+
+def _is_number(column: AnyColumn) -> bool:
+    return isinstance(column, Number) and not isinstance(column, Date)
+
+
+def _described(
+    name: str, there: Series, missing: float, at: str, floor: int, category: bool, order: Sequence[Label] | None
+) -> AnyColumn:
+    """A column's description, of the values that are not missing."""
+    if _is(there, "bool") or all(isinstance(value, (bool, np.bool_)) for value in there):
+        return Boolean(name=name, kind="boolean", missing=missing, share=float(there.astype(bool).mean()))
     words = _is(there, "word")
     form = dates.form_of(there) if words and not category and order is None else None
     if form is not None or (_is(there, "date") and not category):
-        found = _date(name, there, form, missing, floor)
-    elif category or order is not None or str(values.dtype) == "category" or words:
-        found = _category(name, there, missing, where, floor, order)
-    elif _is(there, "bool") or all(isinstance(value, (bool, np.bool_)) for value in there):
-        found = Boolean(name=name, kind="boolean", missing=missing, share=float(there.astype(bool).mean()))
-    elif _is(there, "number"):
+        return _date(name, there, form, missing, floor)
+    if category or order is not None or str(there.dtype) == "category" or words:
+        return _category(name, there, missing, at, floor, order)
+    if _is(there, "number"):
         numbers = there.to_numpy(dtype=np.float64)
         if not np.isfinite(numbers).all():
-            raise SpaceError(f"{where}: column {name}", "finite numbers", f"{numbers[~np.isfinite(numbers)][0]}")
-        found = _number(name, numbers, floor, missing)
-    else:
-        hint = "leave it out, or make it a number, a boolean, a date or a category"
-        raise SpaceError(f"{where}: column {name}", "numbers, booleans, dates or words", f"{values.dtype}", hint)
-    usual = found.present(there[:1].to_numpy(np.float64) if _is(there, "number") else np.zeros(1))
-    return found if usual.dtype == values.dtype else found.model_copy(update={"dtype": str(values.dtype)})
+            found = f"{numbers[~np.isfinite(numbers)][0]}"
+            raise SpaceError(at, "finite numbers", found, f"mend those rows, or leave the column out{LEAVE}")
+        return _number(name, numbers, floor, missing)
+    kinds = listed(sorted({type(value).__name__ for value in there}))
+    found = f"{there.dtype}" if there.dtype != object else f"values of type {kinds}"
+    hint = "make them words, as by frame[c].astype(str), or leave the column out"
+    raise SpaceError(at, "numbers, booleans, dates or words", found, f"{hint}{LEAVE}")
 
 
 def _is(values: Series, kind: str) -> bool:
@@ -123,8 +189,9 @@ def _is(values: Series, kind: str) -> bool:
 
 
 def _category(
-    name: str, values: Series, missing: float, where: str, floor: int, order: Sequence[Label] | None
+    name: str, values: Series, missing: float, at: str, floor: int, order: Sequence[Label] | None
 ) -> Category:
+    _refuse_levels(values, at)
     counts = values.value_counts(sort=False)
     ordered = order is not None or bool(getattr(getattr(values, "cat", None), "ordered", False))
     counts = (
@@ -132,24 +199,33 @@ def _category(
     )
     counts.index = [_level(level) for level in counts.index]
     if order is not None:
-        strange = [level for level in counts.index if level not in order]
+        by_word = {str(level): level for level in counts.index}  # a command line has words alone
+        known = [level if level in counts.index else by_word.get(str(level)) for level in order]
+        strange = [level for level in counts.index if level not in known]
         if strange:
-            raise SpaceError(f"{where}: column {name}", f"levels among {list(order)}", strange[:8], "name all of them")
-        counts = counts.reindex([level for level in order if level in counts.index])
+            raise SpaceError(at, f"levels among {listed(list(order))}", listed(strange), "name all of them, in order")
+        counts = counts.reindex([level for level in known if level is not None])
     kept = counts[counts >= floor]
     if not len(kept):
         expected, found = f"a level that at least {floor} rows have", f"{len(counts)} levels in {len(values)} rows"
-        raise SpaceError(f"{where}: column {name}", expected, found, "leave it out if it only names rows")
-    levels = list(kept.index)
-    if any(isinstance(level, bool) or not isinstance(level, (str, int)) for level in levels):
-        raise SpaceError(f"{where}: column {name}", "levels that are words or whole numbers", repr(levels[:4]))
+        hint = f"leave it out if it only names rows{LEAVE}; or lower the floor (floor=1, --floor 1)"
+        raise SpaceError(at, expected, found, hint)
     return Category(
         name=name,
         kind="ordered" if ordered else "category",
-        levels=tuple(levels),
+        levels=tuple(kept.index),
         shares=tuple((kept / kept.sum()).tolist()),
         missing=missing,
     )
+
+
+def _refuse_levels(values: Series, at: str) -> None:
+    """Refuse levels that are neither words nor whole numbers, of which one may stand for two."""
+    levels = [*map(_level, values if values.dtype == object else values.unique())]  # True and 1 are one of the unique
+    wrong = [level for level in dict.fromkeys(levels) if isinstance(level, bool) or not isinstance(level, (str, int))]
+    if wrong:
+        hint = "make them words, as by frame[c].astype(str), or leave the column out"
+        raise SpaceError(at, "levels that are words or whole numbers", listed([*map(repr, wrong)], 4), f"{hint}{LEAVE}")
 
 
 def _level(value: object) -> object:

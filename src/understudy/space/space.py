@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import Field, FiniteFloat, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_validator
 
 from understudy import checks
 from understudy.display import listed
@@ -20,9 +20,10 @@ from understudy.errors import DirectoryError, SpaceError
 from understudy.files import write_text
 from understudy.space import dates, words
 from understudy.space.columns import Category, Column, Date, Number
-from understudy.space.learned import FLOOR, describe_frame, describe_matrix
+from understudy.space.learned import FLOOR, Said, learned_of_frame, learned_of_matrix
 from understudy.space.parts import Part
 from understudy.space.problems import space_error
+from understudy.space.readings import Reading, warn_of_uncovered
 from understudy.space.rules import Rule, read_rule
 from understudy.space.tables import (
     as_matrix,
@@ -65,6 +66,7 @@ class Space(Part):
     """Conditions that every row satisfies; `understudy.space.rules` has the syntax."""
     frame: bool = True
     """Whether the original expects a data frame with these column names, rather than a plain array."""
+    _readings: tuple[Reading, ...] = PrivateAttr(())
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -74,8 +76,14 @@ class Space(Part):
         if not self.frame and any(isinstance(column, (Category, Date)) for column in self.columns):
             raise ValueError("expected frame to be true where a column is a category or a date, found false")
         if not np.isfinite(self.moments).all():
+            beyond = [
+                repr(name)
+                for name, mean, std in zip(self.names, *self.moments, strict=True)
+                if not np.isfinite(mean + std)
+            ]
             raise ValueError(
-                "expected columns far enough from the largest floating-point number to have a deviation, found others"
+                "expected columns far enough from the largest floating-point number to have a deviation, found "
+                f"{listed(beyond)}, which to leave out or to scale"
             )
         if self.correlation is not None:
             self._check_correlation(self.correlation)
@@ -136,6 +144,7 @@ class Space(Part):
         columns: Sequence[str] | None = None,
         *,
         categories: Sequence[str] = (),
+        numbers: Sequence[str] = (),
         ordered: Mapping[str, Sequence[Label]] | None = None,
         rules: Sequence[str] = (),
         floor: int = FLOOR,
@@ -143,8 +152,10 @@ class Space(Part):
         """Learn the space from unlabelled rows: the columns' distributions, joined by a Gaussian copula.
 
         A data frame keeps its column names, kinds and types, and the original is then asked with data frames; `columns`
-        chooses some, `categories` are columns whose numbers or dates are names, `ordered` lists levels from the lowest
-        to the highest. Levels of fewer rows than the `floor` are left out, and no quantile summarises fewer.
+        chooses some, `categories` are columns whose numbers or dates are names, `numbers` those whose words are
+        numbers, and `ordered` lists levels from the lowest to the highest. Levels of fewer rows than the `floor` are
+        left out, and no quantile summarises fewer; a space that has less than 99 % of the rows is a warning. `readings`
+        says what each column was taken for, and why.
 
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "city": ["Bonn", "Nice"] * 10})
@@ -152,21 +163,39 @@ class Space(Part):
         ['integer', 'category']
         """
         where, floor, rows = "Space.from_data", checks.count("floor", floor, 1), framed(rows)
-        if isinstance(rules, str):
-            raise SpaceError(f"{where}: rules", "a list of rules", repr(rules), f"rules=[{rules!r}]")
+        for name, given in (("rules", rules), ("categories", categories), ("numbers", numbers)):
+            if isinstance(given, str):
+                raise SpaceError(
+                    f"{where}: {name}",
+                    f"a list of {'rules' if given is rules else 'columns'}",
+                    repr(given),
+                    f"{name}=[{given!r}]",
+                )
+        said = Said(categories, numbers, ordered or {})
         named = is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
         if columns is not None:
             rows = chosen(rows, columns, where) if is_frame(rows) and named else refuse_choice(rows, columns, where)
+        if said.named and not (is_frame(rows) and named):
+            refuse_choice(rows, said.named, where)
         if len(rows) < 2 and not isinstance(rows, str):
             raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
         if is_frame(rows) and named and len(rows.columns):
             refuse_repeated(rows, where)
-            described, correlation = describe_frame(rows, where, floor, categories, ordered or {})
+            chosen(rows, said.named, where)
+            learned = learned_of_frame(rows, where, floor, said)
         else:
             table = as_matrix(rows, where)
-            described, correlation = describe_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
-        content = {"columns": described, "correlation": correlation, "rules": tuple(rules), "frame": named}
-        return _checked(cls, content)
+            learned = learned_of_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
+        content = {
+            "columns": learned.columns,
+            "correlation": learned.correlation,
+            "rules": tuple(rules),
+            "frame": named,
+        }
+        space = _checked(cls, content)
+        warn_of_uncovered(where, learned.readings, learned.covered, floor)
+        space._readings = learned.readings
+        return space
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -218,6 +247,17 @@ class Space(Part):
     def digest(self) -> str:
         """A hash of the JSON form, by which spaces are told apart."""
         return sha256(self.to_json().encode()).hexdigest()
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What each column was taken for, why, and how many rows it covers: of a space that was just learned from rows.
+
+        >>> import pandas as pd
+        >>> space = Space.from_data(pd.DataFrame({"zip": ["01067", "10115"] * 5}))
+        >>> space.readings[0].kind, space.readings[0].spelled()
+        ('category', "numbers=['zip']")
+        """
+        return self._readings
 
     @property
     def d(self) -> int:

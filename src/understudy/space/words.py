@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from understudy.display import Grid, paragraphs, printable, screen, shortened
+from understudy.display import Grid, paragraphs, percent, printable, screen, shortened
 
 if TYPE_CHECKING:
     from understudy.space.space import Space
@@ -27,7 +27,13 @@ def table(space: Space, most: int | None = None) -> Grid:
         (column.name, column.kind, f"{column.missing:.1%}" if column.missing else "", column.summary)
         for column in space.columns[:most]
     ]
-    return Grid(("column", "kind", "missing", "values"), rows, right=("missing",))
+    if not space.readings:
+        return Grid(("column", "kind", "missing", "values"), rows, right=("missing",))
+    known = [
+        (name, kind, percent(one.covered), missing, summary)
+        for one, (name, kind, missing, summary) in zip(space.readings, rows, strict=False)
+    ]
+    return Grid(("column", "kind", "covers", "missing", "values"), known, right=("covers", "missing"))
 
 
 def text(space: Space) -> str:

@@ -7,7 +7,7 @@ import io
 
 import numpy as np
 
-from understudy.original.decode import word_reader
+from understudy.original.decode import is_gap, word_reader
 from understudy.original.protocols.answers import MalformedAnswer, Output, checked, quoted
 from understudy.original.protocols.base import Wire
 from understudy.space.wire import spelled
@@ -39,7 +39,7 @@ class Csv(Wire):
 
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
         """One label for each line, or one list of scores where a line has several fields."""
-        read = [[self._field(row, field.strip()) for field in line] for row, line in enumerate(self.lines(body, n))]
+        read = [[self._field(row, field) for field in line] for row, line in enumerate(self.lines(body, n))]
         return checked([line[0] if len(line) == 1 else line for line in read], n)
 
     def lines(self, body: bytes, n: int) -> list[list[str]]:
@@ -50,11 +50,11 @@ class Csv(Wire):
             raise MalformedAnswer("not CSV", str(error)) from None
 
     def _field(self, row: int, text: str) -> Label | None:
-        if text.lower() in ("", "nan"):
-            return None
         try:
             return self.read(text)
         except ValueError:
+            if is_gap(text):
+                return None
             found = f"in row {row}, where the declared classes are of another type, {quoted(text)}"
             raise MalformedAnswer("not a label", found, again=False) from None
 
