@@ -70,7 +70,7 @@ def test_a_copy_without_certificate_ledger_or_choice(tmp_path):
     result.save(tmp_path / "saved")
     text = card(tmp_path / "saved")
     assert "There is no certificate: the run was asked for none." in text
-    assert "Only blend, which was asked for." in text
+    assert "Only blend: no other family was made to compare it with." in text
 
 
 def test_an_original_that_changes_its_mind(tmp_path):

@@ -20,7 +20,7 @@ from understudy.queries import Queries
 from understudy.space import Space
 from understudy.space.tables import is_frame
 from understudy.streams import Stream, stream
-from understudy.types import Rows
+from understudy.types import Label, Rows
 
 # What fresh rows of the space are asked for.
 SPACE = "certificate"
@@ -75,10 +75,17 @@ class Proving:
         predicted = _answers(self.copy, self.copied, self.space, rows)
         labels = self.declared or Labels(answers)
         proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), self.confidence)
+        proof = proof.among(self._labels)
         if not explain:
             return proof
         compared = Compared(rows, answers, predicted, chances_of(self.copy, self.space, rows))
         return located(proof, compared, self.space, low, seed=self.seed)
+
+    @property
+    def _labels(self) -> list[Label]:
+        """The labels that the original declares, and others that the copy knows."""
+        declared = [] if self.declared is None else self.declared.classes.tolist()
+        return list(dict.fromkeys([*declared, *np.asarray(getattr(self.copy, "classes_", [])).tolist()]))
 
     def on_data(
         self, given: Given, queries: Queries, purpose: str, low: float | None = None, explain: bool = True

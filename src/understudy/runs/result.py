@@ -326,7 +326,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
     return Result(
         copy=CopyClassifier(model, classes, view.space, excluded),
-        certificate=None if run["certificate"] is None else Certificate.from_json(run["certificate"]),
+        certificate=None if run["certificate"] is None else _certificate(run["certificate"], classes),
         history=history,
         space=space,
         repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
@@ -341,6 +341,11 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         signature=checksums.signature_of(run),
         **{key: run[key] for key in PLAIN},
     )
+
+
+def _certificate(content: Json, classes: np.ndarray) -> Certificate:
+    """A certificate; those of earlier versions do not say which labels they did not measure."""
+    return Certificate.from_json(content).among(classes.tolist())
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from understudy.certificate.words import GIVEN, sentence
+from understudy.certificate.words import short as in_short
 from understudy.display import LINES, Grid, listed, paragraphs, percent, wrapped
 from understudy.models.base import size_of
 from understudy.models.distillation import NOBODY
@@ -46,7 +47,7 @@ def kind(result: Result) -> str:
 def short(result: Result) -> str:
     """A result in one line."""
     proof = result.certificate
-    known = "no certificate" if proof is None else f"fidelity {proof.estimate:.4f}, at least {proof.lower:.4f}"
+    known = "no certificate" if proof is None else in_short(proof)
     return f"{result.family}, {known}, {result.queries['training']} queries"
 
 
