@@ -161,6 +161,16 @@ def test_what_certify_prints_of_own_rows_too(folder, copied):
     assert said.stdout.count("Not measured, as none of the rows had them: 'never'.") == 2
 
 
+def test_the_page_of_a_comparison_counts_its_own_queries(folder, copied):
+    _, result = copied
+    made = sum(result.queries.values())
+    for more, n in (((), 300), (("--data", "rows.csv"), 500)):
+        run_command("certify", "run", "raremodels:rare", "--n", 300, *more, "--report", "page.html", cwd=folder)
+        page = (folder / "page.html").read_text()
+        assert f"Answers paid for</span><strong>{made + n:,}</strong>" in page
+        assert ">Queries for this comparison</th>" in page
+
+
 def test_a_remake_prints_those_of_the_new_copy(folder, copied):
     said = run_command("remake", "run", "--to", "tree", "--max-leaves", 2, "--out", "tree", cwd=folder)
     assert said.returncode == 0, said.stderr

@@ -34,11 +34,8 @@ def comparison(results: dict[str, Result]) -> None:
     say("eff: share of points saved, over all rounds, against keeping every one")
 
     for name, result in results.items():
-        if result.repeats is not None and result.repeats.disagreed:
-            say(
-                f"{name}: asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers; "
-                f"no copy can be expected to reach a fidelity above {result.repeats.ceiling:.4f}"
-            )
+        if result.repeats is not None and result.repeats.text:
+            say(f"{name}: {result.repeats.text}")
 
 
 def cells(result: Result) -> list[str]:

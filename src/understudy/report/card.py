@@ -11,6 +11,7 @@ from pathlib import Path
 
 from understudy.certificate.values import Certificate, Differences
 from understudy.certificate.words import GIVEN, caveats, strata
+from understudy.display import as_sentence
 from understudy.queries.known import sentence
 from understudy.queries.ledger import NAME, Summary, summary
 from understudy.report.markdown import escaped, table
@@ -59,11 +60,8 @@ def limits(result: Result, show: Callable[[object], str] = escaped) -> Iterator[
             yield f"Only {bound.n} of the certificate's rows were {show(repr(label))} to the original: few to tell."
     if proof is not None and proof.absent:
         yield f"None of the certificate's rows was {show(', '.join(map(repr, proof.absent)))} to the original."
-    if result.repeats is not None and result.repeats.disagreed:
-        yield (
-            f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers: no copy can "
-            f"be expected to agree with it on more than {result.repeats.ceiling:.4f} of rows."
-        )
+    if result.repeats is not None and result.repeats.text:
+        yield as_sentence(result.repeats.text)
     if settings.get("exclude"):
         named = show(", ".join(settings["exclude"]))
         yield f"The copy does not see {named}. Other columns may still tell what they held."

@@ -12,7 +12,9 @@ import numpy as np
 from understudy.algorithm.draws import LATER, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
-from understudy.errors import UnderstudyWarning
+from understudy.certificate.repeats import Repeats
+from understudy.display import listed
+from understudy.errors import LabelsError, UnderstudyWarning
 from understudy.models import scouts
 from understudy.models.base import Model
 from understudy.models.blend import Blend
@@ -26,7 +28,6 @@ from understudy.runs.own import PURPOSE as OWN
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.points import emphasised, points
-from understudy.runs.result import Repeats
 from understudy.runs.start import Start
 from understudy.space import Space
 from understudy.space.encoding import View
@@ -38,6 +39,10 @@ from understudy.types import Answered
 LATEST = 2000
 # How far up the stack a warning points: to the caller of the generator that the run is.
 CALLER = 6
+
+
+# Of at least so many answers, those that came once are hardly labels if they are this share.
+TELLING, ONCE = 40, 0.8
 
 
 class Inquiry:
@@ -221,12 +226,7 @@ class Inquiry:
             return None
         repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
         if repeats.disagreed:
-            warnings.warn(
-                f"the original answered {repeats.disagreed} of {n} rows differently when asked again: no copy can be "
-                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows",
-                UnderstudyWarning,
-                stacklevel=CALLER,
-            )
+            warnings.warn(repeats.text, UnderstudyWarning, stacklevel=CALLER)
         return repeats
 
     def warn_of_label(self, rows: np.ndarray, answers: np.ndarray) -> None:
@@ -235,6 +235,20 @@ class Inquiry:
         if found:
             why = f"tells the original's label one to one, in all of the first {len(answers)} rows"
             warnings.warn(leaks.warning(found, why), UnderstudyWarning, stacklevel=CALLER)
+
+    def refuse_no_labels(self, answers: np.ndarray) -> None:
+        """Refuse answers that are hardly labels, as nearly each came once: of a regression by mistake, or of an id."""
+        if self.original.declared is not None or len(answers) < TELLING:
+            return
+        found, counts = np.unique(answers, return_counts=True)
+        if (counts == 1).sum() < ONCE * len(answers):
+            return
+        several = f"{len(found)} different ones in {len(answers)} answers, such as {listed(found[:3].tolist())}"
+        hint = (
+            "is it a regression, or does it answer an id? Make classes of its numbers, by a threshold or by bins "
+            "(numpy.digitize), and copy that; if these are its labels, declare them all with classes=[...] or --classes"
+        )
+        raise LabelsError(f"{self.original.name}'s answers", "labels that come more than once", several, hint)
 
     def warn_of_absent(self, answers: np.ndarray) -> None:
         """Warn where the first answers lack classes that the original may give."""

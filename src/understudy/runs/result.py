@@ -17,12 +17,12 @@ import numpy as np
 from understudy import checksums
 from understudy._version import __version__
 from understudy.certificate.advice import Advice
-from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import Diagnosis
+from understudy.certificate.repeats import Repeats
 from understudy.certificate.values import Certificate
 from understudy.checksums import RUN, Anchor, Key
 from understudy.engine.library import VERSION
-from understudy.errors import DirectoryError, TargetError, UnderstudyWarning
+from understudy.errors import DirectoryError, UnderstudyWarning
 from understudy.files import as_path
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
@@ -75,35 +75,6 @@ class Record:
     """On the test data: the mean of rho, likewise."""
     test_risk: float | None = None
     """On the test data: the empirical fidelity error, the mean of rho^2, likewise."""
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """Rows that the original was asked twice, and on how many of them the answers differ."""
-
-    n: int
-    disagreed: int
-
-    @property
-    def ceiling(self) -> float:
-        """The highest fidelity that any copy can be expected to reach.
-
-        Two answers to a row, drawn with probabilities p, agree with probability sum p^2; a deterministic copy agrees
-        with probability max p at best. That is at most the square root of the former; by Jensen's inequality, also in
-        the mean over rows.
-
-        >>> Repeats(100, 0).ceiling, round(Repeats(100, 18).ceiling, 4)
-        (1.0, 0.9055)
-        """
-        return (1 - self.disagreed / self.n) ** 0.5
-
-    def allow(self, target: float, confidence: float) -> None:
-        """Refuse a target that, with this confidence, is above the ceiling."""
-        most = (1 - lower_bound(self.disagreed, self.n, confidence)) ** 0.5
-        if most < target:
-            changed = f"asked again, the original changed {self.disagreed} of {self.n} answers"
-            hint = f"{changed}, and no copy can agree with it more often; lower the target, or leave it out"
-            raise TargetError("target", f"at most {most:.4f}, with {confidence:.0%} confidence", target, hint)
 
 
 @cache

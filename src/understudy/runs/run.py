@@ -18,6 +18,7 @@ from understudy.certificate.bounds import HeldOut
 from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened, training_error
 from understudy.certificate.differences import explained, low_margin
 from understudy.certificate.proving import Proving
+from understudy.certificate.repeats import Repeats
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.base import Model
@@ -33,7 +34,7 @@ from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
 from understudy.runs.own import PURPOSE, Own
 from understudy.runs.plan import Plan
-from understudy.runs.result import Record, Repeats, Result
+from understudy.runs.result import Record, Result
 from understudy.runs.start import Fresh, Start
 from understudy.space import Space
 from understudy.types import Answered, Json
@@ -112,11 +113,13 @@ class Run:
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
         job.start.prepare(inquiry)
         held_out, repeats = inquiry.held_out(), None
+        inquiry.refuse_no_labels(held_out[1])
         enough = 0 < job.plan.repeats <= len(held_out[1])
         if enough:  # an original that cannot be copied well enough is known before more is paid
             repeats = _consistent(job.plan, inquiry.repeat(*held_out))
         first = inquiry.first()
         answers = np.concatenate([held_out[1], first[1].labels]) if len(held_out[1]) else first[1].labels
+        inquiry.refuse_no_labels(answers)
         labels = job.start.labels(_known_labels(job, answers))
         inquiry.warn_of_absent(answers)
         inquiry.warn_of_label(np.concatenate([held_out[0], first[0]]), answers)
