@@ -60,6 +60,15 @@ def listed(names: Sequence[object], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
+def as_sentence(text: str) -> str:
+    """Words as a sentence.
+
+    >>> as_sentence("more answers would help")
+    'More answers would help.'
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
 def wrapped(text: str) -> str:
     """Text of others on lines as wide as the screen.
 

@@ -53,6 +53,10 @@ class AnswersError(SettingError):
     """Answers that were given to a run, and are not those of its original."""
 
 
+class LabelsError(SettingError):
+    """An original whose answers are hardly labels, as nearly every row has its own."""
+
+
 class SpaceError(UnderstudyError, ValueError):
     """A description of the inputs, or rows of inputs, that cannot be used."""
 
@@ -79,6 +83,10 @@ class OriginalError(UnderstudyError):
     """The original failed, or answered something that is not a label."""
 
     exit_code = 3
+
+
+class CountError(OriginalError):
+    """The original answered, but not with one label for every row."""
 
 
 class OutageError(OriginalError):

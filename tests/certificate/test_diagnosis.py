@@ -8,8 +8,8 @@ import understudy as us
 from cases import disc
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import allowed_error, further_queries, rows_to_show
+from understudy.certificate.repeats import Repeats
 from understudy.errors import TargetError, UnderstudyWarning
-from understudy.runs.result import Repeats
 from understudy.toys import TOYS
 
 pytestmark = pytest.mark.usefixtures("small_lessons")

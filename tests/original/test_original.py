@@ -57,7 +57,7 @@ def test_labels_of_any_type_are_mapped_and_mapped_back(answers, classes):
         ([date(2020, 1, 1)] * 5, "values of type date"),
         ([[1], [1, 2], [1], [1], [1]], "found rows of different lengths"),
         ([0, 1, None, 0, 1], "expected labels, found None in row 2"),
-        ([0, 1, 1], "expected one label per row, 5 in all, found answers of shape (3,)"),
+        ([0, 1, 1], "expected one label per row, 5 in all, found 3; check that it answers every row"),
         (1, "expected one label per row, 5 in all, found answers of shape ()"),
         ([[0.1, 0.9]] * 5, "found a table of shape (5, 2): scores or one-hot rows; say how"),
         ([0.1, 0.9, 0.3, 0.2, 0.7], "found fractions such as 0.1: scores or probabilities"),

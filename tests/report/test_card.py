@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_a_copy_without_certificate_ledger_or_choice(tmp_path):
     result.save(tmp_path / "saved")
     text = card(tmp_path / "saved")
     assert "There is no certificate: the run was asked for none." in text
-    assert "Only blend, which was asked for." in text
+    assert "Only blend: no other family was made to compare it with." in text
 
 
 def test_an_original_that_changes_its_mind(tmp_path):
@@ -80,7 +81,9 @@ def test_an_original_that_changes_its_mind(tmp_path):
             lambda rows: rng.integers(0, 2, len(rows)), us.Space.normal(1), out=tmp_path / "run", budget=200
         )
     text = card(tmp_path / "run")
-    assert "Asked again, the original changed" in text
+    assert re.search(
+        r"- The original answered \d+ of 44 rows differently when asked again: no copy can .*, with 95% conf", text
+    )
     assert "| where the copy is unsure | " in text
 
 
@@ -92,3 +95,24 @@ def test_the_command(run, tmp_path):
     assert (tmp_path / "c.md").read_text() == card(path)
     with pytest.raises(DirectoryError, match="a file of a finished run"):
         CliRunner().invoke(understudy, ["card", str(tmp_path / "none")], catch_exceptions=False)
+
+
+def test_the_certificates_of_rows_of_ones_own_are_on_the_card(tmp_path):
+    sign = us.Original(lambda rows: np.where(rows[:, 0] > 1, "yes", "no"), ["no", "yes"], name="sign")
+    rows = np.random.default_rng(0).normal(size=(120, 3))
+    settings = {"preset": "fast", "budget": 90, "certificate_n": 200, "repeat": 0}
+    result = us.copy_classifier(sign, us.Space.normal(3), rows=rows, out=tmp_path / "run", **settings)
+    own, text = result.certificate.on_data, card(tmp_path / "run")
+    assert own.n == 60
+    assert f"| fidelity on rows of your own | {own.estimate:.4f}, at least {own.lower:.4f} with 95% confidence." in text
+    _, part = text.split("### The certificate on rows of your own")
+    assert f"| all | 60 | {own.estimate:.4f} | {own.lower:.4f} |" in part
+    assert f"| the original says 'yes' | {own.per_class['yes'].n} |" in part
+
+
+@pytest.mark.parametrize("to", [None, "auto"])
+def test_no_family_is_said_to_be_asked_for(to, tmp_path, small_lesson):
+    us.copy_classifier(labels, SPACE, to=to, budget=60, certificate_n=0, repeat=0, schedule=5, out=tmp_path / "run")
+    text = card(tmp_path / "run")
+    assert "Only blend: no other family was made to compare it with." in text
+    assert "asked for." not in text.partition("## Families tried")[2]

@@ -53,4 +53,5 @@ class HeldOut:
         per_class = {
             label: bound_of(agree[self.codes == code], level) for code, label in zip(seen, labels, strict=True)
         }
-        return Certificate(total.estimate, total.lower, confidence, total.n, per_class, level)
+        proof = Certificate(total.estimate, total.lower, confidence, total.n, per_class, level)
+        return proof.among(self.labels.classes.tolist())

@@ -19,6 +19,7 @@ from understudy.queries import Queries
 from understudy.space import Space
 from understudy.space.support import Support
 from understudy.streams import Stream, stream
+from understudy.types import Label
 
 # What fresh rows of the space are asked for.
 SPACE = "certificate"
@@ -73,6 +74,7 @@ class Proving:
         predicted = _answers(self.copy, self.copied, self.space, rows)
         labels = self.declared or Labels(answers)
         proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), self.confidence)
+        proof = proof.among(self._labels)
         if not explain:
             return proof
         compared = Compared(rows, answers, predicted, chances_of(self.copy, self.space, rows))
@@ -93,6 +95,12 @@ class Proving:
             outside=int(Support.of(self.space).outside(sample.rows).sum()),
             further=() if sample.further is None else tuple(sample.further.columns),
         )
+
+    @property
+    def _labels(self) -> list[Label]:
+        """The labels that the original declares, and others that the copy knows."""
+        declared = [] if self.declared is None else self.declared.classes.tolist()
+        return list(dict.fromkeys([*declared, *np.asarray(getattr(self.copy, "classes_", [])).tolist()]))
 
 
 def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:

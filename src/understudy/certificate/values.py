@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from understudy.certificate import words
@@ -20,6 +20,27 @@ class Bound:
     estimate: float
     lower: float
     n: int
+
+
+@dataclass(frozen=True)
+class LabelShare:
+    """On how many of n rows a label was right."""
+
+    label: Label
+    agreed: int
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.label!r}, {self.agreed} of {self.n}"
+
+    @property
+    def estimate(self) -> float:
+        """The share."""
+        return self.agreed / self.n
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {**asdict(self), "estimate": self.estimate}
 
 
 @dataclass(frozen=True)
@@ -100,6 +121,8 @@ class Certificate:
     >>> proof = certify(lambda rows: rows[:, 0] > 0.1, lambda rows: rows[:, 0] > 0, Space.normal(1), n=1000)
     >>> proof.estimate > proof.lower > 0.9, sorted(proof.per_class)
     (True, [False, True])
+    >>> proof.worst.estimate <= proof.estimate, proof.baseline.estimate < 0.6, proof.beats_baseline
+    (True, True, True)
     """
 
     estimate: float
@@ -137,11 +160,15 @@ class Certificate:
     sample: int | None = None
     """Of a stratified design: how many of the rows are a plain sample of the space; all bounds of parts, and the
     differences, come from these."""
+    absent: tuple[Label, ...] = ()
+    """Labels that the copy or the original may give, and the original gave to none of the rows: nothing is known of
+    them."""
 
     def __repr__(self) -> str:
         own = "" if self.on_data is None else f", on_data={self.on_data!r}"
         shown = f"estimate={self.estimate:.4f}, lower={self.lower:.4f}, confidence={self.confidence:g}, n={self.n}"
-        return f"Certificate({shown}{own})"
+        beside = "".join(f", {part}" for part in words.beside(self))
+        return f"Certificate({shown}{beside}{own})"
 
     def __str__(self) -> str:
         return words.text(self)
@@ -160,6 +187,37 @@ class Certificate:
         return self.n if self.sample is None else self.sample
 
     @property
+    def worst(self) -> LabelShare | None:
+        """The original's label that the copy misses most often: on how many of its rows the copy gives it.
+
+        The lowest share of all labels, whatever its count, which says how much is known: a label with a single row,
+        which was missed, is the worst. Of equal shares, the one that leaves less to hope for, by Laplace's rule of
+        succession: none of 5 before none of 1, and 3 of 3 before 500 of 500.
+        """
+        shares = [LabelShare(label, round(one.estimate * one.n), one.n) for label, one in self.per_class.items()]
+        return min(shares, key=lambda one: (one.estimate, (one.agreed + 1) / (one.n + 2)), default=None)
+
+    @property
+    def baseline(self) -> LabelShare | None:
+        """The majority baseline: on how many of the rows always answering the original's commonest label is right."""
+        if not self.per_class:
+            return None
+        label, bound = max(self.per_class.items(), key=lambda entry: entry[1].n)
+        return LabelShare(label, bound.n, sum(bound.n for bound in self.per_class.values()))
+
+    @property
+    def beats_baseline(self) -> bool:
+        """Whether the copy agrees more often than always answering the commonest label would."""
+        return self.baseline is None or self.estimate > self.baseline.estimate
+
+    def among(self, labels: Iterable[Label]) -> Certificate:
+        """The same, and `absent` are those of these labels that none of its rows had."""
+        known, own = list(labels), ("on_data", "on_answers")
+        parts = {name: getattr(self, name) for name in own}
+        parts = {name: None if part is None else part.among(known) for name, part in parts.items()}
+        return replace(self, absent=tuple(label for label in known if label not in self.per_class), **parts)
+
+    @property
     def width(self) -> float:
         """How far the bound is below the estimate."""
         return self.estimate - self.lower
@@ -170,7 +228,10 @@ class Certificate:
         return Bound(self.estimate, self.lower, self.n)
 
     def as_json(self) -> dict[str, Any]:
-        """The certificate as JSON values; classes become a list, because JSON keys would lose their type."""
+        """The certificate as JSON values; classes become a list, because JSON keys would lose their type.
+
+        The worst label and the baseline are there for those who read it; they follow from the classes.
+        """
         content = {part.name: getattr(self, part.name) for part in fields(self)}
         content["per_class"] = [{"label": label, **asdict(bound)} for label, bound in self.per_class.items()]
         for name in ("near", "away"):
@@ -178,8 +239,11 @@ class Certificate:
         for name in ("differences", "on_data", "on_answers"):
             content[name] = None if content[name] is None else content[name].as_json()
         content["strata"], content["further"] = [asdict(part) for part in self.strata], list(self.further)
-        absent = [name for name in LATER if content[name] in (None, [], {})]  # which earlier versions do not have
-        return {name: value for name, value in content.items() if name not in absent}
+        content["absent"] = list(self.absent)
+        for name, share in (("worst", self.worst), ("baseline", self.baseline)):
+            content[name] = None if share is None else share.as_json()
+        left_out = [name for name in LATER if content[name] in (None, [], {})]  # which earlier versions do not have
+        return {name: value for name, value in content.items() if name not in left_out}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Certificate:
@@ -192,7 +256,9 @@ class Certificate:
             "on_answers": cls.from_json,
             "strata": lambda parts: tuple(Stratum(**part) for part in parts),
             "further": tuple,
+            "absent": tuple,
         }
+        content = {name: value for name, value in content.items() if name not in ("worst", "baseline")}
         parts = {name: read(content[name]) for name, read in readers.items() if content.get(name) is not None}
         classes = {
             entry["label"]: Bound(entry["estimate"], entry["lower"], entry["n"]) for entry in content["per_class"]

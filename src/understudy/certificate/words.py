@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from understudy.display import Grid, listed, paragraphs, percent, printable, screen, shortened, wrapped
@@ -23,8 +23,41 @@ def sentence(proof: Certificate, what: str = "") -> str:
     sure = f"with {100 * proof.confidence:g}% confidence, on at least {percent(proof.lower)} of all such rows"
     if proof.strata:
         start = f"By {rows}, more of them where it is unsure, the copy gives the original's label on "
-        return f"{start}{percent(proof.estimate)} of the space; {sure}."
-    return f"The copy gives the original's label on {percent(proof.estimate)} of {rows}; {sure}."
+        first = f"{start}{percent(proof.estimate)} of the space; {sure}."
+    else:
+        first = f"The copy gives the original's label on {percent(proof.estimate)} of {rows}; {sure}."
+    return " ".join([first, *caveats(proof)])
+
+
+def caveats(proof: Certificate, share: Callable[[float], str] = percent) -> Iterator[str]:
+    """What a fidelity alone would hide, a sentence each: the worst label, the majority baseline, labels not measured.
+
+    `share` writes a share in percent.
+    """
+    worst, baseline = proof.worst, proof.baseline
+    if worst is not None and baseline is not None:
+        plain = f" of the {baseline.n} that are a plain sample" if proof.strata else ""
+        yield f"Its worst label is {worst.label!r}: it agrees on {worst.agreed} of the {worst.n} rows with it{plain}."
+        yield f"Always answering the commonest, {baseline.label!r}, would agree on {share(baseline.estimate)}."
+        if not proof.beats_baseline:
+            yield "The copy is no better than that."
+    if proof.absent:
+        yield f"Not measured, as none of the rows had them: {listed([*map(repr, proof.absent)])}."
+
+
+def short(proof: Certificate) -> str:
+    """A certificate in a line."""
+    return ", ".join([f"fidelity {proof.estimate:.4f}, at least {proof.lower:.4f}", *beside(proof)])
+
+
+def beside(proof: Certificate) -> Iterator[str]:
+    """The caveats in short, for a single line."""
+    worst, baseline = proof.worst, proof.baseline
+    if worst is not None and baseline is not None:
+        yield f"worst label {worst}"
+        yield f"baseline {baseline.estimate:.4f}{'' if proof.beats_baseline else ', which is not beaten'}"
+    if proof.absent:
+        yield f"not measured: {listed([*map(repr, proof.absent)], 3)}"
 
 
 def strata(proof: Certificate) -> Iterator[str]:

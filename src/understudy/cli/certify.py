@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -118,9 +119,10 @@ def command(
             result.copy, source, result.space, n, confidence, seed, rows, retries=retries, design=design
         )
     proof, plan = replace(proof, on_answers=given), planned(proof, width)
-    page = None if report is None else _reported(report, directory, replace(result, certificate=proof), asked, source)
+    queries = {"certificate": n, "data": different}
+    told = replace(result, certificate=proof, queries=_spent(result, queries))
+    page = None if report is None else _reported(report, directory, told, asked, source)
     if as_json:
-        queries = {"certificate": n, "data": different}
         seconds = round(perf_counter() - clock, 3)
         checked = {"checked": result.checked, "signature": result.signature}
         document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
@@ -152,6 +154,12 @@ def _tell_given(directory: Path, known: Known | None, given: Certificate | None,
         return
     certificate(given, None, given)
     say(sentence(known.as_json()))
+
+
+def _spent(result: Result, queries: Mapping[str, int]) -> dict[str, int]:
+    """The queries of a run, and those that a comparison made, as its page calls them."""
+    words = {"certificate": "this comparison", "data": "this comparison, on rows of your own"}
+    return {**result.queries, **{words[purpose]: n for purpose, n in queries.items() if n}}
 
 
 def _reported(path: Path, directory: Path, result: Result, asked: Answered, source: Original) -> Path:

@@ -160,10 +160,10 @@ def _live(total: int) -> Iterator[Show]:
 
 
 def _line(state: State) -> str:
+    from understudy.certificate.words import short
     from understudy.display import printable
 
-    proof = state.fidelity
-    found = "" if proof is None else f", fidelity {proof['estimate']:.4f}, at least {proof['lower']:.4f}"
+    found = "" if state.proof is None else f", {printable(short(state.proof))}"
     note = f": {printable(state.note)}" if state.note else ""
     did = f"{state.did}, " if state.did and state.state in ("done", "missed") else ""
     return f"{state.name}: {did}{state.state}{found}{note}"
@@ -181,10 +181,17 @@ def _tell(outlook: Outlook, out: Path, as_json: bool) -> None:
         return
     shown = [state for state in outlook.states if state.state != DONE]
     if shown:
-        cells = [(state.name, state.state, _bound(state), printable(state.note)[:NOTE]) for state in shown]
-        click.echo(f"\n{Grid(('model', 'state', 'at least', 'why'), cells, right=('at least',)).text()}\n")
+        cells = [(state.name, state.state, *_bounds(state), printable(state.note)[:NOTE]) for state in shown]
+        heads = "model", "state", "at least", "worst label", "baseline", "why"
+        click.echo(f"\n{Grid(heads, cells, right=('at least', 'baseline')).text()}\n")
     click.echo(f"{verdict(outlook)}; {outlook.spent.rows} rows were asked. The page of all is {out / NAME}.")
 
 
-def _bound(state: State) -> str:
-    return "-" if state.fidelity is None else f"{state.fidelity['lower']:.4f}"
+def _bounds(state: State) -> tuple[str, str, str]:
+    """The fidelity that is certified, the worst label, and what always answering the commonest one has."""
+    proof = state.proof
+    if proof is None:
+        return "-", "-", "-"
+    if proof.worst is None or proof.baseline is None:
+        return f"{proof.lower:.4f}", "-", "-"
+    return f"{proof.lower:.4f}", str(proof.worst), f"{proof.baseline.estimate:.4f}"

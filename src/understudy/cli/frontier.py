@@ -22,7 +22,8 @@ from understudy.runs.settings import FAMILIES
 def command(directory: Path, families: tuple[str, ...], as_json: bool) -> None:
     """Make copies of every family in several sizes from the answers in DIRECTORY; the original is not asked.
 
-    Writes frontier.csv and frontier.svg there: bytes and milliseconds against certified fidelity.
+    Writes frontier.csv and frontier.svg there: bytes and milliseconds against certified fidelity, which stands beside
+    that of the worst label, and of always answering the commonest one.
     """
     from understudy.files import write_text
     from understudy.report.figures import frontier as drawn
@@ -37,16 +38,23 @@ def command(directory: Path, families: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps({"points": table.to_dict("records"), "files": [str(file) for file in files]}))
         return
     click.echo(f"\n{_text(table)}\n")
+    say("fidelity: on the certificate's rows; worst label: of those with that label")
+    say(f"baseline: always answering the commonest label has {table['baseline'].iloc[0]:.4f} on the same rows")
     say(f"The table is {files[0]}, the figure {files[1]}.")
     say(f"A row becomes a copy by its number: understudy remake {directory} --take N --out NEW")
 
 
 def _text(points: Any) -> str:
     """The copies as a table."""
+    from understudy.certificate.values import LabelShare
+
     numbers = ("bytes", "ms a row", "fidelity", "at least")
     rows = []
     for number, one in enumerate(points.itertuples(), 1):
         best = ", ".join(word for word, is_best in (("bytes", one.best_by_bytes), ("ms", one.best_by_ms)) if is_best)
         cells = f"{one.bytes}", f"{one.ms:.3f}", f"{one.fidelity:.4f}", f"{one.lower:.4f}"
-        rows.append((str(number), one.family, one.size, one.teacher, *cells, best))
-    return Grid(("row", "family", "size", "taught by", *numbers, "best for its"), rows, right=("row", *numbers)).text()
+        worst = LabelShare(one.worst_label, one.worst_agreed, one.worst_n)
+        note = best if one.beats_baseline else "no better than baseline"
+        rows.append((str(number), one.family, one.size, one.teacher, *cells, str(worst), note))
+    heads = "row", "family", "size", "taught by", *numbers, "worst label", "best for its"
+    return Grid(heads, rows, right=("row", *numbers)).text()

@@ -20,36 +20,37 @@ COLUMNS, EXAMPLES = 8, 5
 
 def comparison(results: dict[str, Result]) -> None:
     """Print methods side by side."""
-    numbers = ("queries", "kept", "eff", "accuracy", "fidelity", "at least", "seconds")
+    numbers = ("queries", "kept", "eff", "accuracy", "seconds", "fidelity", "at least")
     rows = [(name, *cells(result)) for name, result in results.items()]
-    click.echo(f"\n{Grid(('method', *numbers), rows, right=numbers).text()}\n")
+    click.echo(f"\n{Grid(('method', *numbers, 'worst label'), rows, right=numbers).text()}\n")
     proof = next(iter(results.values())).certificate
     if proof is not None:
         say(
             f"fidelity: share of {proof.n} fresh inputs with the original's label; "
-            f"at least: with {proof.confidence:.0%} confidence"
+            f"at least: with {proof.confidence:.0%} confidence; worst label: of so many of them with that label"
         )
+    if proof is not None and proof.baseline is not None:
+        say(f"always answering the commonest label, {proof.baseline.label!r}: {proof.baseline.estimate:.4f}")
     say("eff: share of points saved, over all rounds, against keeping every one")
 
     for name, result in results.items():
-        if result.repeats is not None and result.repeats.disagreed:
-            say(
-                f"{name}: asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers; "
-                f"no copy can be expected to reach a fidelity above {result.repeats.ceiling:.4f}"
-            )
+        if result.repeats is not None and result.repeats.text:
+            say(f"{name}: {result.repeats.text}")
 
 
 def cells(result: Result) -> list[str]:
-    """A result as the cells of a row: queries, points kept, eff, accuracy, fidelity, its bound, seconds."""
+    """A result as the cells of a row: queries, points, eff, accuracy, seconds, fidelity, its bound, the worst label."""
     accuracy, proof = result.history[-1].accuracy, result.certificate
+    worst = None if proof is None else proof.worst
     return [
         f"{result.queries['training']}",
         f"{result.kept}",
         f"{result.eff:.2f}",
         "-" if accuracy is None else f"{accuracy:.4f}",
+        f"{result.seconds:.1f}",
         "-" if proof is None else f"{proof.estimate:.4f}",
         "-" if proof is None else f"{proof.lower:.4f}",
-        f"{result.seconds:.1f}",
+        "-" if worst is None else f"{worst}",
     ]
 
 

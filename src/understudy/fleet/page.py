@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.display import printable
-from understudy.fleet.states import DONE, STATES, now
+from understudy.fleet.states import DONE, STATES, State, now
 from understudy.report import write_page as write
+from understudy.types import Json
 
 if TYPE_CHECKING:
     from understudy.fleet.running import Outlook
@@ -17,7 +18,7 @@ NAME = "index.html"
 
 def write_page(folder: Path, outlook: Outlook) -> Path:
     """Write the page into the fleet's directory."""
-    counts, states = outlook.counts, [{**state.as_json(), "note": printable(state.note)} for state in outlook.states]
+    counts, states = outlook.counts, [_shown(state) for state in outlook.states]
     return write(
         folder / NAME,
         "fleet.html",
@@ -30,6 +31,11 @@ def write_page(folder: Path, outlook: Outlook) -> Path:
         span=f" in {outlook.spent.span}" if outlook.spent.span else "",
         written=now()[:16].replace("T", " "),
     )
+
+
+def _shown(state: State) -> Json:
+    """What the page has of a model."""
+    return {**state.as_json(), "note": printable(state.note), "proof": state.proof}
 
 
 def verdict(outlook: Outlook) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from understudy.certificate.values import Certificate
 from understudy.errors import DirectoryError
 from understudy.files import write_text
 from understudy.queries.ledger import NAME as LEDGER
@@ -47,7 +48,7 @@ class State:
     """What the copy was asked to be."""
     target: float | None = None
     fidelity: Json | None = None
-    """Estimate, lower bound, confidence and rows of the certificate."""
+    """Of the certificate: estimate, lower bound, confidence and rows, and the same by label."""
     family: str = ""
     bytes: int | None = None
     ms: float | None = None
@@ -55,6 +56,11 @@ class State:
     """Training queries of the copy."""
     seconds: float = 0.0
     """That the last of what was done took."""
+
+    @property
+    def proof(self) -> Certificate | None:
+        """The certificate, as far as it is known; earlier versions kept nothing of single labels."""
+        return None if self.fidelity is None else Certificate.from_json({"per_class": [], **self.fidelity})
 
     @property
     def attention(self) -> tuple[int, str]:

@@ -29,6 +29,8 @@ from understudy.space import open_space
 from understudy.types import Json
 from understudy.workers import one_thread
 
+# What a state has of a certificate.
+PROVED = ("estimate", "lower", "confidence", "n", "per_class", "absent", "worst", "baseline")
 # Of what identifies a run: the part that is about the original, which may change.
 ORIGINAL = ("original", "fingerprint", "classes", "opened", "test")
 
@@ -156,9 +158,7 @@ class _Work:
             copy=str(path.relative_to(self.place.folder)),
             recipe=self.recipe,
             target=target,
-            fidelity=None
-            if proof is None
-            else {"estimate": proof.estimate, "lower": proof.lower, "confidence": proof.confidence, "n": proof.n},
+            fidelity=None if proof is None else {key: value for key, value in proof.as_json().items() if key in PROVED},
             family=result.family,
             bytes=sum((path / name).stat().st_size for name in ("copy.json", "copy.safetensors")),
             ms=result.ms,

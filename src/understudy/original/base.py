@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from understudy.errors import OriginalError, SettingError
+from understudy.errors import CountError, OriginalError, SettingError
 from understudy.original.labels import HINT, Labels, joined, kind_of, label_array, refuse_long
 from understudy.original.scores import probabilities
 from understudy.original.toll import FREE, Behind, Gate, Toll, charged_to
@@ -199,7 +199,7 @@ class Original:
             raise OriginalError(where, per_row, f"a table of shape {shape}: scores or one-hot rows", hint)
         if shape not in ((n,), (n, 1)):
             hint = "check that it answers every row it is given, in order"
-            raise OriginalError(where, per_row, f"answers of shape {shape}", hint)
+            raise CountError(where, per_row, f"{shape[0]}" if len(shape) == 1 else f"answers of shape {shape}", hint)
         return shape
 
     def _refuse_scores(self, array: np.ndarray, where: str) -> None:
@@ -207,6 +207,9 @@ class Original:
         if len(fractions) and (self.declared is None or (self.declared.find(array) < 0).any()):
             found = f"fractions such as {fractions[0]}: scores or probabilities"
             hint = 'say how to read them: decode="threshold" or --decode threshold takes those of at least 0.5'
+            if ((array < 0) | (array > 1)).any():
+                found = f"fractions such as {fractions[0]}: a regression, or scores"
+                hint = "make classes of them, by a threshold or by bins (numpy.digitize), and copy that"
             raise OriginalError(where, "labels", found, hint)
 
 

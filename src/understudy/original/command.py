@@ -14,7 +14,7 @@ from typing import TypeAlias, Unpack
 import numpy as np
 
 from understudy import checks
-from understudy.errors import OriginalError, OutageError, SettingError
+from understudy.errors import CountError, OriginalError, OutageError, SettingError
 from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded, decoding, word_reader
 from understudy.original.processes import MOST_BYTES, EndlessError, brief, ending, patience, run
@@ -104,7 +104,8 @@ class _Program:
         lines = text.split("\n") if out else []
         if len(lines) != n:
             hint = "it should answer every row, in order, and print no header"
-            raise self._failed("output", f"{n} lines, one for each row", f"{len(lines)}", hint)
+            self.failures["output"] += 1
+            raise CountError(self._name, f"{n} lines, one for each row", f"{len(lines)}", hint)
         return lines
 
     def _answers(self, lines: list[str]) -> list[Answer]:

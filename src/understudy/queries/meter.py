@@ -61,8 +61,8 @@ class Meter:
     Traceback (most recent call last):
         ...
     understudy.errors.SpentError: retries: expected at most 5 rows sent again, found 5 sent and 1 more to send after \
-status 500; 10 of 15 rows sent were answered: it takes 0.6 to go on, and about 0.6 at this rate: --retries 0.6 \
-(retries=0.6)
+status 500; 10 of 15 rows sent were answered: if that passes by itself, it takes 0.6 to go on, and about 0.6 at this \
+rate: --retries 0.6 (retries=0.6)
     """
 
     def __init__(self, sent: int = 0, different: int = 0, answered: int = 0, lost: int = 0):
@@ -127,5 +127,5 @@ status 500; 10 of 15 rows sent were answered: it takes 0.6 to go on, and about 0
             ceil(20 * rows / max(most.planned, 1)) / 20 for rows in (least, max(least, rate * most.planned))
         )
         known = f"{self.answered} of {self.sent} rows sent were answered: " if self.answered else ""
-        takes = f"it takes {share:g} to go on, and about {whole:g} at this rate"
+        takes = f"if that passes by itself, it takes {share:g} to go on, and about {whole:g} at this rate"
         return f"{known}{takes}: --retries {whole:g} (retries={whole:g})"

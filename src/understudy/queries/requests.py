@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from understudy import progress
-from understudy.errors import OriginalError, OutageError, SpentError
+from understudy.errors import CountError, OriginalError, OutageError, SpentError
 from understudy.original import Original, Said
 from understudy.queries.halving import Part, failing_rows, parts
 from understudy.queries.meter import Meter
@@ -203,10 +203,19 @@ class _Asked(Generic[Ticket]):
         """Halve a request that failed until the row to blame is found; then that is the error.
 
         A row alone comes first: if it fails, and so do two others, no row is to blame, and the first error stands. If
-        everything is answered, the failure was passing.
+        everything is answered, the failure was passing. Where too few answers came, that is what stands if no more rows
+        may be sent to find out for which of them none did: it does not pass, so that more retries would be no help.
         """
         if isinstance(first, OutageError) or part.stop - part.start == 1:
             raise first
+        try:
+            self._halve(part, first)
+        except SpentError as spent:
+            if isinstance(first, CountError):
+                raise first from spent
+            raise
+
+    def _halve(self, part: Part, first: OriginalError) -> None:
         head, rest = slice(part.start, part.start + 1), slice(part.start + 1, part.stop)
         if error := self.ask_after(first, head):
             others = {(part.start + part.stop) // 2, part.stop - 1}

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from understudy.certificate.values import Differences
-from understudy.certificate.words import strata
+from understudy.certificate.values import Certificate, Differences
+from understudy.certificate.words import GIVEN, caveats, strata
+from understudy.display import as_sentence
 from understudy.queries.known import sentence
 from understudy.queries.ledger import NAME, Summary, summary
 from understudy.report.markdown import escaped, table
@@ -57,14 +58,10 @@ def limits(result: Result, show: Callable[[object], str] = escaped) -> Iterator[
     for label, bound in proof.per_class.items() if proof else ():
         if bound.n < FEW:
             yield f"Only {bound.n} of the certificate's rows were {show(repr(label))} to the original: few to tell."
-    absent = [] if proof is None else [label for label in result.copy.classes.tolist() if label not in proof.per_class]
-    if absent:
-        yield f"None of the certificate's rows was {show(', '.join(map(repr, absent)))} to the original."
-    if result.repeats is not None and result.repeats.disagreed:
-        yield (
-            f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers: no copy can "
-            f"be expected to agree with it on more than {result.repeats.ceiling:.4f} of rows."
-        )
+    if proof is not None and proof.absent:
+        yield f"None of the certificate's rows was {show(', '.join(map(repr, proof.absent)))} to the original."
+    if result.repeats is not None and result.repeats.text:
+        yield as_sentence(result.repeats.text)
     if settings.get("exclude"):
         named = show(", ".join(settings["exclude"]))
         yield f"The copy does not see {named}. Other columns may still tell what they held."
@@ -91,11 +88,18 @@ def _facts(result: Result) -> Iterator[str]:
     if settings.get("stages"):
         earlier = " and ".join(map(str, settings["stages"]))
         rows.append(("went on", f"to {settings['budget']} training queries, after {earlier}"))
-    if proof is not None:
-        rows.append(
-            ("fidelity", f"{proof.estimate:.4f}, at least {proof.lower:.4f} with {proof.confidence:.0%} confidence")
-        )
+    for name, part in _proofs(proof):
+        bound = f"{part.estimate:.4f}, at least {part.lower:.4f} with {part.confidence:.0%} confidence"
+        rows.append((f"fidelity{name}", " ".join([f"{bound}.", *caveats(part)])))
     yield from _table(("", ""), rows)
+
+
+def _proofs(proof: Certificate | None) -> Iterator[tuple[str, Certificate]]:
+    """The certificates that there are, with what tells them apart."""
+    if proof is None:
+        return
+    parts = ("", proof), (" on rows of your own", proof.on_data), (f" on {GIVEN}", proof.on_answers)
+    yield from ((name, part) for name, part in parts if part is not None)
 
 
 def _inputs(result: Result) -> Iterator[str]:
@@ -144,10 +148,18 @@ def _certificate(result: Result) -> Iterator[str]:
     if proof is None:
         yield "None."
         return
-    yield (
-        f"On {proof.n} rows that training never saw, {proof.confidence:.0%} confidence. The bounds of single classes "
-        "hold one at a time."
-    )
+    for number, (name, part) in enumerate(_proofs(proof)):
+        if number:
+            yield from ("", f"### The certificate{name}", "")
+            yield f"Its bounds are about the population that these {part.n} rows are a random sample of."
+        else:
+            yield f"On {part.n} rows that training never saw, {part.confidence:.0%} confidence."
+        yield "The bounds of single classes hold one at a time."
+        yield from _bounds(part)
+
+
+def _bounds(proof: Certificate) -> Iterator[str]:
+    """One certificate: its bounds as a table, and where copy and original differ."""
     for line in strata(proof):
         yield f"It is {line}." if line.startswith("stratified") else f"{line[0].upper()}{line[1:]}."
     yield ""
@@ -181,7 +193,7 @@ def _differences(found: Differences) -> Iterator[str]:
 
 def _families(result: Result) -> Iterator[str]:
     if not result.tried:
-        yield f"Only {result.family}, which was asked for."
+        yield f"Only {result.family}: no other family was made to compare it with."
         return
     heads = ("family", "taught by", "fidelity", "bytes")
     rows = ((one["family"], one["teacher"], f"{one['fidelity']:.4f}", one["bytes"]) for one in result.tried)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from understudy.certificate.words import about_rows
+from understudy.certificate.words import about_rows, caveats
 from understudy.original import Original
 from understudy.report import charts
 from understudy.report.bins import bins_of
@@ -16,6 +16,7 @@ from understudy.report.form import form_of
 from understudy.report.maps import maps_of
 from understudy.report.reached import paper_curves, reached
 from understudy.report.verdict import verdict
+from understudy.report.words import percent
 from understudy.runs.plan import Plan
 from understudy.runs.plane import COLOURS
 from understudy.runs.result import Result
@@ -38,6 +39,7 @@ def content(evidence: Evidence, results: Mapping[str, Result], original: Origina
     return {
         "main": result,
         "proof": proof,
+        "caveats": [] if proof is None else list(caveats(proof, percent)),
         "results": results,
         "verdict": head,
         "bars": [] if proof is None else _bars(proof.estimate, [rival.fidelity for rival in head.rivals]),

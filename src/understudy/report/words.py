@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import floor
 
+from understudy.display import as_sentence
 from understudy.logic.words import word
 
 
@@ -67,25 +68,16 @@ def duration(seconds: float) -> str:
 
 
 def one_in(share: float) -> str:
-    """How often something happens, as people say it.
+    """How often something happens, as people say it, with two digits.
 
-    >>> one_in(0.068), one_in(0.0049), one_in(0.9)
-    ('About one input in 15', 'About one input in 200', '90.0 % of inputs')
+    >>> one_in(0.068), one_in(1 / 143), one_in(0.9)
+    ('About one input in 15', 'About one input in 140', '90.0 % of inputs')
     """
     about = 1 / share
     if about < 1.5:
         return f"{percent(share)} of inputs"
-    digits = 0 if about < 20 else 1 - len(str(int(about)))
+    digits = min(0, 2 - len(f"{about:.0f}"))
     return f"About one input in {round(about, digits):,.0f}"
-
-
-def sentence(text: str) -> str:
-    """Words as a sentence.
-
-    >>> sentence("more answers would help")
-    'More answers would help.'
-    """
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def coded(text: str) -> str:
@@ -118,7 +110,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "ms": milliseconds,
     "duration": duration,
     "one_in": one_in,
-    "sentence": sentence,
+    "sentence": as_sentence,
     "word": word,
     "coded": coded,
 }

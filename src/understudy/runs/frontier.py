@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from understudy import checks
 from understudy.algorithm.samples import Samples
-from understudy.certificate.bounds import lower_bound
+from understudy.certificate.bounds import HeldOut
 from understudy.errors import DirectoryError, SettingError
 from understudy.files import as_path
 from understudy.models.classifier import CopyClassifier
@@ -38,8 +38,10 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None, *, pr
     """Copies of every family in several sizes, made from a run's answers without a query.
 
     A row each: its family, its size limit, its teacher, bytes, milliseconds for a single row, fidelity on the
-    certificate's rows and its lower bound, which holds for all rows of the table at once. `best_by_bytes` and
-    `best_by_ms` mark the Pareto frontiers. `progress` shows how far it is, on a terminal or in a notebook.
+    certificate's rows and its lower bound, which holds for all rows of the table at once. `worst_label` is the label
+    on which it agrees least often, on `worst_agreed` of `worst_n` rows; `baseline` is what always answering the
+    commonest label has, and `beats_baseline` whether the copy has more. `best_by_bytes` and `best_by_ms` mark the
+    Pareto frontiers. `progress` shows how far it is, on a terminal or in a notebook.
 
     >>> from tempfile import TemporaryDirectory
     >>> from understudy import Space, copy_classifier
@@ -64,11 +66,14 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None, *, pr
     made.sort(key=lambda pair: (named.index(pair[1].family), pair[1].size))
     result = parts.result
     # Bonferroni: these rows selected each of them from several, and all are shown.
-    n, among = len(parts.held_out), sum(outcomes([one.family]) for _, one in made)
-    corrected = 1 - (1 - parts.plan.asked.confidence) / among
+    among = sum(outcomes([one.family]) for _, one in made)
+    held_out = HeldOut(parts.held_out.X, parts.held_out.y, Labels(result.copy.classes))
     rows = []
     for size, one in made:
         copy = CopyClassifier(one.model, result.copy.classes, result.copy.space, result.copy.excluded)
+        proof = held_out.certify(copy.decide(held_out.X), parts.plan.asked.confidence, among)
+        assert proof.worst is not None
+        assert proof.baseline is not None
         rows.append(
             {
                 "family": one.family,
@@ -76,8 +81,13 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None, *, pr
                 "teacher": one.teacher,
                 "bytes": one.size,
                 "ms": latency(copy),
-                "fidelity": one.fidelity,
-                "lower": lower_bound(round(one.fidelity * n), n, corrected),
+                "fidelity": proof.estimate,
+                "lower": proof.lower,
+                "worst_label": proof.worst.label,
+                "worst_agreed": proof.worst.agreed,
+                "worst_n": proof.worst.n,
+                "baseline": proof.baseline.estimate,
+                "beats_baseline": proof.beats_baseline,
             }
         )
     table = pd.DataFrame(rows)

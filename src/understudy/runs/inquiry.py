@@ -12,8 +12,10 @@ import numpy as np
 from understudy.algorithm.draws import LATER, Scene
 from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
+from understudy.certificate.repeats import Repeats
 from understudy.certificate.user_sample import UserSample
-from understudy.errors import warn
+from understudy.display import listed
+from understudy.errors import LabelsError, warn
 from understudy.models import scouts
 from understudy.models.base import Model
 from understudy.models.blend import Blend
@@ -27,7 +29,6 @@ from understudy.runs import leaks
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.points import emphasised, points
-from understudy.runs.result import Repeats
 from understudy.runs.start import Start
 from understudy.space import Space
 from understudy.space.encoding import View
@@ -37,6 +38,10 @@ from understudy.types import Answered
 
 # How many of the latest answers trees see, unless batches grow: bounded, so that a batch costs the same late as early.
 LATEST = 2000
+
+
+# Of at least so many answers, those that came once are hardly labels if they are this share.
+TELLING, ONCE = 40, 0.8
 
 
 class Inquiry:
@@ -249,10 +254,7 @@ class Inquiry:
             return None
         repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
         if repeats.disagreed:
-            warn(
-                f"the original answered {repeats.disagreed} of {n} rows differently when asked again: no copy can be "
-                f"expected to agree with it on more than {repeats.ceiling:.1%} of rows"
-            )
+            warn(repeats.text)
         return repeats
 
     def warn_of_label(self, rows: np.ndarray, answers: np.ndarray) -> None:
@@ -261,6 +263,20 @@ class Inquiry:
         if found:
             why = f"tells the original's label one to one, in all of the first {len(answers)} rows"
             warn(leaks.warning(found, why))
+
+    def refuse_no_labels(self, answers: np.ndarray) -> None:
+        """Refuse answers that are hardly labels, as nearly each came once: of a regression by mistake, or of an id."""
+        if self.original.declared is not None or len(answers) < TELLING:
+            return
+        found, counts = np.unique(answers, return_counts=True)
+        if (counts == 1).sum() < ONCE * len(answers):
+            return
+        several = f"{len(found)} different ones in {len(answers)} answers, such as {listed(found[:3].tolist())}"
+        hint = (
+            "is it a regression, or does it answer an id? Make classes of its numbers, by a threshold or by bins "
+            "(numpy.digitize), and copy that; if these are its labels, declare them all with classes=[...] or --classes"
+        )
+        raise LabelsError(f"{self.original.name}'s answers", "labels that come more than once", several, hint)
 
     def warn_of_absent(self, answers: np.ndarray) -> None:
         """Warn where the first answers lack classes that the original may give."""

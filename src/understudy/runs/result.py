@@ -16,12 +16,12 @@ import numpy as np
 from understudy import checksums
 from understudy._version import __version__
 from understudy.certificate.advice import Advice
-from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import Diagnosis
+from understudy.certificate.repeats import Repeats
 from understudy.certificate.values import Certificate
 from understudy.checksums import RUN, Anchor, Key
 from understudy.engine.library import VERSION
-from understudy.errors import DirectoryError, TargetError, warn
+from understudy.errors import DirectoryError, warn
 from understudy.files import as_path
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
@@ -76,35 +76,6 @@ class Record:
     """On the test data: the mean of rho, likewise."""
     test_risk: float | None = None
     """On the test data: the empirical fidelity error, the mean of rho^2, likewise."""
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """Rows that the original was asked twice, and on how many of them the answers differ."""
-
-    n: int
-    disagreed: int
-
-    @property
-    def ceiling(self) -> float:
-        """The highest fidelity that any copy can be expected to reach.
-
-        Two answers to a row, drawn with probabilities p, agree with probability sum p^2; a deterministic copy agrees
-        with probability max p at best. That is at most the square root of the former; by Jensen's inequality, also in
-        the mean over rows.
-
-        >>> Repeats(100, 0).ceiling, round(Repeats(100, 18).ceiling, 4)
-        (1.0, 0.9055)
-        """
-        return (1 - self.disagreed / self.n) ** 0.5
-
-    def allow(self, target: float, confidence: float) -> None:
-        """Refuse a target that, with this confidence, is above the ceiling."""
-        most = (1 - lower_bound(self.disagreed, self.n, confidence)) ** 0.5
-        if most < target:
-            changed = f"asked again, the original changed {self.disagreed} of {self.n} answers"
-            hint = f"{changed}, and no copy can agree with it more often; lower the target, or leave it out"
-            raise TargetError("target", f"at most {most:.4f}, with {confidence:.0%} confidence", target, hint)
 
 
 @cache
@@ -329,7 +300,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     known = TrainingRows.from_json(run[TRAINING_ROWS]) if TRAINING_ROWS in run else None
     return Result(
         copy=CopyClassifier(model, classes, view.space, excluded, known),
-        certificate=None if run["certificate"] is None else Certificate.from_json(run["certificate"]),
+        certificate=None if run["certificate"] is None else _certificate(run["certificate"], classes),
         history=history,
         space=space,
         repeats=None if run["repeats"] is None else Repeats(**run["repeats"]),
@@ -344,6 +315,11 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         signature=checksums.signature_of(run),
         **{key: run[key] for key in PLAIN},
     )
+
+
+def _certificate(content: Json, classes: np.ndarray) -> Certificate:
+    """A certificate; those of earlier versions do not say which labels they did not measure."""
+    return Certificate.from_json(content).among(classes.tolist())
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from understudy.certificate.bounds import HeldOut
 from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened, training_error
 from understudy.certificate.differences import explained, low_margin
 from understudy.certificate.proving import Proving
+from understudy.certificate.repeats import Repeats
 from understudy.certificate.values import Certificate
 from understudy.errors import SettingError
 from understudy.models.base import Model
@@ -33,7 +34,7 @@ from understudy.runs.inquiry import Inquiry
 from understudy.runs.loop import Loop
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
-from understudy.runs.result import Record, Repeats, Result
+from understudy.runs.result import Record, Result
 from understudy.runs.start import Fresh, Start
 from understudy.space import Space
 from understudy.types import Answered, Json
@@ -112,15 +113,15 @@ class Run:
         check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
         job.start.prepare(inquiry)
         if job.own is not None and job.own.every.further is not None and job.own.queries:
-            _ = (
-                inquiry.user_sample
-            )  # asked first: an original that takes no further columns is known before more is paid
+            _ = inquiry.user_sample  # first: an original that refuses further columns does so before more is paid
         held_out, repeats = inquiry.held_out(), None
+        inquiry.refuse_no_labels(held_out[1])
         enough = 0 < job.plan.repeats <= len(held_out[1])
         if enough:  # an original that cannot be copied well enough is known before more is paid
             repeats = _consistent(job.plan, inquiry.repeat(*held_out))
         first = inquiry.first()
         answers = joined([held_out[1], first[1].labels])
+        inquiry.refuse_no_labels(answers)
         labels = job.start.labels(_known_labels(job, answers))
         inquiry.warn_of_absent(answers)
         inquiry.warn_of_label(np.concatenate([held_out[0], first[0]]), answers)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from understudy.certificate.words import GIVEN, sentence
-from understudy.display import LINES, Grid, listed, paragraphs, percent, wrapped
+from understudy.certificate.words import short as in_short
+from understudy.display import LINES, Grid, as_sentence, listed, paragraphs, wrapped
 from understudy.models.base import size_of
 from understudy.models.distillation import NOBODY
 from understudy.queries.known import sentence as sentence_of
@@ -46,7 +47,7 @@ def kind(result: Result) -> str:
 def short(result: Result) -> str:
     """A result in one line."""
     proof = result.certificate
-    known = "no certificate" if proof is None else f"fidelity {proof.estimate:.4f}, at least {proof.lower:.4f}"
+    known = "no certificate" if proof is None else in_short(proof)
     return f"{result.family}, {known}, {result.queries['training']} queries"
 
 
@@ -92,9 +93,8 @@ def _rounds(result: Result, most: int = ROUNDS) -> Grid:
 
 def _notes(result: Result) -> Iterator[str]:
     yield from map(sentence_of, result.supplied)
-    if result.repeats is not None and result.repeats.disagreed:
-        again = f"Asked again, the original changed {result.repeats.disagreed} of {result.repeats.n} answers"
-        yield f"{again}; no copy can be expected to be more faithful than {percent(result.repeats.ceiling)}."
+    if result.repeats is not None and result.repeats.text:
+        yield as_sentence(result.repeats.text)
     if result.diagnosis is not None:
         yield f"The target was missed: {result.diagnosis.text}."
     for one in result.advice[:ADVICE]:

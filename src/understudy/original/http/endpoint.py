@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tenacity import Retrying, retry_if_exception, sleep_using_event, stop_after_attempt, wait_exponential, wait_random
 
 from understudy._version import __version__
-from understudy.errors import OriginalError, OutageError
+from understudy.errors import CountError, OriginalError, OutageError, SpentError
 from understudy.original.http.client import Client, Reply
 from understudy.original.http.failures import UNANSWERED, Failure, of_error, of_status
 from understudy.original.http.grpc_client import GrpcClient
@@ -18,6 +18,7 @@ from understudy.original.http.polling import Poller
 from understudy.original.http.tls import Certificates
 from understudy.original.http.token import Token
 from understudy.original.protocols import MalformedAnswer, Output, Wire
+from understudy.original.protocols.answers import WRONG_COUNT
 from understudy.original.toll import Toll, current
 from understudy.types import Table
 
@@ -48,11 +49,15 @@ class Endpoint:
         """The raw outputs for these rows, one for each."""
         if len(rows) == 0:
             return []
-        retrying = self._retrying()
+        retrying, failed = self._retrying(), list[Failure]()
         try:
-            return retrying(self._attempt, rows, current())
+            return retrying(self._attempt, rows, current(), failed)
         except Failure as failure:
             last = failure
+        except SpentError:
+            if not failed or failed[-1].cause != WRONG_COUNT:
+                raise
+            last = failed[-1]  # which more attempts would not change
         raise self._error(last, made=retrying.statistics["attempt_number"])
 
     def _retrying(self) -> Retrying:
@@ -66,8 +71,8 @@ class Endpoint:
             reraise=True,
         )
 
-    def _attempt(self, rows: Table, toll: Toll) -> list[Output]:
-        """Send the request once, if it is paid for."""
+    def _attempt(self, rows: Table, toll: Toll, failed: list[Failure]) -> list[Output]:
+        """Send the request once, if it is paid for; a failure is kept."""
         self.breaker.wait(0)
         ticket = uuid.uuid4().hex
         body, client = self.wire.encode(rows, ticket), self._opened()
@@ -77,6 +82,7 @@ class Endpoint:
             try:
                 outputs = self._read(self._post(client, body), len(rows), ticket)
             except Failure as failure:
+                failed.append(failure)
                 toll.failed(failure.found, failure.reached)
                 self.pace.hold(failure.after)
                 self.breaker.failed(failure.cause, failure.found)
@@ -119,6 +125,8 @@ class Endpoint:
     def _error(self, failure: Failure, made: int) -> OriginalError:
         """What the caller is told; nobody else goes on asking if it is an outage."""
         found = failure.found if made == 1 else f"{failure.found}, at the last of {made} attempts"
+        if failure.cause == WRONG_COUNT:
+            return CountError(self.breaker.name, "one label for every row", found, failure.hint)
         if not failure.outage:
             return OriginalError(self.breaker.name, "an answer", found, failure.hint)
         self.breaker.open(found)

@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 from understudy.types import Label
 
+# The cause of a failure where there are more or fewer outputs than rows.
+WRONG_COUNT = "wrong count"
 Output: TypeAlias = Label | list[Label] | dict[str, float]
 """What an endpoint says of a row: a label or a score, a list of scores, or a score for each class by its name."""
 
@@ -65,7 +67,7 @@ def counted(values: object, n: int) -> list[object]:
     if not isinstance(values, list):
         raise MalformedAnswer("not an answer", f"not a list of outputs but {quoted(values)}", again=False)
     if len(values) != n:
-        raise MalformedAnswer("wrong count", f"{len(values)} outputs for {n} rows")
+        raise MalformedAnswer(WRONG_COUNT, f"{len(values)} outputs for {n} rows")
     return values
 
 
@@ -76,7 +78,7 @@ def checked(values: object, n: int, scored: bool = False) -> list[Output]:
     if scored and len(kinds) > 1 and dict in kinds:
         raise MalformedAnswer("not an answer", "scores by class in some rows alone", again=False)
     if len({len(value) if isinstance(value, list) else None for value in found}) > 1:
-        raise MalformedAnswer("wrong count", "rows of different lengths")
+        raise MalformedAnswer(WRONG_COUNT, "rows of different lengths")
     return [_output(value, row, scored) for row, value in enumerate(found)]
 
 
@@ -153,7 +155,7 @@ def unflattened(data: object, shape: object, n: int) -> list[object]:
         flat = [value for row in data for value in row]
     width = shape[1] if len(shape) == 2 else 1
     if not all(type(size) is int and size >= 0 for size in shape) or shape[0] * width != len(flat):
-        raise MalformedAnswer("wrong count", f"{len(flat)} outputs in a tensor of shape {quoted(shape)}")
+        raise MalformedAnswer(WRONG_COUNT, f"{len(flat)} outputs in a tensor of shape {quoted(shape)}")
     if shape[0] != n:
-        raise MalformedAnswer("wrong count", f"a tensor of shape {shape} for {n} rows")
+        raise MalformedAnswer(WRONG_COUNT, f"a tensor of shape {shape} for {n} rows")
     return flat if len(shape) == 1 else [flat[row * width : (row + 1) * width] for row in range(n)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import OriginalError, SettingError
-from understudy.original.protocols.answers import MalformedAnswer, Output, checked
+from understudy.original.protocols.answers import WRONG_COUNT, MalformedAnswer, Output, checked
 from understudy.original.protocols.grpc_messages import CONTENTS, message
 from understudy.original.protocols.v2 import V2
 from understudy.types import Json, Table
@@ -67,7 +67,7 @@ class GrpcV2(V2):
             raise MalformedAnswer("not a message", str(error)) from None
         raw = list(answer.raw_output_contents)
         if raw and len(raw) != len(answer.outputs):
-            raise MalformedAnswer("wrong count", f"{len(raw)} raw contents of {len(answer.outputs)} outputs")
+            raise MalformedAnswer(WRONG_COUNT, f"{len(raw)} raw contents of {len(answer.outputs)} outputs")
         outputs = [_output(tensor, raw[at] if raw else None) for at, tensor in enumerate(answer.outputs)]
         return checked(self.outputs({"id": answer.id, "outputs": outputs}, n, ticket), n, self.scored)
 
