@@ -242,8 +242,10 @@ def test_a_row_is_tried(run, browser):
             assert float(shown.split()[0]) == pytest.approx(100 * chances.max(), abs=0.06)
         slider = field("income").locator("input[type=range]")
         slider.focus()
+        before = tab.text_content("#label")
         tab.keyboard.press("Home")
-        assert tab.text_content("#label") == "refuse"
+        least = {**row, "income": float(slider.input_value()), "jobs": 3.0}
+        assert tab.text_content("#label") == copy.predict(pd.DataFrame([least]))[0] != before
         assert field("income").locator(".box").input_value() == slider.input_value()
         field("income").locator(".box").fill("")
         assert tab.text_content("#label") == "…"  # a number that must be there
@@ -256,6 +258,34 @@ def test_a_row_is_tried(run, browser):
         )
         tab.click("#another")
         assert tab.text_content("#told") == ""
+        assert not heard
+
+
+def test_a_value_outside_the_space_is_marked(run, browser):
+    copy = run[0].copy
+    with opened(browser, run[1]) as (tab, heard):
+        names = tab.locator(".field > label[for]").all_text_contents()
+        assert tab.locator("#outside").is_hidden()
+        row = {
+            "age": 40,
+            "income": 52000.0,
+            "debt": 1000.0,
+            "owner": True,
+            "region": "north",
+            "grade": "B",
+            "jobs": 2.0,
+        }
+        for name, value in (("age", -5.0), ("income", 1e9), ("jobs", 2.5)):
+            tab.click("#another")
+            tab.locator(".field").nth(names.index(name)).locator(".box").fill(f"{value:g}")
+            assert tab.locator("#outside").text_content().startswith(f"Outside the space: {name}. No such row was ever")
+            assert tab.locator(".field.outside").count() == 1
+            assert copy.outside(pd.DataFrame([{**row, name: value}])).all()
+        tab.click("#another")
+        tab.locator(".field").nth(names.index("region")).locator("select").select_option(label="another level")
+        assert "Outside the space: region." in tab.text_content("#outside")
+        tab.click("#another")
+        assert tab.locator("#outside").is_hidden()
         assert not heard
 
 

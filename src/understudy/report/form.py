@@ -63,6 +63,7 @@ def form_of(evidence: Evidence, drawn: np.ndarray, examples: list[Row]) -> Form:
         "rows": [numbers_of(row) for row in rows[:, places].tolist()],
         "chances": np.round(chances, 9).tolist(),
         "examples": [row.numbers for row in examples],
+        "support": copy.support.as_json(),
     }
     return Form(fields, found, "", data)
 

@@ -8,12 +8,13 @@ column is looked at by itself, then the rules: a row may be inside, and yet comb
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, inf, isfinite
 
 import numpy as np
 
 from understudy.space.columns import Category, Column, Number
 from understudy.space.space import Space
+from understudy.types import Json
 
 # The share of rows in each tail that says how far beyond it a number may be; and deviations of a normal distribution.
 TAIL, DEVIATIONS = 0.05, 6.0
@@ -47,6 +48,20 @@ class Support:
         whole = [j for j, column in numbers.items() if column.whole and j not in listed]
         complete = np.array([not column.missing for column in space.columns])
         return cls(space, low, high, complete, whole, listed)
+
+    def as_json(self) -> list[Json]:
+        """What each column may be, but for gaps, as JSON values; no end is null."""
+        ends = zip(self.low.tolist(), self.high.tolist(), strict=True)
+        values = {j: found.tolist() for j, found in self.listed.items()}
+        return [
+            {
+                "low": low if isfinite(low) else None,
+                "high": high if isfinite(high) else None,
+                "whole": j in self.whole,
+                "values": values.get(j),
+            }
+            for j, (low, high) in enumerate(ends)
+        ]
 
     def outside(self, rows: np.ndarray) -> np.ndarray:
         """Which rows of a matrix are outside."""

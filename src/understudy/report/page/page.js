@@ -78,6 +78,8 @@ function fieldOf(element, changed) {
         if (value !== null) box.valueAsNumber = unit * (range.value = value);
       }
     },
+    name: element.querySelector("label").textContent,
+    mark: (outside) => element.classList.toggle("outside", outside),
     lacks: () => !select && !gap?.checked && box.value === "" && !gap,
   };
 }
@@ -95,6 +97,12 @@ function track(share) {
 
 const MOST_SHOWN = 8;
 
+// Whether a column's value is one that the space has; whether there may be a gap is for the form to say.
+const isOutside = (value, { low, high, whole, values }) =>
+  value === value &&
+  ((low !== null && value < low) || (high !== null && value > high) ||
+    (values ? !values.includes(value) : whole && value !== Math.round(value)));
+
 async function tryOut() {
   if (!byId("form")) return;
   const about = JSON.parse(byId("about").textContent);
@@ -109,7 +117,14 @@ async function tryOut() {
       byId("label").textContent = "…";
       return;
     }
-    const found = score(fields.map((field) => field.read()));
+    const row = fields.map((field) => field.read());
+    const outside = fields.filter((field, j) => isOutside(row[j], about.support[j]));
+    for (const field of fields) field.mark(outside.includes(field));
+    byId("outside").hidden = !outside.length;
+    byId("outside").textContent = outside.length
+      ? `Outside the space: ${outside.map((field) => field.name).join(", ")}. No such row was ever asked about, and no certificate covers the answer.`
+      : "";
+    const found = score(row);
     const order = found.map((_, k) => k).sort((a, b) => found[b] - found[a]);
     byId("label").textContent = about.classes[order[0]];
     byId("chances").replaceChildren(...order.slice(0, MOST_SHOWN).map((k) => {
