@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -54,8 +55,12 @@ class Job:
     """Rows of the user's own."""
     allowed: Allowance | None = None
     """The most rows that may reach the original, where there is more to the run than its plan."""
+    out: Path | None = None
+    """Where it is kept, if it is."""
     further: bool = False
     """Whether it goes on from a run that was made before."""
+    done: bool = False
+    """Whether it was finished before, so that nothing is left to do."""
     given: Json | None = None
     """What is known of the answers that it was given."""
 
