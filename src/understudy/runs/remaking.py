@@ -22,6 +22,7 @@ from understudy.files import as_path, whole_folder
 from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
 from understudy.original import Labels, Told, as_original
+from understudy.portable import peak_mb
 from understudy.queries.known import HELD_OUT, OWN, Known, Wanted
 from understudy.queries.ledger import NAME, duplicate
 from understudy.queries.sources import Answers, Source, sources_of
@@ -34,7 +35,6 @@ from understudy.runs.own import Own
 from understudy.runs.plan import Plan
 from understudy.runs.points import emphasised, points
 from understudy.runs.result import Result, load
-from understudy.runs.run import peak_mb
 from understudy.runs.settings import MAKE, Settings, about
 from understudy.space.encoding import View
 from understudy.space.rowkeys import Seen

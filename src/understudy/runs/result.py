@@ -132,7 +132,8 @@ class Result:
     queries: dict[str, int]
     stopped: str
     seconds: float
-    peak_mb: float
+    peak_mb: float | None
+    """The most memory that the process held, in MB, where the system says so."""
     repeats: Repeats | None = None
     """How consistently the original answered the same rows."""
     diagnosis: Diagnosis | None = None
@@ -245,7 +246,7 @@ class Result:
             "diagnosis": None if self.diagnosis is None else asdict(self.diagnosis),
             "advice": [asdict(one) for one in self.advice],
             "seconds": round(self.seconds, 3),
-            "peak_mb": round(self.peak_mb, 1),
+            "peak_mb": None if self.peak_mb is None else round(self.peak_mb, 1),
             "stopped": self.stopped,
             **({"answers": self.supplied[-1]} if self.supplied else {}),
             **({} if self.remade is None else {"remade": self.remade}),

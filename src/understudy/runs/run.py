@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -26,6 +24,7 @@ from understudy.models.blending import BLEND
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Workshop
 from understudy.original import Labels, Original, as_original
+from understudy.portable import peak_mb
 from understudy.queries import Allowance, allowance_of
 from understudy.queries.ledger import Ledger
 from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, listed, rounded_latency, workshop
@@ -286,9 +285,3 @@ def _reached(plan: Plan, step: Step, proof: Certificate | None) -> bool:
     """Whether the lower bound reaches the target, in a round in which that is checked."""
     target = plan.asked.target
     return bool(target and proof and step.t + 1 in plan.looks and proof.lower >= target)
-
-
-def peak_mb() -> float:
-    """The most memory this process has held so far, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
