@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=0, help="kill the server so often, instead")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
     options = parser.parse_args()
-    how: Json = {"to": "mlp", "preset": "fast", "method": "one-shot", "budget": 500, "batch": 500}
+    how: Json = {"to": "mlp", "preset": "fast", "method": "one-shot", "budget": 500}
     copy = us.copy_classifier(decided_array, SPACE, certificate_n=0, **how)
     original = Original()
     try:

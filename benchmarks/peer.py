@@ -26,7 +26,7 @@ OURS: dict[str, dict[str, Any]] = {
     "understudy": {},
     "network": {"delta": 1e-300},
     "fast": {"preset": "fast"},
-    "one-shot": {"method": "one-shot", "delta": 1e-300},
+    "one-shot": {"method": "one-shot", "preset": "fast"},
     "paper": {"preset": "paper"},
 }
 PRESC, MLP, BOOSTING = "PRESC", "sklearn MLP", "sklearn boosting"

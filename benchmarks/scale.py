@@ -26,7 +26,7 @@ def run(d: int, n_c: int, n: int) -> dict[str, Any]:
     weights = np.random.default_rng(0).normal(size=(d, n_c))
     original = us.Original(lambda rows: (rows @ weights).argmax(axis=1), classes=range(n_c))
     result = us.copy_classifier(
-        original, us.Space.normal(d), method="one-shot", batch=n, budget=n, schedule=2, certificate_n=0
+        original, us.Space.normal(d), method="one-shot", preset="fast", budget=n, schedule=2, certificate_n=0
     )
     return {
         "features": d,

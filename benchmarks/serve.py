@@ -152,7 +152,7 @@ def process(url: str) -> tuple[float, float]:
 
 def measured(name: str, clients: int, n: int) -> list[Json]:
     original, space = PROBLEMS[name]
-    result = us.copy_classifier(original, space, method="one-shot", budget=1000, batch=1000, certificate_n=0)
+    result = us.copy_classifier(original, space, method="one-shot", budget=1000, certificate_n=0)
     with served(result) as url:
         single, many = questions(result, url, 1, min(QUESTIONS, n)), questions(result, url, BATCH, 8)
         cases = [(single, 1, clients, n), (single, 1, 1, n // 10), (many, BATCH, 4, max(n // 100, 4))]

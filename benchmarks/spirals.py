@@ -40,7 +40,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no decay": {**KEPT, "decay": 0.0},
     "decay 0.1": {**KEPT, "decay": 0.1},
     "steps 400": {**KEPT, "schedule": "steps"},
-    "pure": {"method": "pure"},
     "one-shot": {"method": "one-shot"},
     "online": {"method": "online"},
     "paper": PAPER,
@@ -50,6 +49,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "paper margin": {**PAPER, "draw": "margin"},
     "paper annealed": {**PAPER, "schedule": "annealed"},
     "paper staged": {**PAPER, "schedule": "staged"},
+    "paper pure": {**PAPER, "method": "pure"},
     "paper one-shot": {**PAPER, "method": "one-shot"},
 }
 

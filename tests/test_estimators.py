@@ -50,7 +50,7 @@ def test_a_frozen_original_is_only_queried_and_needs_no_y(iris):
     X, y = iris
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     original = SVC().fit(X, names)
-    copy = us.SinglePassCopy(FrozenEstimator(original), budget=1000, schedule=200, random_state=0).fit(X)
+    copy = us.SinglePassCopy(FrozenEstimator(original), budget=1000, random_state=0).fit(X)
     assert us.metrics.fidelity(original.predict(X), copy.predict(X)) > 0.94
     opened = us.OnlineCopy(us.Original(original.predict, original.classes_), iterations=3, **QUICK).fit(X)
     assert opened.classes_.tolist() == ["setosa", "versicolor", "virginica"]
@@ -70,7 +70,7 @@ def test_frames_go_to_the_original_as_frames(iris):
 
 def test_it_works_in_a_pipeline_and_a_search(iris):
     X, y = iris
-    pipeline = make_pipeline(StandardScaler(), us.SinglePassCopy(TREE, budget=300, schedule=50, **QUICK))
+    pipeline = make_pipeline(StandardScaler(), us.SinglePassCopy(TREE, budget=300, preset="fast", schedule=50, **QUICK))
     search = GridSearchCV(pipeline, {"singlepasscopy__budget": [100, 600]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.6
     assert clone(search.best_estimator_) is not None

@@ -41,6 +41,18 @@ def test_a_terminal_shows_a_bar_in_python_unless_told_not_to(tmp_path):
     assert shown_on_a_terminal([sys.executable, "-c", silent], cwd=tmp_path) == b""
 
 
+@pytest.mark.parametrize(("budget", "total"), [(100, "5/5"), (60, None)])
+def test_a_run_that_goes_on_counts_all_of_its_rounds_and_a_finished_one_none(tmp_path, budget, total):
+    """Three rounds of 20 were made before; further ones are as large."""
+    code = SCRIPT.partition("result =")[0] + (
+        'us.copy_classifier(disc, plane, budget={0}, certificate_n=40, preset="fast", repeat=0, out="run")\n'
+    )
+    shown_on_a_terminal([sys.executable, "-c", code.format(60)], cwd=tmp_path)
+    bars = shown_on_a_terminal([sys.executable, "-c", code.format(budget)], cwd=tmp_path).decode()
+    assert (total in bars) if total else not bars
+    assert "3/3" not in bars
+
+
 def test_nothing_is_shown_where_nobody_watches(capfd):
     us.certify(us.copy_classifier(disc, PLANE, **QUICK).copy, disc, PLANE, n=50)
     assert capfd.readouterr() == ("", "")

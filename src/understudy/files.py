@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import glob
 import os
 import shutil
@@ -13,9 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError
+from understudy.portable import UNFINISHED, held, sync_folder
 
-# The prefix of temporary files and folders, until they are complete.
-UNFINISHED = ".unfinished-"
 # SQLite's code for a full disk; its module need not be imported for it.
 _SQLITE_FULL = 13
 
@@ -66,7 +64,7 @@ def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
                 _sync(part)
             os.replace(part, path)
             if durable:
-                _sync(path.parent)
+                sync_folder(path.parent)
         finally:
             part.unlink(missing_ok=True)
 
@@ -109,10 +107,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         try:
             prefix = f"{UNFINISHED}{path.name}-"
             for left in (*path.parent.glob(f"{glob.escape(prefix)}*"), *path.glob(f"{UNFINISHED}*")):
-                with _owned(left) as ours:
-                    if ours:
-                        shutil.rmtree(left, ignore_errors=True)
-            with unfinished_folder(path.parent, prefix) as work, _owned(work):
+                _remove_left(left)
+            with unfinished_folder(path.parent, prefix) as work, held(work):
                 folder = work / path.name
                 folder.mkdir()
                 yield folder
@@ -121,19 +117,15 @@ def whole_folder(path: Path) -> Iterator[Path]:
             remove_empty(missing)
 
 
-@contextmanager
-def _owned(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder, if nobody else does; the system releases it when a process ends, however it does."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        ours = True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            ours = False
-        yield ours
-    finally:
-        os.close(descriptor)
+def _remove_left(folder: Path) -> None:
+    """Remove what a process left that was killed; what one is at work in stays."""
+    if not folder.is_dir():
+        return
+    with held(folder) as ours:
+        left = list(folder.iterdir()) if ours else []
+        for entry in left:
+            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+    remove_empty([folder])
 
 
 def is_full(error: BaseException) -> bool:
@@ -159,7 +151,7 @@ def remove_empty(folders: list[Path]) -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR)  # which Windows wants for it
     try:
         os.fsync(descriptor)
     finally:

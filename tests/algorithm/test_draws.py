@@ -73,10 +73,11 @@ def test_balanced_drawing_finds_more_of_a_rare_class_than_random_drawing():
         return labels
 
     original = us.Original(predict, classes=["down", "rare", "up"])
-    options = {"budget": 1500, "certificate_n": 0, "repeat": 0, "schedule": us.training.steps(400)}
+    options = {"budget": 1500, "certificate_n": 0, "repeat": 0}
+    quick = {"random": {}, "balanced": {"schedule": us.training.steps(400)}}
     with warnings.catch_warnings(action="ignore", category=UnderstudyWarning):
         for draw, seed in product(("random", "balanced"), range(9)):
-            result = us.copy_classifier(original, us.Space.normal(2), draw=draw, seed=seed, **options)
+            result = us.copy_classifier(original, us.Space.normal(2), draw=draw, seed=seed, **options, **quick[draw])
             assert result.queries["training"] == 1500
     assert found["balanced"] >= 4 * max(found["random"], 1)
 
@@ -172,7 +173,8 @@ def test_every_policy_asks_about_rows_that_may_be(draw):
         asked.append(MIXED.read(frame, "rows"))
         return np.where(frame["x"] > 0, frame["colour"].isin(["red", "blue"]), frame["count"] > 12)
 
-    settings = {"batch": 50, "budget": FIRST + 150, "certificate_n": 0, "repeat": 0, "schedule": 20}
+    settings = {"batch": 50, "budget": FIRST + 150, "certificate_n": 0, "repeat": 0}
+    settings |= {} if draw == "random" else {"schedule": 20}
     us.copy_classifier(us.Original(answer, classes=[False, True]), MIXED, draw=draw, **settings)
     rows = np.concatenate(asked)
     assert len(rows) == FIRST + 150
@@ -237,7 +239,7 @@ def test_rows_are_asked_about_once_while_a_space_has_others():
 @pytest.mark.parametrize(("options", "seeds"), [({"delta": 1e-300}, range(1)), ({}, range(3))])
 def test_drawing_where_the_copy_wavers_needs_fewer_queries(options, seeds):
     disc = us.Original(lambda rows: (rows**2).sum(axis=1) < 1)
-    options = {"method": "pure", "budget": 800, "certificate_n": 4000, "repeat": 0, **options}
+    options = {"budget": 800, "certificate_n": 4000, "repeat": 0, **options}
     errors = dict.fromkeys(("random", "margin", "committee", "boundary"), 0.0)
     for draw, seed in product(errors, seeds):
         result = us.copy_classifier(disc, us.Space.normal(2), draw=draw, seed=seed, **options)

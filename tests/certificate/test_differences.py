@@ -173,9 +173,7 @@ def test_no_row_of_stored_answers_is_kept_as_an_example(tmp_path, rng):
     frame = pd.DataFrame(rng.normal(size=(700, 2)), columns=["a", "b"])
     frame.assign(label=disc(frame.to_numpy()).astype(int)).to_csv(tmp_path / "answers.csv", index=False)
     table = us.open_original(str(tmp_path / "answers.csv"))
-    result = us.copy_classifier(
-        table, us.Space.from_data(table.stored[0]), budget=100, schedule=5, certificate_n=500, repeat=0
-    )
+    result = us.copy_classifier(table, us.Space.from_data(table.stored[0]), budget=100, certificate_n=500)
     assert result.certificate.differences.n > 0
     assert result.certificate.differences.examples == ()
 
@@ -187,7 +185,7 @@ def test_levels_too_rare_for_the_space_count_as_the_copy_takes_them(tmp_path, rn
     frame.assign(label=frame["plan"].isin(["pro", "rare"])).to_csv(tmp_path / "answers.csv", index=False)
     table = us.open_original(str(tmp_path / "answers.csv"))
     space = us.Space.from_data(table.stored[0])
-    result = us.copy_classifier(table, space, budget=100, schedule=5, certificate_n=500, repeat=0)
+    result = us.copy_classifier(table, space, budget=100, certificate_n=500)
     proof = certify(result.copy, table, space, 600)
     for one in (result.certificate, proof):
         assert one.differences.n == round((1 - one.estimate) * one.n)

@@ -32,6 +32,17 @@ def frames(rows):
 def broken(rows):
     raise RuntimeError("out of order")
 
+def pressed(rows):
+    raise KeyboardInterrupt
+
+left = 250
+def soon(rows):
+    global left
+    left -= len(rows)
+    if left < 0:
+        raise KeyboardInterrupt
+    return disc(rows)
+
 def chatty(rows):
     print("asked", len(rows))
     return disc(rows)
@@ -190,8 +201,49 @@ def test_an_original_that_fails_is_exit_code_3_and_keeps_the_ledger(folder):
     out = call("copy", "mine:broken", "--space", "normal:2", "--out", "run", cwd=folder)
     assert out.returncode == 3
     assert "RuntimeError: out of order" in out.stderr
-    assert "what was answered is kept, and the same command goes on from there" in out.stderr
+    assert "nothing was answered yet, and the same command tries again" in out.stderr
     assert [path.name for path in (folder / "run").iterdir()] == ["ledger.sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("original", "said"),
+    [
+        ("pressed", "interrupted; nothing was answered yet, and the same command tries again"),
+        ("soon", "interrupted; what was answered is kept, and the same command goes on from there"),
+    ],
+)
+def test_an_interrupt_says_what_is_kept_only_if_something_was_answered(folder, original, said):
+    copy = ("copy", f"mine:{original}", "--space", "normal:2", "--preset", "fast", "--certificate-n", "200")
+    out = call(*copy, "--budget", "300", "--out", "run", cwd=folder)
+    assert (out.returncode, out.stderr.splitlines()[-1]) == (130, f"understudy: {said}")
+
+
+def test_an_interrupt_of_what_keeps_nothing_says_nothing_of_it(folder):
+    call("copy", "mine:disc", "--space", "normal:2", "--preset", "fast", "--budget", "60", "--out", "run", cwd=folder)
+    out = call("certify", "run", "mine:pressed", "--n", "50", cwd=folder)
+    assert out.returncode == 130
+    assert out.stderr.splitlines()[-1] == "understudy: interrupted"
+
+
+def test_a_refused_directory_is_refused_before_anything_is_announced(folder):
+    copy = ("copy", "mine:disc", "--space", "normal:2", "--preset", "fast", "--certificate-n", "50", "--out", "run")
+    assert call(*copy, "--budget", "60", cwd=folder).returncode == 0
+    for other in (
+        ("--budget", "90", "--seed", "3"),
+        ("--budget", "90", "--to", "tree"),
+        (
+            "--budget",
+            "30",
+        ),
+    ):
+        out = call(*copy, *other, cwd=folder)
+        assert out.returncode == 2
+        assert "will be asked" not in out.stderr
+        assert "it goes on" not in out.stderr
+    (folder / "full").mkdir()
+    (folder / "full" / "mine.txt").write_text("mine")
+    out = call(*copy[:-1], "full", cwd=folder)
+    assert (out.returncode, "will be asked" in out.stderr) == (2, False)
 
 
 def test_a_space_from_a_table_and_the_ledger_of_its_run(folder):

@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
     quick = {"budget": 100, "schedule": 4, "certificate_n": 200, "repeat": 0}
     table = us.open_original(str(folder / "answers.csv"))
     space = us.Space.from_data(frame)
-    us.copy_classifier(table, space, out=folder / "stored", **quick)
+    us.copy_classifier(table, space, out=folder / "stored", budget=100, certificate_n=200)
     taken = us.Original(lambda rows: np.where(rows["size"] > 0, "y[bold]es", "no"), name="taken")
     us.copy_classifier(taken, space, **quick).save(folder / "run")
     return folder

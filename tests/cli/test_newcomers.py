@@ -154,7 +154,7 @@ def test_a_column_of_stored_answers_that_tells_the_label_is_named(tmp_path):
     with pytest.warns(
         UnderstudyWarning, match="'code' tells the original's label one to one, in all of the first 80 r"
     ):
-        us.copy_classifier(stored, us.Space.from_data(stored.stored[0]), **QUICK)
+        us.copy_classifier(stored, us.Space.from_data(stored.stored[0]), budget=60, certificate_n=60, preset="fast")
 
 
 def test_another_run_in_the_same_directory_is_told_in_words(tmp_path):

@@ -256,7 +256,7 @@ def test_names_of_columns_and_levels_are_no_formula_either(folder):
 
 
 def test_sigterm_ends_a_copy_like_ctrl_c(folder):
-    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--method", "pure", "--preset", "fast",
+    arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--preset", "fast",
                  "--batch", "100", "--certificate-n", "0", "--budget", "90000"]  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-m", "understudy", *arguments], cwd=folder, stderr=subprocess.PIPE, text=True

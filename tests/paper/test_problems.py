@@ -184,7 +184,7 @@ def test_xgboost_may_be_absent(folder, monkeypatch):
 
 @pytest.mark.usefixtures("unmeasured")
 def test_the_benchmark_prints_a_table_and_writes_its_rows(folder):
-    options = ["--options", '{"schedule": 50}']
+    options = ["--options", '{"preset": "fast"}']
     small = ["--only", "iris", "--methods", "one-shot", "--queries", "300", *options, "--workers", "1"]
     arguments = [ROOT / "benchmarks" / "uci_gap.py", "--folder", folder, *small, "--json", folder / "rows.jsonl"]
     out = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)

@@ -343,7 +343,7 @@ def test_what_is_no_source_is_an_error(tmp_path):
     with pytest.raises(SettingError, match="answers: expected a run's directory, a data frame"):
         us.copy_classifier(disc, PLANE, answers=[3], **QUICK)
     with pytest.raises(SettingError, match="a run that keeps all points"):
-        us.copy_classifier(disc, PLANE, answers=table(), max_kept=3000, budget=4000, **QUICK)
+        us.copy_classifier(disc, PLANE, answers=table(), max_kept=3000, budget=4000)
 
 
 def test_the_command_takes_several_and_says_what_it_made_of_them(tmp_path):

@@ -11,19 +11,29 @@ import pytest
 
 import understudy as us
 from cases import disc
+from commands import run_command
 from understudy.certificate.bounds import lower_bound
 from understudy.errors import DirectoryError, OriginalError
 from understudy.queries import ledger
 from understudy.report.card import card
 from understudy.runs.copying import job_of
 from understudy.runs.directory import claim
-from understudy.runs.going_on import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, between_calls, gone_on
+from understudy.runs.going_on import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, between_calls, gone_on, placed
 from understudy.runs.plan import Plan
+from understudy.runs.presets import PRESETS
 from understudy.runs.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = us.Space.normal(2)
 QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": us.training.steps(100)}
+
+
+COUNTED = """
+def disc(rows):
+    with open("asked", "a") as lines:
+        lines.writelines(row.tobytes().hex() + "\\n" for row in rows)
+    return (rows**2).sum(axis=1) < 1
+"""
 
 
 class Counting:
@@ -133,7 +143,8 @@ def test_another_target(run):
         ({"batch": 100}, (100,) * 30),
         ({"method": "one-shot"}, (1000, 2000)),
         ({"preset": "paper"}, (100,) * 30),
-        ({"preset": "fast"}, (333,) * 9),
+        ({"preset": "fast"}, (*(333,) * 9, 3)),
+        ({"method": "online", "batch": 90}, (90,) * 33),
         ({"max_kept": 500}, (150, 69, 101, 148, 216, 316, 333, 333, 334, 333, 333, 334)),
         ({"batch": 100, "iterations": 30, "budget": None}, (100,) * 30),
     ],
@@ -142,6 +153,81 @@ def test_further_rounds(settings, sizes):
     plan = Plan.of(Settings(**{"budget": 3000, **settings})).after((1000,))
     assert plan.sizes == sizes
     assert plan.as_json()["stages"] == [1000]
+
+
+def begun(path, **settings):
+    """A job in a directory, where the run is begun, and nothing is asked yet."""
+    job = placed(job_of(us.Original(disc, [False, True], name="disc"), PLANE, Plan.of(Settings(**settings))), path)
+    with ledger.Ledger(path / ledger.NAME, job.about, PLANE):
+        return job
+
+
+WAYS = [{"method": method, "preset": preset} for method in ("sequential", "one-shot", "online") for preset in PRESETS]
+WAYS += [{"method": "pure", "preset": "paper"}, {"delta": 0.1}, {"max_kept": 300}, {"batch": 70}, {"to": "mlp"}]
+WAYS += [{"preset": "fast", "to": "tree"}, {"until_flat": True}, {"batch": 60, "max_kept": 150}]
+
+
+@pytest.mark.parametrize("budgets", [(600, 800), (600, 610, 700, 703, 5000), (1000, 1001, 1400), (310, 311, 420)])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(map(str, way.values())))
+def test_more_budget_is_spent_or_what_is_left_over_is_less_than_a_batch(way, budgets, tmp_path):
+    before = begun(tmp_path, budget=budgets[0], **way).plan
+    for budget in budgets[1:]:
+        job = begun(tmp_path, budget=budget, **way)
+        plan, more = job.plan, job.plan.queries > before.queries
+        assert plan.sizes[: len(before.sizes)] == before.sizes  # what was asked before is not asked again
+        assert plan.queries + plan.left_over == budget
+        assert plan.left_over < (plan.batch if way.get("method") == "online" or not plan.stages else 1)
+        assert job.further == more
+        if more:
+            assert plan.stages == (*before.stages, before.queries)
+        else:  # the same command, where rounds are as large as these
+            assert plan.sizes == before.sizes
+        again = begun(tmp_path, budget=budget, **way)
+        assert (again.plan.sizes, again.further) == (plan.sizes, False)
+        before = plan
+
+
+def test_a_result_says_what_was_left_over(tmp_path):
+    asked = {"batch": 40, "budget": 130, "preset": "fast", "certificate_n": 0, "out": tmp_path / "run"}
+    for _ in range(2):  # made, and loaded
+        result = us.copy_classifier(disc, PLANE, **asked)
+        said = " ".join(str(result).split())
+        assert "120 to learn from, 3 asked again, and 10 of the budget left over, less than a batch." in said
+    assert "left over" not in str(us.load(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("way", [{"batch": 40}, {"preset": "fast"}, {"method": "online"}], ids=str)
+def test_more_iterations_are_batches_of_the_same_size(way, tmp_path):
+    first = begun(tmp_path, iterations=2, budget=600, **way).plan
+    job = begun(tmp_path, iterations=5, budget=900, **way)
+    assert job.further
+    assert job.plan.queries == min(5 * first.batch, 900)
+    assert job.plan.sizes[:-1] == (first.batch,) * (len(job.plan.sizes) - 1)
+
+
+def test_a_run_does_not_go_on_in_batches_of_another_size(tmp_path):
+    begun(tmp_path, batch=40, budget=200)
+    with pytest.raises(DirectoryError, match="a run with batches of 50, found one with batches of 40; leave the batch"):
+        begun(tmp_path, batch=50, budget=400)
+
+
+def test_the_command_goes_on_with_the_preset_fast_and_says_what_is_left_over(tmp_path):
+    (tmp_path / "mine.py").write_text(COUNTED)
+    copy = ("copy", "mine:disc", "--space", "normal:2", "--preset", "fast", "--certificate-n", "50", "--out", "run")
+    asked = {}
+    for budget in (600, 602, 800, 850, 1000):
+        done = run_command(*copy, "--budget", budget, "--json", cwd=tmp_path)
+        assert done.returncode == 0
+        asked[budget] = json.loads(done.stdout)["queries"]["training"], done.stderr
+    assert [n for n, _ in asked.values()] == [600, 600, 800, 850, 1000]
+    assert "2 of the budget of 602 are left over: they are no whole batch" in asked[602][1]
+    assert "run holds this run, and nothing is asked: 600 training queries were made" in asked[602][1]
+    assert "it goes on from a run with 800 training queries" in asked[850][1]
+    assert not any("left over" in asked[budget][1] for budget in (800, 850, 1000))
+    rows = (tmp_path / "asked").read_text().split()
+    again = json.loads(done.stdout)["queries"]["repeat"]
+    assert len(rows) == 1000 + 50 + again
+    assert len(set(rows)) == 1000 + 50
 
 
 # A value other than the usual one, for every setting; some need others beside them.
@@ -178,19 +264,23 @@ OTHERS = {
     "max_latency": 5.0,
     "iterations": 9,
 }
+# What some of them need beside them, to have an effect.
+BESIDE = {"iterations": {"batch": 40, "iterations": 5}, "method": {"budget": 200, "preset": "paper"}}
+BESIDE |= {name: {"budget": 200, "delta": 0.2} for name in ("memory", "penalty")}
 
 
 def happens(path, name):
     """What happens where a setting or argument is another, in a directory where a run was begun."""
     rows = pd.DataFrame({"x0": [0.0, 1.0, 2.0], "x1": [0.0, 1.0, 3.0]})
-    usual = {"batch": 40, "iterations": 5} if name == "iterations" else {"budget": 200}
+    usual = BESIDE.get(name, {"budget": 200})
     settings = us.Settings(**{**usual, **({name: OTHERS[name]} if name in OTHERS else {})})
     original = us.Original(disc, [False, True], name="another" if name == "original" else "disc")
     original.both = lambda rows: (disc(rows), np.eye(2)[disc(rows).astype(int)])
     given = {"rows": rows, "answers": rows.assign(label=False), "test": (rows, [True, True, False])}
-    arguments = {name: given[name]} if name in given else {}
+    always = {"rows": rows} if name == "rows_share" else {}
+    arguments = {name: given[name]} if name in given else always
     space = us.Space.uniform(-1, 1, 2) if name == "space" else PLANE
-    before = job_of(original.but(name="disc"), PLANE, Plan.of(us.Settings(**usual)))
+    before = job_of(original.but(name="disc"), PLANE, Plan.of(us.Settings(**usual)), **always)
     with ledger.Ledger(path / ledger.NAME, before.about, PLANE):
         pass
     classes = [True] if name == "classes" else None

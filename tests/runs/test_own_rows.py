@@ -121,7 +121,7 @@ def test_stored_answers_cannot_be_asked_about_them(tmp_path):
     FRAME.assign(label=LABELS).to_csv(tmp_path / "answers.csv", index=False)
     table = open_original(str(tmp_path / "answers.csv"))
     with pytest.raises(SettingError, match="rows: expected an original that can be asked about new rows"):
-        us.copy_classifier(table, SPACE, rows=FRAME, **QUICK)
+        us.copy_classifier(table, SPACE, rows=FRAME, budget=400, certificate_n=200)
 
 
 def test_the_command_takes_rows_and_announces_what_they_cost(tmp_path):

@@ -1,6 +1,7 @@
 """Another copy from the answers of a run: no query, and the bytes that a run for that family would have given."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -60,6 +61,27 @@ def test_a_remade_run_is_a_run(run, tmp_path):
     assert Asked.n == before + 100
     assert us.load(tmp_path / "tree").settings["stages"] == [300]
     assert size_of(us.remake(tmp_path / "tree", max_leaves=5).copy.model) > size_of(tree.copy.model)
+
+
+def test_what_it_prints_is_its_own_and_the_rest_is_said_to_be_the_others(run, tmp_path):
+    parent, tree = us.load(run), us.remake(run, to="tree", max_leaves=4, out=tmp_path / "tree")
+    trend = re.compile(r"^ +queries +fidelity$", re.MULTILINE)
+    assert trend.search(str(parent))
+    for result in (tree, us.load(tmp_path / "tree")):
+        assert result.trend == []
+        assert not trend.search(str(result))
+        said = " ".join(str(result).split())
+        whose = f"Made in {result.seconds:.1f} s of the answers in {run}, without a query."
+        assert f"{whose} Queries of that run: 300 to learn from, 400 for the certificate. It stopped" in said
+        assert "polyline" not in result._repr_html_()
+        assert result.summary()["remade"]["of"] == str(run)
+        with pytest.raises(SettingError, match="rounds of this copy's own, found those of the run in"):
+            result.plot("fidelity")
+        page = result.report(tmp_path / "page.html").read_text()
+        assert "Fidelity by queries" not in page
+        assert "Stopped at" not in page
+        assert f"the queries are those of the run in {run}" in page
+    assert "Fidelity by queries" in parent.report(tmp_path / "page.html").read_text()
 
 
 def test_constraints_and_what_cannot_be_remade(run, tmp_path):

@@ -77,9 +77,9 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as error:
-        ended = isinstance(error.__cause__ or error, Terminated)  # click raises an error of its own from it
-        word, code = ("terminated", 143) if ended else ("interrupted", 130)
-        click.echo(f"understudy: {word}; what was answered is kept, and the same command goes on from there", err=True)
+        cause = error.__cause__ or error  # click raises an error of its own from it
+        word, code = ("terminated", 143) if isinstance(cause, Terminated) else ("interrupted", 130)
+        click.echo(f"understudy: {'; '.join([word, *getattr(cause, '__notes__', ())])}", err=True)
         sys.exit(code)
     except Exception:  # a fault of ours: 1 would say that a target was missed
         for line in traceback.format_exc().splitlines():

@@ -14,7 +14,7 @@ import click
 from understudy.cli.groups import Grouped
 from understudy.cli.original import opened, original_options
 from understudy.cli.settings import settings_options
-from understudy.cli.terminal import say
+from understudy.cli.terminal import noted, say
 from understudy.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from understudy.space import Space
 
 
-RESUMES = "what was answered is kept, and the same command goes on from there"
+KEPT = "what was answered is kept, and the same command goes on from there"
+NOTHING = "nothing was answered yet, and the same command tries again"
 EXAMPLES = """\b
 Examples:
   understudy copy mymodels:classifier --space space.json --out my-copy --budget 1000
@@ -73,7 +74,7 @@ def command(
     from understudy.cli.progress import follow
     from understudy.original.table import read_table
     from understudy.runs.copying import job_of, job_steps
-    from understudy.runs.going_on import gone_on
+    from understudy.runs.going_on import placed
     from understudy.runs.plan import Plan
     from understudy.runs.settings import Settings
 
@@ -81,10 +82,11 @@ def command(
     source = opened(original, about)
     own = None if rows is None else read_table(rows)
     job = job_of(source, _space(space_text, source), plan, rows=own, answers=answers)
-    job = gone_on(job, out)
+    job = placed(job, out)
     _announce(source.name, job)
+    wanted = plan.asked.progress and not job.done
     with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        result = follow(plan.asked.method, job_steps(job, out, key), job.plan.iterations, plan.asked.progress)
+        result = follow(plan.asked.method, job_steps(job, key), job.plan.iterations, wanted)
     _tell(result, out, source.name, job.allowance.total, as_json)
     end(job.plan.asked.target, result)
 
@@ -95,6 +97,11 @@ def _announce(name: str, job: Job) -> None:
     from understudy.queries import known
 
     plan, asked, most = job.plan, job.plan.asked, job.allowance
+    if plan.left_over:
+        say(f"{plan.left_over} of the budget of {asked.budget} are left over: they are no whole batch", err=True)
+    if job.done:
+        say(f"{job.out} holds this run, and nothing is asked: {plan.queries} training queries were made", err=True)
+        return
     own = "" if job.own is None else f", {job.own.queries} for one on your rows"
     if job.given is not None:
         say(known.sentence(job.given), err=True)
@@ -116,14 +123,21 @@ def _announce(name: str, job: Job) -> None:
 
 @contextmanager
 def resumable(out: Path) -> Iterator[None]:
-    """Within, an original that fails is said to be no loss, where a ledger keeps what it answered."""
+    """Within, an interrupt and an original that fails say what is kept of the run that they end."""
     try:
-        yield
+        with noted(lambda: _kept(out)):
+            yield
     except OriginalError as error:
-        if not (out / "ledger.sqlite").is_file():
-            raise
-        hint = "; ".join(filter(None, (error.hint, RESUMES)))
+        hint = "; ".join(filter(None, (error.hint, _kept(out))))
         raise type(error)(error.where, error.expected, error.found, hint) from error
+
+
+def _kept(out: Path) -> str:
+    """What is kept of a run that ended early."""
+    from understudy.queries.ledger import NAME, summary
+
+    path = out / NAME
+    return KEPT if path.is_file() and summary(path).answered else NOTHING
 
 
 def reported(path: Path, results: dict[str, Result], title: str, original: Original | None = None) -> Path:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from textwrap import fill
 
 import click
 
 from understudy.display import printable, screen
 
+# What is said of work in parts that was interrupted.
+FINISHED = "what is finished is kept, and the same command goes on from there"
+
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: an interrupt like Ctrl-C, with an exit code of its own."""
+
+
+@contextmanager
+def noted(what: Callable[[], str]) -> Iterator[None]:
+    """Within, an interrupt is given a note on what is kept, which is printed at the end."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.add_note(what())
+        raise
 
 
 def say(text: str = "", err: bool = False) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 
 from understudy.errors import DirectoryError, LimitError
 from understudy.files import errors_of
+from understudy.portable import own_file, write_at_start
 
 # The limits of hosts that are not named.
 ANY = "*"
@@ -109,7 +110,7 @@ class Purse:
     def __init__(self, folder: Path, limits: Limits):
         self._limits, self.path = limits, folder / NAME
         with errors_of(self.path):
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            self._file = own_file(self.path, os.O_RDWR)
         self.spent = spent(folder)
 
     def close(self) -> None:
@@ -130,7 +131,7 @@ class Purse:
             found = f"{before.cost:g} spent and {n * cost:g} more to spend"
             raise LimitError("[limits] cost", f"at most {self._limits.cost:g} {when}", found, "raise it to go on")
         with errors_of(self.path):
-            os.pwrite(self._file, json.dumps(after._asdict()).ljust(SIZE - 1).encode() + b"\n", 0)
+            write_at_start(self._file, json.dumps(after._asdict()).ljust(SIZE - 1).encode() + b"\n")
         self.spent = after
 
 

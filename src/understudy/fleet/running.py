@@ -19,7 +19,7 @@ from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, WAITING, P
 from understudy.fleet.table import Fleet, Model
 from understudy.fleet.work import Task, work
 from understudy.queries.check import MORE
-from understudy.runs.directory import lock_for_writing
+from understudy.runs.directory import locked
 from understudy.runs.plan import Plan
 from understudy.runs.settings import Settings
 from understudy.workers import Engine, drive
@@ -160,9 +160,5 @@ def _held(folder: Path) -> Iterator[None]:
     """Within, nobody else works on this fleet."""
     with errors_of(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder, os.O_RDONLY)
-    try:
-        lock_for_writing(lock, folder)
+    with locked(folder):
         yield
-    finally:
-        os.close(lock)

@@ -72,6 +72,8 @@ def _private(folder: Path | None) -> Path | None:
         about = folder.stat()
     except OSError:
         return None
+    if not hasattr(os, "getuid"):  # whose it is cannot be told
+        return None
     return folder if about.st_uid == os.getuid() and not about.st_mode & 0o022 else None
 
 

@@ -50,6 +50,8 @@ def copy_arguments(
 ) -> dict[str, Any]:
     """The arguments of `copy_classifier` for one unit; only the sequential method takes a threshold and has a memory.
 
+    Those that a method does not take are left open.
+
     >>> copy_arguments(paper_settings(epochs=7), "one-shot", None, seed=1)["schedule"].epochs
     7
     """
@@ -58,13 +60,16 @@ def copy_arguments(
     common = {name: value for name, value in settings.items() if name not in ("epochs", "engine")}
     if points is not None:
         common |= {"batch": points, "iterations": 1}
-    epochs = settings["epochs"]
+    epochs, sequential = settings["epochs"], method == "sequential"
+    drops = sequential and bool(delta)
     return {
         **common,
         "method": method,
         "to": "mlp",
-        "delta": 0.0 if delta is None else delta,
-        "memory": memory,
+        "delta": (delta or 0.0) if sequential else None,
+        "memory": memory if drops else None,
+        "penalty": settings["penalty"] if drops and memory != "none" else None,
+        "draw": None if method == "one-shot" else settings["draw"],
         "schedule": plain(epochs) if training == "plain" else staged((delta or DELTA) ** 2, epochs=epochs),
         "budget": None,
         "target": None,

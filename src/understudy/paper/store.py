@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from understudy.errors import DirectoryError
 from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, write_text
 from understudy.paper.units import Record, Unit
-from understudy.runs.directory import lock_for_writing
+from understudy.runs.directory import locked
 
 NAME = "units.jsonl"
 FORMAT = 1
@@ -58,9 +58,9 @@ def open_store(folder: str | Path, settings: dict[str, Any]) -> Iterator[Store]:
     missing = missing_folders(path.parent)
     with errors_of(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path.parent, os.O_RDONLY)
-    try:
-        lock_for_writing(lock, path.parent)
+    with ExitStack() as last:
+        last.callback(remove_empty, missing)
+        last.enter_context(locked(path.parent))
         if not path.exists():
             _begin(path, settings)
         header, records, whole = _parse(path)
@@ -74,9 +74,6 @@ def open_store(folder: str | Path, settings: dict[str, Any]) -> Iterator[Store]:
             os.close(descriptor)
             if not records:
                 path.unlink()
-    finally:
-        os.close(lock)
-        remove_empty(missing)
 
 
 def read_store(folder: str | Path) -> tuple[dict[str, Any], list[Record]]:

@@ -50,7 +50,7 @@ def content(evidence: Evidence, results: Mapping[str, Result], original: Origina
         "examples": examples,
         "drivers": drivers(evidence, bins, drawn),
         "reached": reached(result),
-        "curves": list(paper_curves(results)),
+        "curves": list(paper_curves({name: one for name, one in results.items() if one.remade is None})),
         "spent": evidence.spent,
         "maps": maps_of(result, original),
         "colours": len(COLOURS),

@@ -31,8 +31,7 @@ class Reached:
 
 def reached(result: Result) -> Reached | None:
     """Fidelity by queries; None where no round was measured."""
-    points = [(one.queries, one.fidelity) for one in result.history if one.fidelity is not None]
-    proof = result.certificate
+    points, proof = result.trend, result.certificate
     if not points or proof is None:
         return None
     model = result.copy.model  # the network of the loop is the copy itself

@@ -16,6 +16,8 @@ from understudy.runs.settings import AUTO, Settings
 
 # The families that can be constrained to be monotone in a column.
 MONOTONE = ("linear", "tree", "forest", "boosting")
+# Of all queries, those that are asked again; and of training queries, those about rows of the user's own.
+REPEAT, ROWS_SHARE = 0.02, 0.25
 SHARE = "a share from 0 to below 1"
 MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 MILLISECONDS = "a number of milliseconds above 0"
@@ -39,11 +41,9 @@ def checked(settings: Settings) -> Settings:
         layers=None if settings.layers is None else _layers(settings.layers),
         seed=checks.count("seed", settings.seed, 0),
         decay=None if settings.decay is None else checks.number("decay", settings.decay, SHARE, 0, 1),
-        repeat=checks.number("repeat", settings.repeat, SHARE, 0, 1),
         retries=None
         if settings.retries is None
         else checks.number("retries", settings.retries, "a share from 0", 0, inf),
-        rows_share=checks.number("rows_share", settings.rows_share, "a share from 0 to 1", 0, nextafter(1, 2)),
         **_counts(settings),
         **_columns(settings),
         max_latency=None
@@ -59,6 +59,17 @@ def uses_scores(settings: Settings) -> bool:
         hint = "leave out scores, or the preset"
         raise SettingError("scores", "a preset that learns from probabilities", repr(settings.preset), hint)
     return scores
+
+
+def repeated(repeat: float | None) -> float:
+    """The share of queries that are asked again."""
+    return checks.number("repeat", REPEAT if repeat is None else repeat, SHARE, 0, 1)
+
+
+def share_of_rows(rows_share: float | None) -> float:
+    """The share of training queries that are about rows of the user's own."""
+    found = ROWS_SHARE if rows_share is None else rows_share
+    return checks.number("rows_share", found, "a share from 0 to 1", 0, nextafter(1, 2))
 
 
 def _counts(settings: Settings) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from understudy.checksums import RUN, Key
 from understudy.errors import DirectoryError
 from understudy.files import as_path, errors_of, unfinished_folder
 from understudy.queries.ledger import BESIDE, NAME, anchored, compacted
-from understudy.runs.directory import finished, lock_for_writing
+from understudy.runs.directory import finished, locked
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,11 @@ def compact(directory: str | Path) -> Compacted:
         raise DirectoryError(str(path), "a run that is finished", "one that is at work, or was killed", hint)
     run = checksums.read_run(path) if finished(path) else None
     key = Key.needed() if run is not None and checksums.SIGNATURE in run else None
-    with errors_of(path):
-        lock = os.open(path, os.O_RDONLY)
-        try:
-            lock_for_writing(lock, path)
-            with unfinished_folder(path) as work:
-                before, dropped = ledger.stat().st_size, compacted(ledger, work / NAME)
-                if run is not None:
-                    _seal(run, work, key)
-                _replace(path, work, run is not None)
-        finally:
-            os.close(lock)
+    with errors_of(path), locked(path), unfinished_folder(path) as work:
+        before, dropped = ledger.stat().st_size, compacted(ledger, work / NAME)
+        if run is not None:
+            _seal(run, work, key)
+        _replace(path, work, run is not None)
     return Compacted(before, ledger.stat().st_size, dropped)
 
 

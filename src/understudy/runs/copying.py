@@ -13,7 +13,6 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from understudy.checksums import Key
 from understudy.errors import SettingError, warn
-from understudy.files import as_path
 from understudy.original import Original, as_original
 from understudy.original.identity import identified
 from understudy.progress import ITERATIONS, Watch, shown
@@ -22,9 +21,10 @@ from understudy.queries.known import Known, Wanted
 from understudy.queries.ledger import Ledger
 from understudy.queries.sources import Answers, Source, sources_of
 from understudy.runs import leaks
-from understudy.runs.directory import claim, finished, open_run
+from understudy.runs.directory import open_run
+from understudy.runs.effects import refuse_idle_for
 from understudy.runs.evaluation import Truth
-from understudy.runs.going_on import gone_on
+from understudy.runs.going_on import placed
 from understudy.runs.knowing import Knowing
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
@@ -140,8 +140,9 @@ def copy_classifier(request: Request) -> Result:
         rows=request.rows,
         answers=request.answers,
     )
-    with shown("copy", job.plan.iterations, wanted=plan.asked.progress, step=ITERATIONS) as tell:
-        return finish(job_steps(job, request.out), told(tell))
+    job = job if request.out is None else placed(job, request.out)
+    with shown("copy", job.plan.iterations, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
+        return finish(job_steps(job), told(tell))
 
 
 def copy_steps(
@@ -163,7 +164,7 @@ def copy_steps(
     """
     plan = Plan.of(Settings() if settings is None else settings)
     job = job_of(original, space, plan, classes=classes, test=test, rows=rows, answers=answers)
-    return (yield from job_steps(job, out))
+    return (yield from job_steps(job if out is None else placed(job, out)))
 
 
 def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -> Result:
@@ -199,6 +200,7 @@ def job_of(
 ) -> Job:
     """The job of a run, once original, space, plan and test data were checked against each other."""
     source = as_original(original, classes)
+    refuse_idle_for(plan, stored=source.stored is not None, own=rows is not None)
     if source.stored is not None:
         plan = plan.without_repeats()
     if source.scored and not plan.asked.scores:
@@ -235,23 +237,23 @@ def _known(sources: Sequence[Source], original: Original, space: Space, plan: Pl
     return Known.of(sources, Wanted(space, plan.asked.exclude, original.declared, original.scored))
 
 
-def job_steps(job: Job, out: str | Path | None = None, key: Key | None = None) -> Steps:
-    """Run a job: in memory, or in a directory, where it resumes if it was interrupted and is loaded if finished.
+def job_steps(job: Job, key: Key | None = None) -> Steps:
+    """Run a job: in memory, or in the directory where it is `placed`, where it resumes, and is loaded if it is done.
 
     With a key, the directory is signed.
     """
-    if out is None:
-        return (yield from run_steps(job))[0]
-    job = gone_on(job, as_path(out))
-    if finished(claim(out, job.about)) and not job.further:
-        result = load(out)
+    if job.out is None:
+        result, _ = yield from run_steps(job)
+        return replace(result, left_over=job.plan.left_over)
+    if job.done:
+        result = load(job.out)
         yield from result.history
-        return result
-    with open_run(out, job.about, job.space, job.start.given) as ledger:
+        return replace(result, left_over=job.plan.left_over)
+    with open_run(job.out, job.about, job.space, job.start.given) as ledger:
         say_lost(ledger, job.allowance)
         result, _ = yield from run_steps(job, ledger)
         ledger.settle()
-        return replace(result, directory=result.save(out, key))
+        return replace(result, directory=result.save(job.out, key), left_over=job.plan.left_over)
 
 
 def say_lost(ledger: Ledger, allowance: Allowance) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from understudy.errors import DirectoryError, warn
 from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.original import Told
 from understudy.original.opening import MEANS
+from understudy.portable import held
 from understudy.queries.ledger import BESIDE, NAME, Ledger, settings_of
 from understudy.space import Space
 from understudy.types import Json
@@ -81,9 +81,7 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space, given: To
     missing = missing_folders(path)
     with errors_of(path):
         path.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path, os.O_RDONLY)
-    try:
-        lock_for_writing(lock, path)
+    with locked(path):
         for left in path.glob(f"{UNFINISHED}*"):
             shutil.rmtree(left, ignore_errors=True)
         ledger = Ledger(path / NAME, settings, space, given)
@@ -95,8 +93,6 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space, given: To
                 for suffix in ("", *BESIDE):
                     (path / f"{NAME}{suffix}").unlink(missing_ok=True)
                 remove_empty(missing)
-    finally:
-        os.close(lock)
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
@@ -118,13 +114,16 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
                 remove_empty([path])
 
 
-def lock_for_writing(descriptor: int, path: Path) -> None:
-    """Take an exclusive file lock; the system releases it when this process ends, however it does."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        found, hint = "another process that writes to it", "wait until it has finished"
-        raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint) from error
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Within, nobody else writes to this folder."""
+    with ExitStack() as opened:
+        with errors_of(path):
+            ours = opened.enter_context(held(path))
+        if not ours:
+            found, hint = "another process that writes to it", "wait until it has finished"
+            raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint)
+        yield
 
 
 def settings_there(path: Path) -> Json | None:

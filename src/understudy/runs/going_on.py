@@ -1,13 +1,14 @@
-"""A run that goes on: the same call with a larger budget, or another target, starts from the answers that are there."""
+"""A job in a directory: the same call with a larger budget, or another target, goes on from the answers there."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
 
-from understudy.files import errors_of
-from understudy.runs.directory import settings_there
-from understudy.runs.plan import OPEN
+from understudy.errors import DirectoryError
+from understudy.files import as_path, errors_of
+from understudy.runs.directory import claim, finished, settings_there
+from understudy.runs.plan import OPEN, Plan
 from understudy.runs.run import Job
 from understudy.runs.settings import Settings
 
@@ -39,7 +40,30 @@ def gone_on(job: Job, path: Path) -> Job:
         there = settings_there(path)
     if there is None or "refresh_of" in there or "kept" in there:  # kept traffic is no run: it is refused later
         return job
-    before, asked = tuple(there.get("stages", ())), job.plan.queries
-    further = asked > there["budget"] or (asked == there["budget"] and job.plan.asked.target != there["target"])
-    plan = job.plan.after((*before, there["budget"]) if further else before)
+    before, spent, batch = tuple(there.get("stages", ())), there["budget"], there.get("batch")
+    plan, longer = job.plan.after(before, batch), job.plan.after((*before, spent), batch)
+    same = plan.queries == spent
+    further = job.plan.asked.target != there["target"] if same else longer.queries > spent
+    if further:
+        _refuse_other_batch(job.plan, batch, path)
+        plan = longer
+    elif not same and job.plan.queries >= spent:  # what there is more is no whole batch, and is left over
+        plan = replace(longer, stages=before)
     return replace(job, plan=plan, about={**job.about, **plan.as_json()}, further=further)
+
+
+def _refuse_other_batch(plan: Plan, batch: int | None, path: Path) -> None:
+    """Refuse to go on in batches of another size, with which the first rounds would have been others."""
+    asked = plan.asked.batch
+    if asked is not None and asked != batch and plan.asked.method != "one-shot":
+        found = "one with batches that grow" if batch is None else f"one with batches of {batch}"
+        hint = "leave the batch out, or choose another directory"
+        raise DirectoryError(str(path), f"a run with batches of {asked}", found, hint)
+
+
+def placed(job: Job, out: str | Path) -> Job:
+    """The job in a directory, where it goes on from what is there; a directory that holds another run is refused."""
+    path = as_path(out)
+    job = gone_on(job, path)
+    claim(path, job.about)
+    return replace(job, out=path, done=finished(path) and not job.further)

@@ -196,7 +196,7 @@ class Inquiry:
         if self.own is None:
             return np.empty((0, self.space.d))
         left = self.own.pool[self._seen.new(self.own.pool, at_least=0)]
-        n = min(round(self.plan.asked.rows_share * n), len(left))
+        n = min(round(self.plan.rows_share * n), len(left))
         if not n or copy is None:
             return left[:n]
         return self._chosen(t, "margin" if draw == "boundary" else draw, copy, left, self.view(left), n)

@@ -12,7 +12,17 @@ from understudy.algorithm.memory import FUNCTION, PENALTIES
 from understudy.algorithm.network import MLP, PAPER_LAYERS
 from understudy.algorithm.training import Schedule, Trainer
 from understudy.errors import SettingError
-from understudy.runs.checking import MONOTONE, checked, schedule_of, uses_scores, weight_of
+from understudy.runs.checking import (
+    MONOTONE,
+    ROWS_SHARE,
+    checked,
+    repeated,
+    schedule_of,
+    share_of_rows,
+    uses_scores,
+    weight_of,
+)
+from understudy.runs.effects import given, refuse_idle
 from understudy.runs.presets import FUNCTION_WEIGHT, PRESETS, SCOUTING, Preset
 from understudy.runs.rounds import (
     check_kept,
@@ -20,6 +30,7 @@ from understudy.runs.rounds import (
     growing,
     in_parts,
     is_bounded,
+    is_fixed,
     is_network,
     rounds_between,
     sizes_of,
@@ -30,8 +41,10 @@ from understudy.types import Json, is_classifier
 # Candidates for each query of a batch that grows, more where rare classes are looked for; the most in a round.
 CANDIDATES, FOR_RARE, MOST_CANDIDATES = 10, 160, 400_000
 DELTA = "a number from 0 to below 1"
-# Settings that version 0.1 did not have: a run without them is the same as one with their defaults.
-ADDED = ("scores", "rows_share")
+# Settings that version 0.1 did not have: a run without them is the same as one with these.
+ADDED = {"scores": False, "rows_share": ROWS_SHARE}
+# Settings of which the plan decides what they leave open.
+DECIDED = ("iterations", "draw", "delta", "penalty", "memory", "repeat", "rows_share")
 # Settings that a run is not recognised by: one that used up its retries goes on with more, watched or not.
 OPEN = ("retries", "progress")
 
@@ -53,8 +66,14 @@ class Plan:
     penalty: str
     memory: str | float
     schedule: Schedule
+    repeat: float
+    rows_share: float
     limited_by: str
     """What ends the run if nothing else does: the budget, or the iterations."""
+    grows: bool
+    """Whether batches grow."""
+    said: frozenset[str] = frozenset()
+    """The names of the settings that were not left open."""
     stages: tuple[int, ...] = ()
     """The budgets with which the same run was made before, if it goes on."""
     given: tuple[int, int] = (0, 0)
@@ -65,6 +84,14 @@ class Plan:
         """Check settings and decide what they leave open; the first thing wrong with them is an error."""
         if not isinstance(settings, Settings):
             raise SettingError("settings", "a Settings", type(settings).__name__)
+        plan = replace(cls.repeating(settings), said=given(settings))
+        refuse_idle(plan, plan.said)
+        check_kept(plan.asked, plan.sizes)
+        return plan
+
+    @classmethod
+    def repeating(cls, settings: Settings) -> Plan:
+        """The same of settings that another plan decided, with values that may have no effect beside the others."""
         checks.choice("method", settings.method, METHODS)
         preset = PRESETS[checks.choice("preset", settings.preset, tuple(PRESETS))]
         if settings.delta is not None:
@@ -77,8 +104,7 @@ class Plan:
         if not is_classifier(settings.to):
             checks.choice("to", settings.to, (*FAMILIES, BLEND, AUTO))
         sizes = sizes_of(settings, preset)
-        check_kept(settings, sizes)
-        plan = cls(asked=settings, sizes=sizes, **_filled(settings, preset, sizes))
+        plan = cls(asked=settings, sizes=sizes, grows=len(set(sizes)) > 1, **_filled(settings, preset, sizes))
         return replace(plan, asked=checked(settings))
 
     def with_scores(self) -> Plan:
@@ -87,26 +113,47 @@ class Plan:
 
     def without_repeats(self) -> Plan:
         """The same for an original that cannot be asked again, such as stored answers."""
-        return replace(self, asked=replace(self.asked, repeat=0.0))
+        return replace(self, repeat=0.0)
 
-    def after(self, stages: tuple[int, ...]) -> Plan:
+    def after(self, stages: tuple[int, ...], batch: int | None = None) -> Plan:
         """The plan of a run that was made with these budgets before: its rounds as they were, then further ones.
+
+        `batch` is that of its rounds, where it is known, and all are of one size. Further rounds are as large, but for
+        a smaller one at the end if the budget is no whole number of them.
 
         >>> Plan.of(Settings(budget=3000)).after((1000,)).sizes
         (150, 69, 101, 148, 216, 316, 442, 638, 920)
+        >>> fast = Plan.of(Settings(budget=800, preset="fast"))
+        >>> fast.sizes, fast.after((600,), batch=200).sizes, fast.after((700,)).sizes
+        ((266, 266, 266), (200, 200, 200, 200), (233, 233, 233, 101))
         """
         if not stages:
             return self
-        asked, batch = self.asked, self.batch
-        if asked.iterations is None:
-            first = Plan.of(replace(asked, budget=stages[0]))
-        else:
-            first = Plan.of(replace(asked, budget=None, batch=batch, iterations=max(1, stages[0] // batch)))
-        first = first.knowing(*self.given)
+        first = self._at_first(stages[0], batch).knowing(*self.given)
         sizes = first.sizes
-        for budget in (*stages[1:], self.queries):
+        for budget in (*stages[1:], self._whole(first)):
             sizes = (*sizes, *_further(self, first, sum(sizes), budget + self.known))
-        return replace(first, asked=asked, sizes=sizes, limited_by=self.limited_by, stages=stages)
+        said = {"asked": self.asked, "said": self.said, "limited_by": self.limited_by}
+        grows = first.grows or (len(set(sizes)) > 1 and not is_fixed(self.asked, self.preset))
+        return replace(first, **said, sizes=sizes, grows=grows, stages=stages)
+
+    def _at_first(self, budget: int, batch: int | None) -> Plan:
+        """The plan of the first call, which asked so much."""
+        asked = self.asked
+        if asked.iterations is None and batch is None:
+            return Plan.repeating(replace(asked, budget=budget))
+        batch = self.batch if batch is None else batch
+        return Plan.repeating(replace(asked, budget=None, batch=batch, iterations=max(1, budget // batch)))
+
+    def _whole(self, first: Plan) -> int:
+        """The most training queries, in batches of the first call."""
+        asked = self.asked
+        if not is_fixed(asked, self.preset):
+            return self.queries
+        if asked.iterations is None:
+            return asked.budget or self.queries
+        most = asked.iterations * first.batch
+        return most if asked.budget is None else min(most, asked.budget)
 
     def knowing(self, given: int, drawn: int) -> Plan:
         """The plan of a run that is given answers, some of them about rows that a run drew.
@@ -128,18 +175,16 @@ class Plan:
     @classmethod
     def of_json(cls, content: Json, **changes: Any) -> Plan:
         """The plan that `as_json` described, with some changes; other entries of the JSON object are ignored."""
-        return cls.of(replace(settings_of_json(content), **changes)).knowing(*content.get("known", (0, 0)))
+        return cls.repeating(replace(settings_of_json(content), **changes)).knowing(*content.get("known", (0, 0)))
 
     def as_json(self) -> Json:
         """The settings and what was decided as JSON values: how a run's directory remembers and recognises them."""
         parts = [part for part in fields(Settings) if part.name not in OPEN]
-        said = {part.name: (getattr(self.asked, part.name), part.default) for part in parts}
-        content: Json = {name: value for name, (value, usual) in said.items() if name not in ADDED or value != usual}
+        said = {part.name: getattr(self if part.name in DECIDED else self.asked, part.name) for part in parts}
+        content: Json = {name: value for name, value in said.items() if name not in ADDED or value != ADDED[name]}
         content.update({name: list(content[name]) for name in ("exclude", "increasing", "decreasing")})
         content["layers"] = None if self.asked.layers is None else list(self.asked.layers)
         content["batch"] = None if self.grows else self.batch
-        decided = ("iterations", "draw", "delta", "penalty", "memory")
-        content.update({name: getattr(self, name) for name in decided})
         to = self.asked.to
         if is_classifier(to):
             parameters = {name: repr(value) for name, value in sorted(to.get_params().items())}
@@ -159,6 +204,14 @@ class Plan:
     def network(self) -> bool:
         """Whether the copy is the same network that chooses the queries."""
         return is_network(self.asked, self.preset)
+
+    @property
+    def uses_network(self) -> bool:
+        """Whether the network that learns from round to round has a part in the copy, or in what is asked."""
+        if self.network or (self.preset.network and "mlp" in self.families):
+            return True
+        chooses = self.asked.method != "one-shot" and (self.draw != "random" or self.asked.until_flat)
+        return chooses and not self.bounded
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -212,9 +265,10 @@ class Plan:
         return len(self.sizes)
 
     @property
-    def grows(self) -> bool:
-        """Whether batches grow."""
-        return len(set(self.batches)) > 1
+    def left_over(self) -> int:
+        """What is left of the budget, because it is less than a batch."""
+        asked = self.asked
+        return 0 if asked.budget is None or asked.iterations is not None else max(0, asked.budget - self.queries)
 
     @property
     def random_first(self) -> int:
@@ -226,7 +280,7 @@ class Plan:
         """How many rows are asked about again: a share of all queries, among the first that are answered."""
         asked = self.asked
         most = asked.certificate_n + self.batch
-        return min(ceil(asked.repeat * (self.queries + asked.certificate_n)), most)
+        return min(ceil(self.repeat * (self.queries + asked.certificate_n)), most)
 
     @property
     def total(self) -> int:
@@ -316,8 +370,10 @@ def _further(plan: Plan, first: Plan, done: int, budget: int) -> tuple[int, ...]
         return ()
     if plan.asked.method == "one-shot":
         return (left,)
-    if not first.grows:
-        return (first.batch,) * (left // first.batch)
+    if is_fixed(plan.asked, plan.preset):
+        whole, rest = divmod(left, first.batch)
+        online = plan.asked.method == "online"  # which would forget all others for a few
+        return (first.batch,) * whole + ((rest,) if rest and not online else ())
     if plan.bounded:
         return in_parts(left, plan.most_kept)
     return growing(budget, 1 + rounds_between(done, budget), first=done)[1:]
@@ -330,8 +386,6 @@ def _filled(settings: Settings, preset: Preset, sizes: tuple[int, ...]) -> dict[
     chosen = preset.draw if network or preset.network else "committee"
     usual = chosen if settings.method in ("sequential", "pure") else "random"
     draw = checks.choice("draw", settings.draw or usual, DRAWS)
-    if draw != "random" and single:
-        raise SettingError("draw", "'random' for the method one-shot", repr(draw), "it draws only once")
     usual_memory = FUNCTION_WEIGHT if penalty == FUNCTION else "automatic"
     usual_schedule = preset.schedule_of(iterations, single) if network or preset.network else SCOUTING
     return {
@@ -339,6 +393,8 @@ def _filled(settings: Settings, preset: Preset, sizes: tuple[int, ...]) -> dict[
         "delta": preset.delta if settings.delta is None else settings.delta,
         "penalty": penalty,
         "memory": weight_of(usual_memory if settings.memory is None else settings.memory),
+        "repeat": repeated(settings.repeat),
+        "rows_share": share_of_rows(settings.rows_share),
         "schedule": schedule_of(usual_schedule if settings.schedule is None else settings.schedule),
         "limited_by": "iterations"
         if settings.iterations == iterations or (settings.budget is None and len(set(sizes)) == 1)

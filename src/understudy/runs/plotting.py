@@ -36,7 +36,10 @@ def plot(result: Result, what: str | None = None, axes: Any = None) -> Any:
 
 
 def _fidelity(result: Result, axes: Any) -> None:
-    points = [(one.queries, one.fidelity) for one in result.history if one.fidelity is not None]
+    points = result.trend
+    if not points and result.remade is not None:
+        hint = "plot the result of that run"
+        raise SettingError("plot", "rounds of this copy's own", f"those of the run in {result.remade['of']}", hint)
     if not points:
         raise SettingError("plot", "rounds whose fidelity was measured", "certificate_n=0", "copy with a certificate")
     queries, fidelity = zip(*points, strict=True)

@@ -23,17 +23,18 @@ from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
 from understudy.models.training_rows import TrainingRows, hashed
 from understudy.original import Labels, Told
+from understudy.portable import peak_mb
 from understudy.queries.known import HELD_OUT, OWN, Known, Wanted
 from understudy.queries.ledger import NAME, duplicate
 from understudy.queries.sources import Answers, Source, sources_of
 from understudy.runs.choosing import Outcome, hand_out, listed, rounded_latency, workshop
 from understudy.runs.directory import claim, finished
+from understudy.runs.effects import refuse_idle
 from understudy.runs.finished import Past
 from understudy.runs.frontier import taken
 from understudy.runs.plan import Plan
 from understudy.runs.points import emphasised, points
 from understudy.runs.result import Result, load
-from understudy.runs.run import peak_mb
 from understudy.runs.settings import MAKE, Settings, about
 from understudy.space.encoding import View
 from understudy.types import Json
@@ -199,6 +200,7 @@ def _plan(past: Past, made: Mapping[str, Any]) -> Plan:
             raise SettingError("to", "a family, or a classifier", f"none, where the run has {before['to']['class']}")
         before = {**before, "to": None}
     plan = Plan.of_json(before, **{"max_kept": None, **made})
+    refuse_idle(plan, [name for name, value in made.items() if value is not None])
     return replace(plan, stages=tuple(before.get("stages", ())))
 
 

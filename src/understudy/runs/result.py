@@ -104,7 +104,8 @@ class Result:
     queries: dict[str, int]
     stopped: str
     seconds: float
-    peak_mb: float
+    peak_mb: float | None
+    """The most memory that the process held, in MB, where the system says so."""
     repeats: Repeats | None = None
     """How consistently the original answered the same rows."""
     diagnosis: Diagnosis | None = None
@@ -126,6 +127,8 @@ class Result:
     """Where its run is kept, ledger and all, if it is: a report finds the answers there."""
     asked: dict[str, Told] = field(default_factory=dict, compare=False, repr=False)
     """By purpose, the rows and answers that no ledger holds, the first 16 MB of each: a report is made from them."""
+    left_over: int = field(default=0, compare=False, repr=False)
+    """What the call that gave this result left over of its budget, because it was less than a batch."""
     checked: bool = True
     """Whether the files it was loaded from have checksums; those of version 0.1 do not."""
     signature: str = "none"
@@ -136,6 +139,16 @@ class Result:
     def kept(self) -> int:
         """How many points the sample set held at the end."""
         return self.history[-1].kept
+
+    @property
+    def trend(self) -> list[tuple[int, float]]:
+        """Fidelity by the number of queries, after every round that was measured.
+
+        A copy that was made of another run's answers has none: the rounds are of that run, and led to its copy.
+        """
+        if self.remade is not None:
+            return []
+        return [(one.queries, one.fidelity) for one in self.history if one.fidelity is not None]
 
     @property
     def supplied(self) -> list[dict[str, Any]]:
@@ -205,9 +218,10 @@ class Result:
             "diagnosis": None if self.diagnosis is None else asdict(self.diagnosis),
             "advice": [asdict(one) for one in self.advice],
             "seconds": round(self.seconds, 3),
-            "peak_mb": round(self.peak_mb, 1),
+            "peak_mb": None if self.peak_mb is None else round(self.peak_mb, 1),
             "stopped": self.stopped,
             **({"answers": self.supplied[-1]} if self.supplied else {}),
+            **({} if self.remade is None else {"remade": self.remade}),
         }
 
     def save(self, path: str | Path, key: Key | None = None) -> Path:

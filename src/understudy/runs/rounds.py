@@ -80,11 +80,17 @@ def is_bounded(settings: Settings, preset: Preset) -> bool:
     return settings.max_kept is not None and sequential and not preset.network
 
 
+def is_fixed(settings: Settings, preset: Preset) -> bool:
+    """Whether all batches are as large as the first, where there are several."""
+    said = settings.batch is not None or settings.iterations is not None
+    several = settings.method != "one-shot"
+    return several and (said or settings.method == "online" or preset.network or is_network(settings, preset))
+
+
 def sizes_of(settings: Settings, preset: Preset) -> tuple[int, ...]:
     """Queries of every iteration; one-shot is one iteration of everything."""
     budget = None if settings.budget is None else checks.count("budget", settings.budget, 1)
-    fixed = settings.batch is not None or settings.iterations is not None
-    fixed = fixed or preset.network or is_network(settings, preset)
+    fixed = is_fixed(settings, preset)
     whole, most = budget or BATCH * ITERATIONS, settings.max_kept if is_bounded(settings, preset) else None
     if most is not None and most < whole and not fixed:
         return growing_to(whole, most)
@@ -106,13 +112,10 @@ def sizes_of(settings: Settings, preset: Preset) -> tuple[int, ...]:
 
 
 def check_kept(settings: Settings, sizes: tuple[int, ...]) -> None:
-    """Refuse a bound on memory that has no room for a batch, or that the method would not keep to."""
+    """Refuse a bound on memory that has no room for a batch."""
     most, queries = settings.max_kept, sum(sizes)
     if most is None or most >= queries:
         return
-    if settings.method == "pure":
-        found, hint = f"{most} of {queries}", "leave it out, or choose the method sequential"
-        raise SettingError("max_kept", "room for all points, which the method pure keeps", found, hint)
     batch = max(*sizes, min(LEAST, queries))
     if most < batch:
         hint = "keep more points, or ask fewer at a time"

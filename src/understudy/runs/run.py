@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -26,6 +25,7 @@ from understudy.models.blending import BLEND
 from understudy.models.classifier import CopyClassifier
 from understudy.models.distillation import Workshop
 from understudy.original import Labels, Original, as_original, joined
+from understudy.portable import peak_mb
 from understudy.queries import Allowance, allowance_of
 from understudy.queries.ledger import Ledger
 from understudy.runs.choosing import Outcome, check_kept, check_reachable, hand_out, listed, rounded_latency, workshop
@@ -55,8 +55,12 @@ class Job:
     """Rows of the user's own."""
     allowed: Allowance | None = None
     """The most rows that may reach the original, where there is more to the run than its plan."""
+    out: Path | None = None
+    """Where it is kept, if it is."""
     further: bool = False
     """Whether it goes on from a run that was made before."""
+    done: bool = False
+    """Whether it was finished before, so that nothing is left to do."""
     given: Json | None = None
     """What is known of the answers that it was given."""
 
@@ -286,9 +290,3 @@ def _reached(plan: Plan, step: Step, proof: Certificate | None) -> bool:
     """Whether the lower bound reaches the target, in a round in which that is checked."""
     target = plan.asked.target
     return bool(target and proof and step.t + 1 in plan.looks and proof.lower >= target)
-
-
-def peak_mb() -> float:
-    """The most memory this process has held so far, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -70,8 +70,8 @@ class Choices:
         DRAWS,
         "committee; margin with the preset fast; random with the paper's",
     )
-    rows_share: float = _set(
-        0.25, ASK, "The share of training queries that are about rows of your own, where you give some.", float
+    rows_share: float | None = _set(
+        None, ASK, "The share of training queries that are about rows of your own, where you give some.", float, "0.25"
     )
     scores: bool = _set(
         False,
@@ -80,8 +80,8 @@ class Choices:
         "queries. Refused if its label is not always the class with the highest.",
         bool,
     )
-    repeat: float = _set(
-        0.02, ASK, "The share of queries asked again, to see how consistently the original answers.", float
+    repeat: float | None = _set(
+        None, ASK, "The share of queries asked again, to see how consistently the original answers.", float, "0.02"
     )
     retries: float | None = _set(
         None,

@@ -55,6 +55,8 @@ def text(result: Result) -> str:
     """A result in a few lines."""
     before = "\n".join(map(wrapped, [title(result), *_proved(result), _spent(result)]))
     after = "\n".join(map(wrapped, _notes(result)))
+    if result.remade is not None:  # the rounds are those of another run, and led to another copy
+        return f"{before}\n\n{after}".rstrip()
     room = LINES - before.count("\n") - after.count("\n") - 6  # beside both, two empty lines, and the table's head
     return f"{before}\n\n{_rounds(result, max(2, min(ROUNDS, room))).text()}\n\n{after}".rstrip()
 
@@ -62,7 +64,8 @@ def text(result: Result) -> str:
 def html(result: Result) -> str:
     """A result as HTML, for notebooks."""
     lines = [title(result), *_proved(result), _spent(result)]
-    return paragraphs(lines) + curve(result) + _rounds(result).html() + paragraphs(list(_notes(result)))
+    rounds = "" if result.remade is not None else curve(result) + _rounds(result).html()
+    return paragraphs(lines) + rounds + paragraphs(list(_notes(result)))
 
 
 def _proved(result: Result) -> list[str]:
@@ -76,7 +79,12 @@ def _proved(result: Result) -> list[str]:
 def _spent(result: Result) -> str:
     made = [f"{n} {PURPOSES.get(purpose, f'for {purpose}')}" for purpose, n in result.queries.items() if n]
     took = f"{len(result.history)} rounds" if len(result.history) > 1 else "1 round"
-    return f"Queries: {', '.join(made)}. It stopped at its {result.stopped}, after {took} and {result.seconds:.1f} s."
+    if result.remade is not None:
+        whose = f"Made in {result.seconds:.1f} s of the answers in {result.remade['of']}, without a query."
+        return f"{whose} Queries of that run: {', '.join(made)}. It stopped at its {result.stopped}, after {took}."
+    left = f", and {result.left_over} of the budget left over, less than a batch" if result.left_over else ""
+    ended = f"It stopped at its {result.stopped}, after {took} and {result.seconds:.1f} s."
+    return f"Queries: {', '.join(made)}{left}. {ended}"
 
 
 def _rounds(result: Result, most: int = ROUNDS) -> Grid:
@@ -103,7 +111,7 @@ def _notes(result: Result) -> Iterator[str]:
 
 def curve(result: Result) -> str:
     """Fidelity by the number of queries, as a small SVG; nothing if it was not measured."""
-    points = [(one.queries, one.fidelity) for one in result.history if one.fidelity is not None]
+    points = result.trend
     if len(points) < 2:
         return ""
     most, low, high = points[-1][0], min(y for _, y in points), max(y for _, y in points)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from understudy.cli.terminal import FINISHED, noted
 from understudy.paper.settings import EPOCHS, ITERATIONS, METHODS, SPACES
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ def run_units(units: Sequence[Unit], out: Path, wanted: Wanted) -> Ran:
         before = len(units) - len(planned)
         click.echo(f"{len(units)} units, {before} of them finished before", err=True)
         try:
-            done = list(watch(sweep(planned, store, engine), len(planned), sum(one.weight for one in planned)))
+            with noted(lambda: FINISHED):
+                done = list(watch(sweep(planned, store, engine), len(planned), sum(one.weight for one in planned)))
         finally:
             table = None
             if store.records:  # those of earlier versions do not say themselves what trained them

@@ -26,6 +26,7 @@ from zlib import crc32
 
 from understudy.checksums import Anchor
 from understudy.errors import DamagedError
+from understudy.portable import own_file, write_at_start
 
 Value: TypeAlias = int | float | str | bytes | memoryview | None
 """What SQLite keeps. None is a key that it chooses."""
@@ -175,13 +176,13 @@ class Head:
 
     def __init__(self, path: Path, now: Anchor):
         self.path = head_of(path)
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        self._file = own_file(self.path, os.O_WRONLY)
         self.say(now)
         os.fsync(self._file)  # once: a file that is there has its line
 
     def say(self, now: Anchor) -> None:
         """Write down how far the chain is."""
-        os.pwrite(self._file, _line(now), 0)
+        write_at_start(self._file, _line(now))
 
     def close(self) -> None:
         """Close the file; it stays until the database is closed."""

@@ -1,0 +1,108 @@
+"""What operating systems do in different ways, or not at all: locks of folders, files of one's own, peak memory.
+
+Modules that only some of them have are imported here, when they are needed; Windows has none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from understudy.errors import SettingError, UnderstudyWarning
+
+# The prefix of temporary files and folders, until they are complete.
+UNFINISHED = ".unfinished-"
+# The file that is locked where folders cannot be.
+LOCK = f"{UNFINISHED}lock"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, if nobody else does; the system releases it when a process ends, however it does.
+
+    >>> with held(Path(".")) as ours, held(Path(".")) as again:
+    ...     print(ours, again)
+    True False
+    """
+    fcntl, msvcrt = _module("fcntl"), _module("msvcrt")
+    if fcntl is not None:
+        with _open(folder, os.O_RDONLY) as descriptor:
+            yield _locks(lambda: fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB))
+    elif msvcrt is not None:
+        try:
+            with _open(folder / LOCK, os.O_RDWR | os.O_CREAT) as descriptor:
+                yield _locks(lambda: msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1))
+        finally:
+            with suppress(OSError):  # somebody else has it
+                (folder / LOCK).unlink()
+    else:
+        said = f"this system has no locks of files: let no other process write to {folder}"
+        warnings.warn(said, UnderstudyWarning, stacklevel=3)
+        yield True
+
+
+@contextmanager
+def _open(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _locks(lock: Callable[[], None]) -> bool:
+    try:
+        lock()
+    except OSError:
+        return False
+    return True
+
+
+def own_file(path: Path, flags: int) -> int:
+    """Open a file that is made if need be; a link of that name is not followed, where the system can tell."""
+    return os.open(path, flags | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o666)
+
+
+def write_at_start(descriptor: int, content: bytes) -> None:
+    """Write at the beginning of a file, at once where the system can."""
+    if hasattr(os, "pwrite"):
+        os.pwrite(descriptor, content, 0)
+    else:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder reach the disk; Windows does so by itself, and opens no folders."""
+    if _module("fcntl") is not None:
+        with _open(folder, os.O_RDONLY) as descriptor:
+            os.fsync(descriptor)
+
+
+def peak_mb() -> float | None:
+    """The most memory this process has held so far, in MB; None where the system does not say."""
+    resource = _module("resource")
+    if resource is None:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak / (2**20 if sys.platform == "darwin" else 2**10))
+
+
+def needed(name: str, what: str, instead: str) -> None:
+    """Refuse what takes a module that this system lacks."""
+    if _module(name) is None:
+        system = {"win32": "Windows"}.get(sys.platform, sys.platform)
+        raise SettingError(what, "Linux or macOS, where it works", system, instead)
+
+
+def _module(name: str) -> ModuleType | None:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
