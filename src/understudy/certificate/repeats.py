@@ -36,7 +36,7 @@ class Repeats:
         """The highest fidelity that any copy can be expected to reach, with this confidence: what so few rows can show.
 
         >>> round(Repeats(3, 3).most(), 4), round(Repeats(3, 3).ceiling, 4)
-        (0.7948, 0.0)
+        (0.7947, 0.0)
         """
         return (1 - lower_bound(self.disagreed, self.n, confidence)) ** 0.5
 

@@ -14,7 +14,7 @@ from understudy.algorithm.network import Network
 from understudy.algorithm.sequential import Step
 from understudy.certificate.advice import Advice, advised
 from understudy.certificate.bounds import HeldOut
-from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened, training_error
+from understudy.certificate.diagnosis import Diagnosis, diagnosed, flattened
 from understudy.certificate.differences import explained, low_margin
 from understudy.certificate.proving import Proving
 from understudy.certificate.repeats import Repeats
@@ -250,18 +250,19 @@ class Run:
         """What would make the copy more faithful."""
         if proof is None:
             return []
-        unused = self.job.original.both is not None and not self.job.original.scored
-        return advised(proof, ended.errors, scores=unused, blend=ended.outcome.blend)
+        original, blend = self.job.original, ended.outcome.blend
+        unused = original.both is not None and not original.scored
+        choosable = original.stored is None and self.job.plan.draw != "balanced"
+        return advised(proof, ended.errors, scores=unused, blend=blend, choosable=choosable)
 
     def _diagnosis(self, ended: Ended) -> Diagnosis | None:
         """Why the target was missed, if it was."""
         proof, target = ended.outcome.certificate, self.job.plan.asked.target
         if proof is None or not target or ended.stopped == "target":
             return None
-        trained = training_error(ended.outcome.copy.model, self.loop.points(ended.last), self.X)
-        curve = ended.errors
-        ceiling, whole = self.repeats.ceiling if self.repeats else None, ended.outcome.copy.model.kind == BLEND
-        return diagnosed(target, proof, curve, trained, ceiling, whole)
+        copy, points = ended.outcome.copy, self.loop.points(ended.last)
+        trained = float((copy.decide(points.X) != points.y).mean())
+        return diagnosed(target, proof, ended.errors, trained, self.repeats, copy.model.kind == BLEND)
 
 
 def run_steps(job: Job, ledger: Ledger | None = None) -> Generator[Record, None, tuple[Result, Run]]:
