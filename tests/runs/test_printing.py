@@ -127,3 +127,23 @@ def test_whole_numbers_are_shown_whole(rng):
     rpm, bar = (column.summary for column in space.columns)
     assert re.fullmatch(r"8\d\d to 29\d\d, median \d{4}", rpm)
     assert "." in bar
+
+
+def test_a_copy_whose_rows_measured_others_says_what_picking_by_them_is_worth(tmp_path):
+    original, space = us.Original(lambda rows: rows[:, 0] > 0, name="sign"), us.Space.normal(1)
+    settings = {"preset": "fast", "certificate_n": 200, "repeat": 0.0, "out": tmp_path / "run"}
+    first = us.copy_classifier(original, space, budget=120, **settings)
+    said = "picks the best of several by these figures should certify it once more"
+    assert said not in " ".join(str(first).split())
+    longer = us.copy_classifier(original, space, budget=240, **settings)
+    assert f"this run's copies of 120 queries. The bound holds for this copy by itself; whoever {said}" in " ".join(
+        str(longer).split()
+    )
+    remade = us.remake(tmp_path / "run", to="tree", out=tmp_path / "tree")
+    for shown in (str(remade), us.report.card.card(tmp_path / "tree"), remade.report(tmp_path / "p.html").read_text()):
+        assert said in " ".join(shown.split())
+    changed = us.Original(lambda rows: rows[:, 0] > 0.7, name="sign")
+    again = us.refresh(tmp_path / "run", changed, out=tmp_path / "new", check=60, budget=120)
+    assert f"the copy that was refreshed. The bound holds for this copy by itself; whoever {said}" in " ".join(
+        str(again).split()
+    )

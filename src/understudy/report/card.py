@@ -17,6 +17,7 @@ from understudy.queries.ledger import NAME, Summary, summary
 from understudy.report.markdown import escaped, table
 from understudy.runs.directory import FILES
 from understudy.runs.result import Result, load
+from understudy.runs.words import picking
 from understudy.space.columns import Category, Date, Number
 
 # A class with fewer answers than this among the certificate's rows has a bound that says little.
@@ -65,6 +66,7 @@ def limits(result: Result, show: Callable[[object], str] = escaped) -> Iterator[
     if settings.get("exclude"):
         named = show(", ".join(settings["exclude"]))
         yield f"The copy does not see {named}. Other columns may still tell what they held."
+    yield from map(show, picking(result))
     if result.tried:
         yield (
             "The copy was chosen by the certificate's rows; the bound allows for that, the estimate is a little high."

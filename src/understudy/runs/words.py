@@ -103,10 +103,27 @@ def _notes(result: Result) -> Iterator[str]:
     yield from map(sentence_of, result.supplied)
     if result.repeats is not None and result.repeats.text:
         yield as_sentence(result.repeats.text)
+    yield from picking(result)
     if result.diagnosis is not None:
         yield f"The target was missed: {result.diagnosis.text}."
     for one in result.advice[:ADVICE]:
         yield f"Advice: {one.text}."
+
+
+def picking(result: Result) -> Iterator[str]:
+    """What the bound does not allow for, where its rows measured other copies too: that one is picked by it."""
+    if result.certificate is None:
+        return
+    stages = [str(n) for n in result.settings.get("stages", ())]
+    others = [f"this run's copies of {' and '.join(stages)} queries"] if stages else []
+    others += [f"the copy in {result.remade['of']}, and all that is made of its answers"] if result.remade else []
+    if (result.refreshed or {}).get("verdict") == "changed":
+        others.append("the copy that was refreshed")
+    if others:
+        yield (
+            f"Its held-out rows measured others, too: {'; '.join(others)}. The bound holds for this copy by itself; "
+            "whoever picks the best of several by these figures should certify it once more, with another seed."
+        )
 
 
 def curve(result: Result) -> str:
