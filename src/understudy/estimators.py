@@ -47,6 +47,7 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X is a table of numbers, or a data frame with columns of any kind, and with gaps.
         """
         frozen = isinstance(self.original, (FrozenEstimator, Original)) or _is_function(self.original)
+        rows: Table
         frame = _mixed(X)
         self._of_mixed = frame is not None
         if frame is not None:

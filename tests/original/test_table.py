@@ -34,7 +34,7 @@ def test_stored_answers_are_the_only_queries_and_each_is_used_once(answers):
     assert result.certificate.estimate > 0.85
     with pytest.raises(SettingError, match="stored answers for 501 queries, found a table of 500"):
         us.copy_classifier(table, space, **{**QUICK, "certificate_n": 201})
-    with pytest.raises(SettingError, match="draw: expected none for stored answers.*which would change nothing"):
+    with pytest.raises(SettingError, match=r"draw: expected none for stored answers.*which would change nothing"):
         us.copy_classifier(table, space, **QUICK, draw="balanced")
 
 
