@@ -55,8 +55,8 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif y is None and frozen:
             rows = self._as_frame(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
         else:
-            rows, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-            rows = self._as_frame(rows)
+            numbers, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+            rows = self._as_frame(numbers)
         if y is not None:
             check_classification_targets(y)
         rng = check_random_state(self.random_state)
