@@ -40,7 +40,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from faulty import FaultyServer  # type: ignore[import-not-found]
 from understudy.errors import DirectoryError
-from understudy.files import UNFINISHED
+from understudy.portable import UNFINISHED
 from understudy.queries.ledger import NAME, answers
 from understudy.types import Json
 

@@ -33,7 +33,7 @@ def run(d: int, n_c: int, n: int) -> dict[str, Any]:
         "classes": n_c,
         "kept": result.kept,
         "seconds": round(result.seconds, 1),
-        "peak_mb": round(result.peak_mb),
+        "peak_mb": round(result.peak_mb or 0),
     }
 
 

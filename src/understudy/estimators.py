@@ -10,13 +10,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from understudy.original import Original
 from understudy.runs.copying import copy_classifier
 from understudy.runs.settings import Choices
 from understudy.space import Space
-from understudy.types import Estimator, Rows, Table
+from understudy.space.tables import framed, is_frame
+from understudy.types import Estimator, Frame, Rows, Table
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,15 +43,23 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         An unfitted original is cloned and fitted on X and y. A `FrozenEstimator`, an `understudy.Original` or a
         function rows -> labels is only queried, and y may be left out.
+
+        X is a table of numbers, or a data frame with columns of any kind, and with gaps.
         """
         frozen = isinstance(self.original, (FrozenEstimator, Original)) or _is_function(self.original)
-        if y is None and frozen:
-            rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        rows: Table
+        frame = _mixed(X)
+        self._of_mixed = frame is not None
+        if frame is not None:
+            rows, y = self._checked(frame, y, needed=not frozen)
+        elif y is None and frozen:
+            rows = self._as_frame(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
         else:
-            rows, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+            numbers, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+            rows = self._as_frame(numbers)
+        if y is not None:
             check_classification_targets(y)
         rng = check_random_state(self.random_state)
-        rows = self._as_frame(rows)
         self.original_ = self.original if frozen else self._unfitted(rng).fit(rows, y)
         self.space_ = Space.from_data(rows) if self.space is None else self.space
         settings = {part.name: getattr(self, part.name) for part in fields(Choices)}
@@ -59,6 +68,19 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.copy_, self.history_, self.certificate_ = result.copy, result.history, result.certificate
         self.classes_ = self.copy_.classes_
         return self
+
+    def _checked(self, frame: Frame, y: object, needed: bool) -> tuple[Frame, object]:
+        """A frame with columns of any kind, and the labels of its rows, checked as scikit-learn does."""
+        validate_data(self, frame, skip_check_array=True)
+        if len(frame) < 2:
+            raise ValueError(f"Found array with {len(frame)} sample(s) while a minimum of 2 is required.")
+        if y is None:
+            if needed:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            return frame, None
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(frame, y)
+        return frame, y
 
     def _as_frame(self, rows: np.ndarray) -> Table:
         """Rows with the column names of X, as the original would get them without us."""
@@ -78,12 +100,25 @@ class _Copy(Choices, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Rows) -> np.ndarray:
         """The copy's class probabilities."""
         check_is_fitted(self)
-        return self.copy_.predict_proba(validate_data(self, X, dtype=np.float64, reset=False))
+        if not self._of_mixed:
+            return self.copy_.predict_proba(validate_data(self, X, dtype=np.float64, reset=False))
+        rows = framed(X)
+        validate_data(self, rows, skip_check_array=True, reset=False)
+        return self.copy_.predict_proba(rows)
 
     def predict(self, X: Rows) -> np.ndarray:
         """The copy's labels."""
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
+
+
+def _mixed(X: Rows) -> Frame | None:
+    """A data frame that is more than numbers: words, dates, flags, gaps."""
+    rows = framed(X)
+    if not is_frame(rows):
+        return None
+    plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in rows.dtypes)
+    return None if plain and not rows.isna().any(axis=None) else rows
 
 
 def _is_function(original: object) -> bool:

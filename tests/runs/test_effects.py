@@ -1,8 +1,10 @@
 """Every setting either has an effect or is refused: measured by what is asked and by the copies that come of it."""
 
+import re
 from dataclasses import fields, replace
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -129,6 +131,14 @@ def test_every_setting_is_measured_or_always_counts():
     assert not VALUES.keys() & ALWAYS
     said = {name for one in (*CONDITIONS, STORED, NO_ROWS) for name in one.names}
     assert said == VALUES.keys() | {"until_flat", "rows_share", "repeat", "retries"}
+
+
+def test_the_documents_list_all_that_may_have_no_effect():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "families.md").read_text()
+    table = page.partition("## Settings that would change nothing")[2].partition("\n\nA limit")[0]
+    first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    found = {word.partition("=")[0] for cell in first for word in re.findall(r"`([^`]+)`", cell)}
+    assert found == {name for one in (*CONDITIONS, STORED, NO_ROWS) for name in one.names}
 
 
 @pytest.mark.parametrize("budget", [100, 1000])

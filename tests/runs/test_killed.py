@@ -13,7 +13,8 @@ from collections import Counter
 import pytest
 
 import understudy as us
-from understudy.files import UNFINISHED, whole_folder
+from understudy.files import whole_folder
+from understudy.portable import UNFINISHED
 from understudy.queries import ledger
 
 # Rows are written down by the original itself. The process is killed before it answers more than so many, or before a

@@ -7,6 +7,7 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from cases import ODD, loans, problem
 from understudy.serve.binary import packed, unpacked
 from understudy.serve.messages import refused
 from understudy.serve.model import Model
-from understudy.serve.plain import Style
+from understudy.serve.plain import PlainRows, Style
 
 pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
 
@@ -254,6 +255,72 @@ def test_plain_rows(server, plane, bank, lending):
     np.testing.assert_array_equal(scored["scores"], lending.predict_proba(frame))
 
 
+def forms_of(frame):
+    """The bodies in which others send the rows of a data frame."""
+    split, records = json.loads(frame.to_json(orient="split")), json.loads(frame.to_json(orient="records"))
+    lists, columns = split["data"], {name: [row[name] for row in records] for name in frame}
+    backwards = json.loads(frame[frame.columns[::-1]].assign(more=1).to_json(orient="split", index=False))
+    yield from (
+        columns,
+        {"inputs": columns},
+        split,
+        {"dataframe_split": split},
+        {"dataframe_split": backwards},
+        backwards,
+    )
+    for rows in (lists, records):
+        yield from ({name: rows} for name in ("instances", "rows", "inputs", "data", "dataframe_records"))
+        yield {"instances": rows, "parameters": {"a": 1}, "signature_name": "serving_default"}
+
+
+def test_rows_in_the_forms_of_other_servers(server, plane, bank, lending):
+    frame, _ = loans(50, 6)
+    rows = drawn(server.service.model, 5)
+    for model, copy, table in ((server, plane, pd.DataFrame(rows, columns=["x0", "x1"])), (bank, lending, frame)):
+        expected = copy.predict(table if model is bank else rows).tolist()
+        for body in forms_of(table):
+            answer = sent(model, "/predict", json.dumps(body).encode())
+            assert answer.json == {"predictions": expected}, list(body)
+
+
+def test_the_description_has_every_form(server):
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    line.request("GET", "/openapi.json")
+    schemas = json.loads(line.getresponse().read())["components"]["schemas"]
+    line.close()
+    asked = [one for one in schemas["Rows"]["anyOf"] if "properties" in one]
+    named = {name for one in asked for name in one["properties"]}
+    assert named == {"instances", "inputs", "rows", "data", "dataframe_records", "dataframe_split"}
+    refs = {one["$ref"].rpartition("/")[2] for one in schemas["Rows"]["anyOf"] if "$ref" in one}
+    assert refs == {"List", "Row", "Columns", "Split"} <= schemas.keys()
+
+
+@pytest.mark.parametrize("names", [["data"], ["rows", "data"], ["columns", "data"], ["instances", "id"]])
+def test_a_column_may_have_the_name_of_a_form(names):
+    """As a row and by column it is the column; under another name, or with rows in it, it is the form."""
+    rows = np.array([[1.0, 2.0], [3.0, 4.0], [-1.0, 0.5]])[:, : len(names)]
+    reader = PlainRows(
+        us.Space.from_data(pd.DataFrame(np.random.default_rng(0).normal(size=(50, len(names))), columns=names))
+    )
+
+    def read(body):
+        tensors = reader.document(json.dumps(body).encode())
+        flat = [tensor.values for tensor in tensors]
+        return np.reshape(flat[0], (-1, len(names))) if len(tensors) == 1 and len(names) > 1 else np.transpose(flat)
+
+    lists = rows.tolist()
+    for body in (
+        dict(zip(names, lists[0], strict=True)),
+        dict(zip(names, rows.T.tolist(), strict=True)),
+        {"instances": lists},
+        {"data": lists},
+        {"columns": names, "data": lists},
+        {"dataframe_split": {"columns": names, "data": lists}},
+    ):
+        wanted = rows[:1] if not isinstance(next(iter(body.values())), (list, dict)) else rows
+        np.testing.assert_array_equal(read(body).reshape(-1, len(names)), wanted)
+
+
 def test_csv(server, plane, bank, lending):
     rows = drawn(server.service.model, 5)
     text = "".join(f"{a!r},{b!r}\n" for a, b in rows.tolist())
@@ -283,7 +350,7 @@ def test_csv_of_levels_that_are_numbers():
 @pytest.mark.parametrize(
     ("body", "kind", "reason"),
     [
-        (b"3", "application/json", "a list of rows, or one object"),
+        (b"3", "application/json", "a list of rows, an object with every column, or one with rows"),
         (b"[]", "application/json", "at least one row"),
         (b"", "", "body: expected JSON"),
         (b"[[1, 2], [3]]", "application/json", "rows[1]: expected 2 values, found 1"),
@@ -293,6 +360,29 @@ def test_csv_of_levels_that_are_numbers():
         (b"[[1, [2]]]", "application/json", "one value in JSON"),
         (b"[[1, null]]", "application/json", "finite numbers"),
         (b'[[1, "a"]]', "application/json", "table of numbers"),
+        (b'{"x0": 1}', "", "rows[0]: expected a value or null for 'x1', found none"),
+        (b'{"x0": 1, "x1": [2]}', "", "one value in JSON"),
+        (b'{"x0": [1], "x1": [2, 3]}', "", "rows: 'x1': expected 1 values, as for the first column, found 2"),
+        (b'{"x0": [], "x1": []}', "", "at least one row"),
+        (b'{"examples": [[1, 2]]}', "", "or under 'columns' and 'data', found an object with 'examples'"),
+        (b'{"instances": [[1, 2]], "more": 3}', "", "found an object with 'instances', 'more'"),
+        (b"{}", "", "found an object with nothing"),
+        (b'{"instances": {"x0": 1}}', "", "instances: expected a list of rows, found an object of 1"),
+        (b'{"rows": []}', "", "rows: expected at least one row"),
+        (
+            b'{"inputs": [{"name": "a", "shape": [1, 2], "datatype": "FP64", "data": [1, 2]}]}',
+            "",
+            "/v2/models/NAME/infer",
+        ),
+        (b'{"inputs": {"x0": [1]}}', "", "inputs: expected every column, found none for 'x1'"),
+        (b'{"dataframe_split": [[1, 2]]}', "", "dataframe_split: expected 'columns', a list of names, and 'data'"),
+        (b'{"columns": ["x0"], "data": [[1]]}', "", "data: expected every column, found none for 'x1'"),
+        (b'{"columns": ["x0", "x0"], "data": [[1, 2]]}', "", "columns: expected every name once"),
+        (
+            b'{"columns": ["x0", "x1"], "data": [[1]]}',
+            "",
+            "data[0]: expected a list of 2 values, one for each of columns",
+        ),
         (b"1,2\n3\n", "text/csv", "row 1: expected 2 cells, found 1"),
         (b"a,b\n1,2\n", "text/csv", "table of numbers"),
         (b"1,\n", "text/csv", "finite numbers"),

@@ -12,10 +12,10 @@ from typing import Any
 
 from understudy.checksums import RUN, read_run
 from understudy.errors import DirectoryError, warn
-from understudy.files import UNFINISHED, as_path, errors_of, missing_folders, remove_empty, unfinished_folder
+from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.original import Told
 from understudy.original.opening import MEANS
-from understudy.portable import held
+from understudy.portable import UNFINISHED, held
 from understudy.queries.ledger import BESIDE, NAME, Ledger, settings_of
 from understudy.space import Space
 from understudy.types import Json

@@ -133,9 +133,9 @@ class Plan:
         sizes = first.sizes
         for budget in (*stages[1:], self._whole(first)):
             sizes = (*sizes, *_further(self, first, sum(sizes), budget + self.known))
-        said = {"asked": self.asked, "said": self.said, "limited_by": self.limited_by}
         grows = first.grows or (len(set(sizes)) > 1 and not is_fixed(self.asked, self.preset))
-        return replace(first, **said, sizes=sizes, grows=grows, stages=stages)
+        first = replace(first, asked=self.asked, said=self.said, limited_by=self.limited_by)
+        return replace(first, sizes=sizes, grows=grows, stages=stages)
 
     def _at_first(self, budget: int, batch: int | None) -> Plan:
         """The plan of the first call, which asked so much."""

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from understudy._version import __version__
 from understudy.routing.asking import BY
+from understudy.serve.envelopes import LISTS, SPLIT
 from understudy.serve.tensors import DATATYPES
 from understudy.serve.v2 import OUTPUTS, WHO
 from understudy.types import Json
@@ -154,10 +155,21 @@ def _schemas(model: Model) -> Json:
             outputs=_list(_object(**about)),
         ),
         "Row": row,
-        "Rows": {"anyOf": [{**rows, "items": listed}, {**rows, "items": _ref("Row")}, _ref("Row")]},
-        "Instances": _object(
-            instances={"anyOf": [{**rows, "items": listed}, {**rows, "items": _ref("Row")}]},
-        ),
+        "List": {"anyOf": [{**rows, "items": listed}, {**rows, "items": _ref("Row")}]},
+        "Columns": _object(**{name: {**rows, "items": CELL} for name in model.copy.space.names}),
+        "Split": _object(columns=_list(TEXT), data={**rows, "items": _list(CELL)}),
+        "Rows": {
+            "anyOf": [
+                _ref("List"),
+                _ref("Row"),
+                _ref("Columns"),
+                *(_object(**{name: _ref("List")}) for name in LISTS),
+                _object(inputs=_ref("Columns")),
+                _object(**{SPLIT: _ref("Split")}),
+                _ref("Split"),
+            ]
+        },
+        "Instances": _object(instances=_ref("List")),
         "Predictions": {
             "type": "object",
             "required": ["predictions"],

@@ -1,4 +1,4 @@
-"""Plain rows: JSON lists or objects, the instances of KServe's first protocol, or CSV; labels in return."""
+"""Plain rows: JSON lists or objects, those that other servers take too, or CSV; labels in return."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from understudy.routing.asking import BY
+from understudy.serve.envelopes import FORMS, ByColumn, opened
 from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown
 from understudy.serve.tensors import Cell, Tensor, scalars
 from understudy.serve.v2 import WHO, loaded
@@ -45,13 +46,14 @@ class PlainRows:
         return self._of_json(rows, "instances")
 
     def document(self, body: bytes) -> list[Tensor]:
-        """Rows as a JSON document: a list of lists or of objects, or one object."""
+        """Rows as a JSON document: a list of lists or of objects, or an object that has rows in a known form."""
         content = loaded(body)
-        if isinstance(content, dict):
-            content = [content]
-        if not isinstance(content, list):
-            raise Refusal("body", "a list of rows, or one object", shown(content))
-        return self._of_json(content, "rows")
+        if isinstance(content, list):
+            return self._of_json(content, "rows")
+        if not isinstance(content, dict):
+            raise Refusal("body", FORMS, shown(content))
+        found = opened(content, self._names)
+        return self._of_columns(*found) if isinstance(found, ByColumn) else self._of_json(found.rows, found.where)
 
     def table(self, body: bytes) -> list[Tensor]:
         """Rows of a CSV file. One of a data frame starts with the names of its columns; an empty cell is a gap."""
@@ -95,6 +97,18 @@ class PlainRows:
         elif d != 1 or kinds & {dict, list}:
             raise Refusal(where, "lists or objects, all of one kind", f"others, such as {shown(rows[0])}")
         return [Tensor(where, (len(rows) // d, d), scalars(rows, where))]
+
+    def _of_columns(self, where: str, columns: dict[str, list[Any]]) -> list[Tensor]:
+        absent = [name for name in self._names if name not in columns]
+        if absent:
+            raise Refusal(where, "every column", f"none for {', '.join(map(shown, absent[:8]))}")
+        n = len(columns[self._names[0]])
+        if not n:
+            raise Refusal(where, "at least one row", "none")
+        for name in self._names:
+            if len(columns[name]) != n:
+                raise Refusal(f"{where}: {shown(name)}", f"{n} values, as for the first column", len(columns[name]))
+        return self._tensors([scalars(columns[name], where) for name in self._names])
 
     def _of_objects(self, rows: list[dict[str, Any]], where: str) -> list[Tensor]:
         try:
