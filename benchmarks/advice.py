@@ -13,12 +13,14 @@ are compared on 20,000 fresh rows, which neither has seen. It is right
 `samples`    if twice the budget makes a more faithful copy, where more answers are said to be needed;
 `at least`   if no fewer answers than that reached what a run with more of them reached; likewise `beyond`.
 
+`--hard`: also waves in six columns, parity, noise and a coin, with budgets up to 3000.
+
 And of what is not said: `flat`, that more answers may not help where the trend is not clear, if twice the budget gains
 less than 0.1 points; `rows`, a larger rows_share where a copy does worse on real rows, if it does better on others
 then; `common`, balanced asking for a worst label that is not rare, if the copy agrees on more of it.
 
     python benchmarks/advice.py [--half chosen|reported|all] [--only NAME] [--budgets 100 300 ...] [--seeds 0 1]
-                                [--keep FOLDER] [--json]
+                                [--hard] [--keep FOLDER] [--json]
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -41,6 +43,8 @@ FRESH = 20_000
 # Where a copy of a single family is made, where real rows are asked about, and where there is a rare label.
 ALONE, REAL, WITH_RARE = (300, 3000), (300, 1000, 3000), (1000, 3000)
 FAMILIES = ("tree", "linear", "mlp")
+# The most answers about originals that are hard.
+HARDEST = 3000
 # A target that few copies reach, and a label that is not rare, though not common either.
 TARGET, COMMON = 0.99, 0.15
 # Of what is not said any more, the bound of a gain that is none.
@@ -89,17 +93,18 @@ def made(runs: Runs, budget: int, settings: Row) -> Row:
     ended = finished(run.rounds())
     copy, points, proof = ended.outcome.copy, run.loop.points(ended.last), run.result(ended).certificate
     assert proof is not None
-    agree, own = copy.predict(fresh) == said, proof.on_data
+    agree, own, repeats = copy.predict(fresh) == said, proof.on_data, run.repeats
     return {
         "proof": {**proof.as_json(), "differences": None, "on_data": None},
         "own": None if own is None else [own.estimate, own.n],
+        "repeats": None if repeats is None else [repeats.n, repeats.disagreed],
         "errors": ended.errors,
         "blend": ended.outcome.blend,
         "offers": run.job.original.both is not None and not run.job.original.scored,
         "trained": float((copy.decide(points.X) != points.y).mean()),
         "truth": float(agree.mean()),
         "per_class": [[str(label), float(agree[said == label].mean())] for label in sorted({*said.tolist()})],
-        "on_rows": float((copy.predict(X_test) == model.predict(X_test)).mean()),
+        "on_rows": None if X_test is None else float((copy.predict(X_test) == model.predict(X_test)).mean()),
     }
 
 
@@ -149,9 +154,58 @@ class WithRareLabel:
         return np.asarray(table, float)[:, :3]
 
 
+class Wave:
+    """Which side of a wave in six columns a row is on: ever finer, ever harder to learn."""
+
+    def __init__(self, finer: float):
+        self._finer = finer
+
+    def predict(self, rows: Any) -> Any:
+        import numpy as np
+
+        return np.sin(self._finer * rows.sum(axis=1)) > 0
+
+
+class Noisy:
+    """Whether two columns have one sign; so many answers are turned, whenever they are asked for."""
+
+    def __init__(self, share: float):
+        self._share, self._calls = share, 0
+
+    def predict(self, rows: Any) -> Any:
+        import numpy as np
+
+        self._calls += 1
+        turned = np.random.default_rng([self._calls, len(rows)]).random(len(rows)) < self._share
+        return (rows[:, 0] * rows[:, 1] > 0) ^ turned
+
+
+class Parity:
+    """Whether an even number of the columns is above zero."""
+
+    def predict(self, rows: Any) -> Any:
+        return (rows > 0).sum(axis=1) % 2 == 0
+
+
+HARD: dict[str, Callable[[], Any]] = {
+    "wave 1.7": partial(Wave, 1.7),
+    "wave 1.9": partial(Wave, 1.9),
+    "wave 2": partial(Wave, 2.0),
+    "wave 3": partial(Wave, 3.0),
+    "parity": Parity,
+    "noise 0.03": partial(Noisy, 0.03),
+    "noise 0.1": partial(Noisy, 0.1),
+    "coin": partial(Noisy, 0.5),
+}
+
+
 @lru_cache(maxsize=2)
 def about(name: str, seed: int, rare: bool, folder: Path) -> Subject:
     """An original with its space, as it is or with a rare label."""
+    if name in HARD:
+        import understudy as us
+
+        return Subject(HARD[name](), us.Space.normal(6), None, None)
     found = subject(name, folder, seed)
     return found._replace(original=WithRareLabel(found.original, found.space)) if rare else found
 
@@ -173,10 +227,10 @@ def checked(task: tuple[str, int, bool], options: argparse.Namespace) -> list[Ro
     """What all runs about an original say, and whether it is right."""
     name, seed, rare = task
     runs = Runs(name, seed, rare, options.folder, options.keep)
-    half = next(half for half, names in HALVES.items() if name in names)
-    found = []
-    for budget in options.budgets:
-        kinds = of_label(runs, budget) if rare else of_all(runs, budget, options.budgets)
+    half = "hard" if name in HARD else next(half for half, names in HALVES.items() if name in names)
+    budgets, found = [n for n in options.budgets if name not in HARD or n <= HARDEST], []
+    for budget in budgets:
+        kinds = of_label(runs, budget) if rare else of_all(runs, budget, budgets)
         found += [{"half": half, "original": name, "budget": budget, "said": kind, "right": ok} for kind, ok in kinds]
     return found
 
@@ -196,13 +250,15 @@ def of_all(runs: Runs, budget: int, budgets: list[int]) -> Iterator[tuple[str, b
     trend = trend_of(run["errors"])
     if "budget" in said:
         yield "budget", SPAN[0] * said["budget"][0] <= gain <= SPAN[1] * said["budget"][0]
-    elif trend is not None:
+    elif trend is not None and not trend.clear:
         yield "flat", gain < NONE
     if "scores" in said:
         yield "scores", runs(budget, scores=True)["truth"] > run["truth"]
     yield from of_trend(runs, run, budget, budgets)
     if (cause := cause_of(run, whole=True)) and cause[0] == "samples" and "needs more answers" in cause[1]:
         yield "samples", gain > 0
+    if runs.name in HARD:
+        return
     for family in FAMILIES if budget in ALONE else ():
         alone = runs(budget, to=family)
         if "family" in (found := advice_of(alone)):
@@ -215,11 +271,13 @@ def of_all(runs: Runs, budget: int, budgets: list[int]) -> Iterator[tuple[str, b
 def of_trend(runs: Runs, run: Row, budget: int, budgets: list[int]) -> Iterator[tuple[str, bool]]:
     """How many more answers it takes to be as faithful as copies from more of them are."""
     from understudy.certificate.diagnosis import further_answers
-    from understudy.certificate.trend import BEYOND
+    from understudy.certificate.trend import BEYOND, telling
+    from understudy.certificate.values import Certificate
 
+    trend = telling(Certificate.from_json(run["proof"]), run["errors"], repeats_of(run))
     for other in sorted({2 * budget, *(n for one in budgets for n in (one, 2 * one) if one > budget)}):
         reached = runs(other)["truth"]
-        more, words = further_answers(run["errors"], 1 - run["proof"]["estimate"], 1 - reached)
+        more, words = further_answers(trend, 1 - run["proof"]["estimate"], 1 - reached)
         if more is not None:
             yield "at least", budget + more <= other
         elif "times as many" in words:
@@ -244,7 +302,9 @@ def advice_of(run: Row, choosable: bool = False) -> dict[str, tuple[float, Any]]
     from understudy.certificate.values import Certificate
 
     proof = Certificate.from_json(run["proof"])
-    found = advised(proof, run["errors"], scores=run["offers"], blend=run["blend"], choosable=choosable)
+    found = advised(
+        proof, run["errors"], repeats_of(run), scores=run["offers"], blend=run["blend"], choosable=choosable
+    )
     label = None if proof.worst is None else proof.worst.label
     return {one.about: (one.gain or 0.0, label) for one in found}
 
@@ -257,8 +317,15 @@ def cause_of(run: Row, whole: bool = False) -> tuple[str, str] | None:
     proof = Certificate.from_json(run["proof"])
     if proof.lower >= TARGET:
         return None
-    found = diagnosed(TARGET, proof, run["errors"], run["trained"], None, whole)
+    found = diagnosed(TARGET, proof, run["errors"], run["trained"], repeats_of(run), whole)
     return found.cause, found.text
+
+
+def repeats_of(run: Row) -> Any:
+    """What was asked twice."""
+    from understudy.certificate.repeats import Repeats
+
+    return Repeats(*run["repeats"]) if run.get("repeats") else None
 
 
 def of(run: Row, label: Any) -> float:
@@ -275,9 +342,10 @@ UNSAID = ("flat", "rows", "common")
 def table(rows: list[Row]) -> str:
     """How often each was said, and right, in either half and by budget."""
     budgets = sorted({row["budget"] for row in rows})
+    halves = [half for half in ("chosen", "reported", "hard") if any(row["half"] == half for row in rows)]
     lines = [f"{'':<12}{'half':<10}{'said':>6}{'right':>7}" + "".join(f"{f'at {n}':>10}" for n in budgets)]
     for kind in (*SAID, *UNSAID):
-        for half in sorted({row["half"] for row in rows}):
+        for half in halves:
             found = [row for row in rows if (row["said"], row["half"]) == (kind, half)]
             if not found:
                 continue
@@ -286,7 +354,7 @@ def table(rows: list[Row]) -> str:
             share = sum(row["right"] for row in found) / len(found)
             note = "  (not said)" if kind in UNSAID else ""
             lines.append(f"{kind:<12}{half:<10}{len(found):>6}{share:>7.2f}{cells}{note}")
-    for half in sorted({row["half"] for row in rows}):
+    for half in halves:
         said = [row["right"] for row in rows if row["half"] == half and row["said"] in SAID]
         lines.append(f"{'all of it':<12}{half:<10}{len(said):>6}{sum(said) / max(1, len(said)):>7.2f}")
     return "\n".join(lines)
@@ -299,6 +367,7 @@ def main() -> None:
     original_options(parser)
     parser.add_argument("--budgets", type=int, nargs="+", default=[100, 300, 1000, 3000, 10_000])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--hard", action="store_true", help="also originals that can hardly be learned, or not at all")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what runs say there, and make none twice")
     parser.add_argument("--workers", type=int, default=2, help="processes, each pinned to a core; 0: this one")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
@@ -307,6 +376,7 @@ def main() -> None:
         options.keep.mkdir(parents=True, exist_ok=True)
     names = chosen_originals(options)
     tasks = [(name, seed, rare) for rare in (False, True) for name in names for seed in options.seeds]
+    tasks += [(name, seed, False) for name in HARD for seed in options.seeds] if options.hard else []
     try:
         rows = [row for found in each(partial(checked, options=options), tasks, options.workers) for row in found]
     except (ModuleNotFoundError, UnderstudyError) as error:

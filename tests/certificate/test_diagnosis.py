@@ -10,7 +10,8 @@ from understudy.certificate.advice import advised
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.diagnosis import allowed_error, diagnosed, further_answers, rows_to_show
 from understudy.certificate.repeats import Repeats
-from understudy.certificate.values import Certificate
+from understudy.certificate.trend import telling, trend_of
+from understudy.certificate.values import Bound, Certificate
 from understudy.display import percent
 from understudy.errors import TargetError, UnderstudyWarning
 from understudy.queries.ledger import answers
@@ -113,7 +114,7 @@ def test_a_power_law_is_followed_with_care(power):
     """To where it would go if it were half as steep and half as usual, and at least to seven tenths of that."""
     seen = curve(power)
     error = seen[-1][1]
-    more, words = further_answers(seen, error, 0.7 * error)
+    more, words = further_answers(trend_of(seen), error, 0.7 * error)
     assert more == pytest.approx(3000 * (0.7 * 0.7 ** (-2 / (power + 0.25)) - 1), rel=0.1)
     assert f"the copy needs more answers, by the trend of its run at least {more} more" in words
 
@@ -131,13 +132,34 @@ def test_a_power_law_is_followed_with_care(power):
     ],
 )  # fmt: skip
 def test_what_the_trend_cannot_tell_is_not_told(seen, share, words):
-    more, said = further_answers(seen, seen[-1][1], share * seen[-1][1])
+    more, said = further_answers(telling(proof_of(0.9), seen, None), seen[-1][1], share * seen[-1][1])
     assert more is None
     assert words in said
 
 
 def proof_of(estimate, n=2000):
     return Certificate(estimate, lower_bound(round(estimate * n), n), 0.95, n)
+
+
+def labelled(agreed, n=2000, common=1000):
+    """A certificate with two labels, of which so many rows have the commonest."""
+    parts = {"common": Bound(0.9, 0.8, common), "other": Bound(0.9, 0.8, n - common)}
+    return Certificate(agreed / n, lower_bound(agreed, n), 0.95, n, parts)
+
+
+@pytest.mark.parametrize(
+    ("proof", "repeats", "told"),
+    [
+        (labelled(1900), Repeats(40, 0), True),
+        (labelled(1900), Repeats(40, 1), False),  # part of the error is noise
+        (labelled(1300), None, False),  # hardly better than a coin
+        (labelled(1900, common=1880), None, False),  # hardly better than always the commonest
+    ],
+)
+def test_a_trend_tells_nothing_of_noise_or_of_what_was_not_learned(proof, repeats, told):
+    assert (telling(proof, curve(0.5), repeats) is not None) == told
+    advice = {one.about for one in advised(proof, curve(0.5), repeats)}
+    assert ("budget" in advice) == told
 
 
 def test_the_share_of_trained_points_is_the_plain_one_and_says_of_which():

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from understudy.certificate.trend import SPAN, trend_of
+from understudy.certificate.repeats import Repeats
+from understudy.certificate.trend import SPAN, telling
 from understudy.certificate.values import Certificate, LabelShare
 
 # Gains below this are not worth a word, and neither are differences below so many standard errors.
@@ -34,6 +35,7 @@ class Advice:
 def advised(
     proof: Certificate,
     curve: Sequence[tuple[int, float]],
+    repeats: Repeats | None = None,
     *,
     scores: bool = False,
     blend: float | None = None,
@@ -41,8 +43,9 @@ def advised(
 ) -> list[Advice]:
     """What would help a copy of this certificate; `curve` has the error by number of queries.
 
-    `scores` were there and not used; `blend` is what the blend of all answers reaches on the same rows, if the copy is
-    something else. `choosable`: queries could be about other rows, such as those of a rare label.
+    `repeats` were asked twice; `scores` were there and not used; `blend` is what the blend of all answers reaches on
+    the same rows, if the copy is something else. `choosable`: queries could be about other rows, such as those of a rare
+    label.
     """
     error, found = 1 - proof.estimate, list[Advice]()
     spread = (max(error, 1 / proof.n) * proof.estimate / proof.n) ** 0.5
@@ -50,8 +53,8 @@ def advised(
         gain = blend - proof.estimate
         text = f"to='blend' (--to blend) agrees on {blend:.4f} of the same rows, {_points(gain)} points more"
         found.append(Advice(FAMILY, text, gain))
-    trend = trend_of(curve)
-    twice = 0.0 if trend is None or not trend.clear else trend.gain(error, 2.0)
+    trend = telling(proof, curve, repeats)
+    twice = 0.0 if trend is None else trend.gain(error, 2.0)
     if twice >= LEAST:
         low, high = (_points(factor * twice) for factor in SPAN)
         text = f"twice the budget would make it about {_points(twice)} points more faithful, by the trend of this run"

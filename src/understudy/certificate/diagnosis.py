@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy.certificate.bounds import lower_bound
 from understudy.certificate.repeats import Repeats
-from understudy.certificate.trend import BEYOND, trend_of
+from understudy.certificate.trend import BEYOND, Trend, telling
 from understudy.certificate.values import Certificate
 from understudy.display import percent
 
@@ -80,14 +80,13 @@ def diagnosed(
     )
     if trained_error >= MOST * error and not whole:
         return found(CAPACITY, f"the copy is too small, or trained too little: {both}; try to='auto' (--to auto)")
-    more, trend = further_answers(curve, error, allowed)
-    return found(SAMPLES, f"{both}; {trend}", more)
+    more, words = further_answers(telling(proof, curve, repeats), error, allowed)
+    return found(SAMPLES, f"{both}; {words}", more)
 
 
-def further_answers(curve: Sequence[tuple[int, float]], error: float, allowed: float) -> tuple[int | None, str]:
+def further_answers(trend: Trend | None, error: float, allowed: float) -> tuple[int | None, str]:
     """What the trend says of the answers that bring an error down to what is allowed: how many more, and in words."""
-    trend = trend_of(curve)
-    if trend is None or not trend.clear or allowed <= 0:
+    if trend is None or allowed <= 0:
         return None, "how many more answers it takes cannot be told from this run"
     more = trend.further(error, allowed)
     if more is None:

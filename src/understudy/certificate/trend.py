@@ -7,12 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from understudy.certificate.repeats import Repeats
+from understudy.certificate.values import Certificate
+
 # By which power of the answers errors usually fall. Of few rounds, what they say is only half of what is believed.
 USUAL = -0.25
 # Nine times in ten, what the trend says of twice the answers is right within these factors, and it takes at least this
 # share of the answers that it says, up to so many times as many as there are; where it says more than that, it takes
 # more than `BEYOND` times as many. Chosen on half of the originals of benchmarks/advice.py, which prints how it is.
 SPAN, SHARE, FURTHEST, BEYOND = (0.5, 2.0), 0.7, 4.0, 3
+# A copy that makes more than this share of the mistakes of always answering the commonest label has not found yet what
+# it is to learn, and its rounds do not tell when it will.
+LEARNED = 0.6
 
 
 class Trend(NamedTuple):
@@ -41,6 +47,17 @@ class Trend(NamedTuple):
         """How many more answers it takes at least until an error is as low as allowed; None if too many to say."""
         times = float(error / allowed) ** min(-1 / self.power, 50.0)
         return None if times > FURTHEST else max(0, int(self.answers * (SHARE * times - 1)))
+
+
+def telling(proof: Certificate, curve: Sequence[tuple[int, float]], repeats: Repeats | None) -> Trend | None:
+    """The trend of a run, if it tells where the copy goes with more answers.
+
+    It has to be clear, and the copy to be well above always answering the commonest label. Where the original was seen
+    to answer otherwise when asked again, part of the error is its noise, and no answers lower that.
+    """
+    known = proof.baseline is None or 1 - proof.estimate <= LEARNED * (1 - proof.baseline.estimate)
+    found = None if repeats is not None and repeats.disagreed else trend_of(curve)
+    return found if known and found is not None and found.clear else None
 
 
 def trend_of(curve: Sequence[tuple[int, float]]) -> Trend | None:

@@ -27,8 +27,9 @@ def comparison(results: dict[str, Result]) -> None:
     if proof is not None:
         say(
             f"fidelity: share of {proof.n} fresh inputs with the original's label; "
-            f"at least: with {proof.confidence:.0%} confidence; worst label: of so many of them with that label"
+            f"at least: with {proof.confidence:.0%} confidence"
         )
+        say("worst label: the one that a copy agrees on least often, and on how many of the inputs with it")
     if proof is not None and proof.baseline is not None:
         say(f"always answering the commonest label, {proof.baseline.label!r}: {proof.baseline.estimate:.4f}")
     say("eff: share of points saved, over all rounds, against keeping every one")

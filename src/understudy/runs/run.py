@@ -253,7 +253,7 @@ class Run:
         original, blend = self.job.original, ended.outcome.blend
         unused = original.both is not None and not original.scored
         choosable = original.stored is None and self.job.plan.draw != "balanced"
-        return advised(proof, ended.errors, scores=unused, blend=blend, choosable=choosable)
+        return advised(proof, ended.errors, self.repeats, scores=unused, blend=blend, choosable=choosable)
 
     def _diagnosis(self, ended: Ended) -> Diagnosis | None:
         """Why the target was missed, if it was."""
