@@ -106,3 +106,28 @@ def test_dates_at_the_ends_of_the_calendar_are_drawn_as_they_are():
     shown = space.present(space.sample(90, np.random.default_rng(0)))
     assert set(shown["d"]) == set(frame["d"])
     np.testing.assert_array_equal(space.present(space.read(frame, "rows"))["d"], frame["d"])
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (pd.DataFrame({"a": np.arange(60.0), "one": 1e308}), {}),  # its slider on the page
+        (pd.DataFrame({"a": pd.arrays.SparseArray([0, 1] * 30)}), {}),
+        (pd.DataFrame({"a": np.arange(60.0), "large": 1e150 * np.arange(60)}), {}),  # the ticks of its chart
+    ],
+)
+def test_tables_that_ended_in_exceptions_of_others(frame, said, tmp_path):
+    assert ended(Table(frame, "frame", ("numbers",), said), tmp_path) == "done"
+
+
+def test_the_largest_numbers_are_compared_in_a_database_too(tmp_path):
+    """SQLite has no whole numbers of 64 bits without a sign."""
+    values = np.uint64(2**64 - 1) - np.arange(60, dtype=np.uint64) % 3
+    frame = pd.DataFrame({"a": np.arange(60.0), "u": values})
+    assert ended(Table(frame, "frame", ("unsigned",), {}, "copy.txt", "linear"), tmp_path) == "done"
+
+
+@pytest.mark.parametrize("values", [[[1], [2]] * 5, [1e308, 0.0] * 5, [0.5, 1.0] * 5])
+def test_levels_that_are_no_names_are_refused(values):
+    with pytest.raises(SpaceError, match="expected levels that are words or whole numbers, found .*; make them words"):
+        Space.from_data(pd.DataFrame({"a": values}), categories=["a"])

@@ -235,10 +235,12 @@ def _category(
 def _refuse_levels(values: Series, at: str) -> None:
     """Refuse levels that are neither words nor whole numbers, of which one may stand for two."""
     levels = [*map(_level, values if values.dtype == object else values.unique())]  # True and 1 are one of the unique
-    wrong = [level for level in dict.fromkeys(levels) if isinstance(level, bool) or not isinstance(level, (str, int))]
+    wrong = [level for level in levels if isinstance(level, bool) or not isinstance(level, (str, int))]
     if wrong:
         hint = "make them words, as by frame[c].astype(str), or leave the column out"
-        raise SpaceError(at, "levels that are words or whole numbers", listed([*map(repr, wrong)], 4), f"{hint}{LEAVE}")
+        raise SpaceError(
+            at, "levels that are words or whole numbers", listed([*map(repr, wrong[:4])]), f"{hint}{LEAVE}"
+        )
     broken = [level for level in levels if isinstance(level, str) and not _is_text(level)]
     if broken:
         raise SpaceError(at, "words in Unicode", f"half a surrogate pair in {broken[0]!r}", "see how they were read")
@@ -254,7 +256,8 @@ def _is_text(word: str) -> bool:
 def _level(value: object) -> object:
     """A level as a word or a whole number; a column of whole numbers with gaps has them as floats."""
     plain = value.item() if isinstance(value, np.generic) else value
-    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+    whole = isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53
+    return int(plain) if whole else plain  # type: ignore[call-overload]
 
 
 def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> Number:

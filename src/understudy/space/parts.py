@@ -87,7 +87,7 @@ class Described(Part):
 
 def _below_the_end(column: Series, dtype: Any) -> Series:
     """Floats that whole numbers of 64 bits hold: their largest is rounded up as a float, and would become another."""
-    if getattr(dtype, "kind", "O") not in "iu" or dtype.itemsize < 8 or column.dtype.kind != "f":
+    if getattr(dtype, "kind", "O") not in "iu" or getattr(dtype, "itemsize", 0) < 8 or column.dtype.kind != "f":
         return column
     limits = np.iinfo(f"{dtype.kind}8")
     return column.clip(float(limits.min), np.nextafter(float(limits.max), 0))
