@@ -19,7 +19,7 @@ from understudy.export.sql import TABLE, is_query
 from understudy.models.classifier import CopyClassifier
 from understudy.space.columns import Boolean, Category, Column
 from understudy.space.tables import is_frame
-from understudy.space.wire import WHOLE, of_column
+from understudy.space.wire import REAL, WHOLE, of_column
 from understudy.types import Label, Table
 
 # Rows of the first part, and the seconds that a later one takes, about.
@@ -100,6 +100,8 @@ def records(copy: CopyClassifier, rows: Table) -> list[Record]:
         if isinstance(column, Category):  # pandas makes floats of whole numbers beside gaps
             kind = str if are_words(column) else int
             filled = [None if value is None else kind(value) for value in filled]
+        elif of_column(column) == REAL:  # pandas has whole numbers that databases have not
+            filled = [None if value is None else float(value) for value in filled]
         columns.append(filled)
     return list(zip(*columns, strict=True))
 

@@ -170,7 +170,7 @@ def _ticks(scale: Scale, about: int) -> list[float]:
     wide = scale.high - scale.low
     if wide <= 0:
         return [scale.low]
-    unit = 10 ** floor(log10(wide / about))
+    unit = 10.0 ** floor(log10(wide / about))
     step = next(unit * times for times in (1, 2, 2.5, 5, 10) if wide / (unit * times) <= about + 0.5)
     first = ceil(scale.low / step - 1e-9)
     count = floor(scale.high / step + 1e-9) - first + 1

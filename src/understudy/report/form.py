@@ -80,7 +80,7 @@ def _field(column: Column, drawn: np.ndarray) -> Field:
     unit = unit_of(column)
     if column.kind == "integer" or unit != 1:
         return Field(column.name, "number", gap, low, max(high, low + 1), 1, unit, [])
-    step = 10.0 ** np.floor(np.log10(max(high - low, 1e-12) / 100))
+    step = 10.0 ** np.floor(np.log10(max(high - low, 1e-12, 1e-12 * abs(high)) / 100))
     low, high = np.floor(low / step) * step, np.ceil(high / step) * step
     return Field(column.name, "number", gap, _round(low, step), _round(high, step), float(step), 1, [])
 

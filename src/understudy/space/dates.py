@@ -43,8 +43,7 @@ def limits(day: bool) -> tuple[float, float]:
 
     What is meant as milliseconds or nanoseconds since 1970 lies beyond.
     """
-    first, last = (number_of(f"{year}-12-31", day) for year in ("0001", "9999"))
-    return first, last
+    return number_of("0001-01-01", day), number_of("9999-12-31", day)
 
 
 def step_of(form: str | None) -> int:

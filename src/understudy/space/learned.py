@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from understudy.display import listed
-from understudy.errors import SpaceError
+from understudy.errors import SpaceError, warn
 from understudy.space import dates
 from understudy.space.columns import Boolean, Category, Date, Number
 from understudy.space.readings import LEAVE, Reading, read_as
@@ -169,11 +169,24 @@ def _described(
         if not np.isfinite(numbers).all():
             found = f"{numbers[~np.isfinite(numbers)][0]}"
             raise SpaceError(at, "finite numbers", found, f"mend those rows, or leave the column out{LEAVE}")
+        _warn_of_rounding(there, numbers, at)
         return _number(name, numbers, floor, missing)
     kinds = listed(sorted({type(value).__name__ for value in there}))
     found = f"{there.dtype}" if there.dtype != object else f"values of type {kinds}"
     hint = "make them words, as by frame[c].astype(str), or leave the column out"
     raise SpaceError(at, "numbers, booleans, dates or words", found, f"{hint}{LEAVE}")
+
+
+def _warn_of_rounding(values: Series, numbers: np.ndarray, at: str) -> None:
+    """Warn of whole numbers that a float is not, so that neighbours become one."""
+    if values.dtype.kind not in "iu" or np.abs(numbers).max() < 2**53:
+        return
+    rounded = int(sum(int(value) != int(number) for value, number in zip(values, numbers, strict=True)))
+    if rounded:
+        warn(
+            f"{at}: {rounded} whole numbers above 2**53 are rounded to floats, so that neighbours become one. If they "
+            "name something, make them words: frame[c].astype(str)"
+        )
 
 
 def _is(values: Series, kind: str) -> bool:
@@ -222,16 +235,29 @@ def _category(
 def _refuse_levels(values: Series, at: str) -> None:
     """Refuse levels that are neither words nor whole numbers, of which one may stand for two."""
     levels = [*map(_level, values if values.dtype == object else values.unique())]  # True and 1 are one of the unique
-    wrong = [level for level in dict.fromkeys(levels) if isinstance(level, bool) or not isinstance(level, (str, int))]
+    wrong = [level for level in levels if isinstance(level, bool) or not isinstance(level, (str, int))]
     if wrong:
         hint = "make them words, as by frame[c].astype(str), or leave the column out"
-        raise SpaceError(at, "levels that are words or whole numbers", listed([*map(repr, wrong)], 4), f"{hint}{LEAVE}")
+        raise SpaceError(
+            at, "levels that are words or whole numbers", listed([*map(repr, wrong[:4])]), f"{hint}{LEAVE}"
+        )
+    broken = [level for level in levels if isinstance(level, str) and not _is_text(level)]
+    if broken:
+        raise SpaceError(at, "words in Unicode", f"half a surrogate pair in {broken[0]!r}", "see how they were read")
+
+
+def _is_text(word: str) -> bool:
+    try:
+        return bool(word.encode()) or not word
+    except UnicodeEncodeError:
+        return False
 
 
 def _level(value: object) -> object:
     """A level as a word or a whole number; a column of whole numbers with gaps has them as floats."""
     plain = value.item() if isinstance(value, np.generic) else value
-    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+    whole = isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53
+    return int(plain) if whole else plain  # type: ignore[call-overload]
 
 
 def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> Number:
@@ -251,6 +277,7 @@ def _date(name: str, values: Series, form: str | None, missing: float, floor: in
     return Date(name=name, kind="date" if days else "timestamp", form=form, missing=missing, **found)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # such a space is refused when it is made
 def _distribution(values: np.ndarray, floor: int) -> dict[str, Any]:
     """A few values with their shares, or quantiles."""
     levels, counts = np.unique(values, return_counts=True)

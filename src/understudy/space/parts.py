@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -57,7 +57,7 @@ class Described(Part):
         if self.dtype is None:
             return column.infer_objects()
         try:
-            return column.astype(pandas_dtype(self.dtype))
+            return _below_the_end(column, pandas_dtype(self.dtype)).astype(pandas_dtype(self.dtype))
         except (TypeError, ValueError) as error:
             where = f"column {self.name}: dtype"
             raise SpaceError(where, "a type of pandas that its values hold", f"{self.dtype!r}: {error}") from error
@@ -83,6 +83,14 @@ class Described(Part):
 
     def _error(self, where: str, expected: str, found: object, hint: str = "") -> SpaceError:
         return SpaceError(f"{where}: column {self.name}", expected, found, hint)
+
+
+def _below_the_end(column: Series, dtype: Any) -> Series:
+    """Floats that whole numbers of 64 bits hold: their largest is rounded up as a float, and would become another."""
+    if getattr(dtype, "kind", "O") not in "iu" or getattr(dtype, "itemsize", 0) < 8 or column.dtype.kind != "f":
+        return column
+    limits = np.iinfo(f"{dtype.kind}8")
+    return column.clip(float(limits.min), np.nextafter(float(limits.max), 0))
 
 
 def check_shares(values: Sequence[object] | None, shares: Sequence[float] | None) -> None:

@@ -38,6 +38,11 @@ class Reading(NamedTuple):
     instead: str = ""
     """What may be said of the column to have it taken for something else."""
 
+    @property
+    def share(self) -> str:
+        """That share in percent; it is 100 % only if nothing is lost."""
+        return percent(self.covered if self.covered == 1 else min(self.covered, 0.9999))
+
     def spelled(self, command: bool = False) -> str:
         """How that is said in Python, or on the command line."""
         if not self.instead:
@@ -71,7 +76,7 @@ def _reason(column: Column, values: Series | None) -> tuple[str, str]:
 
 def table(readings: Sequence[Reading], command: bool = False) -> Grid:
     """Each column, what it was taken for and why, the rows it covers, and what to say to change it."""
-    rows = [(one.name, one.kind, one.why, percent(one.covered), one.spelled(command)) for one in readings]
+    rows = [(one.name, one.kind, one.why, one.share, one.spelled(command)) for one in readings]
     return Grid(("column", "taken for", "why", "covers", "to change it"), rows, right=("covers",))
 
 
@@ -80,7 +85,7 @@ def warn_of_uncovered(where: str, readings: Sequence[Reading], covered: float, f
     if covered >= ENOUGH:
         return
     poor = sorted((one for one in readings if one.covered < 1), key=lambda one: one.covered)
-    columns = listed([f"{one.name!r} {percent(one.covered)}" for one in poor], SHOWN)
+    columns = listed([f"{one.name!r} {one.share}" for one in poor], SHOWN)
     warn(
         f"{where}: the space covers {percent(covered)} of these rows, since values of fewer than {floor} rows are left "
         f"out: {columns}. Nothing is asked about rows with other values, and no certificate is about them. Leave such "

@@ -21,6 +21,8 @@ SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 def as_matrix(rows: Rows, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
     """Rows of numbers as a float64 matrix, finite except in columns where `gaps` allows missing values."""
     rows = framed(rows)
+    if getattr(getattr(rows, "dtype", None), "kind", "") == "c":
+        raise SpaceError(where, "numbers", "complex ones", "give their real and imaginary parts as columns")
     if isinstance(rows, (str, Path)):
         raise SpaceError(where, "rows", f"the name {str(rows)!r}", "read the file first, as by pandas.read_csv")
     if is_frame(rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from understudy.display import Grid, paragraphs, percent, printable, screen, shortened
+from understudy.display import Grid, paragraphs, printable, screen, shortened
 
 if TYPE_CHECKING:
     from understudy.space.space import Space
@@ -30,7 +30,7 @@ def table(space: Space, most: int | None = None) -> Grid:
     if not space.readings:
         return Grid(("column", "kind", "missing", "values"), rows, right=("missing",))
     known = [
-        (name, kind, percent(one.covered), missing, summary)
+        (name, kind, one.share, missing, summary)
         for one, (name, kind, missing, summary) in zip(space.readings, rows, strict=False)
     ]
     return Grid(("column", "kind", "covers", "missing", "values"), known, right=("covers", "missing"))
