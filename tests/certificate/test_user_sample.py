@@ -368,3 +368,16 @@ def test_a_copy_tells_which_rows_are_unlike_any_that_were_asked(folder):
     assert "2 of them are outside the space" in [*about_rows(proof)][1]
     both = us.cascade(result, waves, agree=0.6, progress=False)
     assert both.decide(rows).by.tolist()[1:] == ["original", "original"]
+
+
+def test_answers_about_rows_that_taught_or_were_passed_over_measure_nothing(folder):
+    result, frame = us.load(folder / "run"), rows_of(folder)
+    taught, held, neither = parts_of(folder / "run", frame)
+    answers = frame.assign(label=waves(frame))
+    proof = us.certify(result.copy, waves, result.space, n=50, answers=answers, progress=False).on_answers
+    assert (proof.n, proof.left_out) == (held.sum(), taught.sum() + neither.sum())
+    assert proof.reasons == {"taught": int(taught.sum()), "candidates": int(neither.sum())}
+    answers.to_csv(folder / "labelled.csv", index=False)
+    done = run_command("certify", "run", "--answers", "labelled.csv", "--json", cwd=folder)
+    assert done.returncode == 2  # the held-out rows are the run's own: none is left
+    assert "were passed over when its run chose among them" in done.stderr

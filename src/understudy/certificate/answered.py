@@ -15,23 +15,29 @@ from understudy.certificate.values import Certificate
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.models.classifier import CopyClassifier
+from understudy.models.training_rows import training_rows_of
 from understudy.original import as_original
-from understudy.queries.known import OWN, Known, Wanted
+from understudy.queries.known import CANDIDATES, OWN, TAUGHT, Known, Wanted
 from understudy.queries.ledger import NAME, REPEAT, answers
 from understudy.queries.sources import Source
 from understudy.space import Space
 
 
 def known_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> Known:
-    """Answers as the copy sees their rows; without rows that its run asked about, or was given."""
+    """Answers as the copy sees their rows; without rows that taught it or might have, or that its run asked about."""
     return fresh_of(sources, copy, space, run).some()
 
 
 def fresh_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> Known:
     """The same; there may be none."""
     seen = copy.space if isinstance(copy, CopyClassifier) else space
-    known = Known.all_of(sources, Wanted(seen))
-    return known if run is None else unknown_to(known, run, [*map(space.names.index, seen.names)])
+    known, training_rows = Known.all_of(sources, Wanted(seen)), training_rows_of(copy)
+    if run is not None:
+        known = unknown_to(known, run, [*map(space.names.index, seen.names)])
+    if training_rows is None:
+        return known
+    taught, candidates = training_rows.find(known.rows, whole=False)
+    return known.leaving(candidates, CANDIDATES).leaving(taught[~candidates], TAUGHT)
 
 
 def unknown_to(known: Known, run: str | Path, columns: Sequence[int]) -> Known:

@@ -60,7 +60,7 @@ def certify(
     also says where the two differ: near the boundary or away from it, by labels, conditions and examples.
     `answers` that the original gave before, such as to real traffic, are certified separately as `.on_answers`, and
     nothing is asked for them: a directory of kept traffic or of another run, a table, or several of these. Those that
-    the copy learned from must not be among them; `run`, the directory of the copy, leaves them out.
+    the copy learned from are left out likewise; with `run`, its directory, so are those of its certificate.
     `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
     `progress` shows how far it is, on a terminal or in a notebook.
     Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.

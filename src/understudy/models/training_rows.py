@@ -45,13 +45,15 @@ class TrainingRows:
         taught, candidates = _union([self.taught, other.taught]), _union([self.candidates, other.candidates])
         return TrainingRows(taught, candidates, self.excluded)
 
-    def find(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def find(self, rows: np.ndarray, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Which rows equal some that taught the copy, and which others might have.
 
-        Rows that differ only in what the copy does not see are equal to it.
+        Rows that differ only in what the copy does not see are equal to it. Of rows that are not `whole`, but have only
+        what it sees, no candidate is known, unless that is all there is.
         """
-        taught = np.isin(hashed(_seen(rows, self.excluded)), self.taught)
-        return taught, np.isin(hashed(rows), self.candidates) & ~taught
+        taught = np.isin(hashed(_seen(rows, self.excluded) if whole else rows), self.taught)
+        comparable = whole or not self.excluded
+        return taught, np.isin(hashed(rows), self.candidates) & ~taught & comparable
 
     def as_json(self) -> Json:
         """As JSON values."""

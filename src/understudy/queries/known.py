@@ -122,9 +122,12 @@ class Known:
         """
         own = self.rows if columns is None else self.rows[:, columns]
         asked = {row.tobytes() for row in np.ascontiguousarray(rows)}
-        keep = np.array([row.tobytes() not in asked for row in np.ascontiguousarray(own)], bool)
-        left_out = {**self.left_out, **_counted(why, self.left_out.get(why, 0) + int((~keep).sum()))}
-        return replace(self.where(keep), left_out=left_out)
+        return self.leaving(np.array([row.tobytes() in asked for row in np.ascontiguousarray(own)], bool), why)
+
+    def leaving(self, which: np.ndarray, why: str) -> Known:
+        """The same without some of them, which are counted as left out."""
+        left_out = {**self.left_out, **_counted(why, self.left_out.get(why, 0) + int(which.sum()))}
+        return replace(self.where(~which), left_out=left_out)
 
     def where(self, keep: np.ndarray) -> Known:
         """Some of them."""
