@@ -16,6 +16,8 @@ from understudy.runs.settings import AUTO, Settings
 
 # The families that can be constrained to be monotone in a column.
 MONOTONE = ("linear", "tree", "forest", "boosting")
+# The families that are made of trees, whose depth and leaves can be limited.
+TREES = ("tree", "forest", "boosting")
 # Of all queries, those that are asked again; and of training queries, those about rows of the user's own.
 REPEAT, ROWS_SHARE = 0.02, 0.25
 SHARE = "a share from 0 to below 1"

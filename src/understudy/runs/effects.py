@@ -10,14 +10,15 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from understudy.errors import SettingError
+from understudy.runs.checking import TREES
 from understudy.runs.rounds import is_bounded
 from understudy.runs.settings import Settings
 
 if TYPE_CHECKING:
     from understudy.runs.plan import Plan
 
-# The families that are made of trees, and those whose hidden layers can be chosen.
-TREES, LAYERED = ("tree", "forest", "boosting"), ("mlp",)
+# The families whose hidden layers can be chosen.
+LAYERED = ("mlp",)
 
 
 @dataclass(frozen=True)

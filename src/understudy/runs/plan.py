@@ -15,6 +15,7 @@ from understudy.errors import SettingError
 from understudy.runs.checking import (
     MONOTONE,
     ROWS_SHARE,
+    TREES,
     checked,
     repeated,
     schedule_of,
@@ -226,8 +227,11 @@ class Plan:
             return (type(to).__name__,)
         if to != AUTO:
             return (to,)
-        if self.asked.increasing or self.asked.decreasing:
-            return MONOTONE
+        monotone = bool(self.asked.increasing or self.asked.decreasing)
+        leaves = self.asked.max_depth is not None or self.asked.max_leaves is not None
+        held = [one for one in FAMILIES if not (monotone and one not in MONOTONE) and not (leaves and one not in TREES)]
+        if monotone or leaves:  # those that can be held to it
+            return tuple(held)
         return (BLEND, *FAMILIES) if self.limited or self.asked.target is not None else (BLEND,)
 
     @property
