@@ -82,7 +82,7 @@ def _outcome(settings):
         asked.append(rows.tobytes())
         return disc(rows)
 
-    plan = Plan.repeating(Settings(**{**BASE, **dict(settings)}))
+    plan = Plan.of_decided(Settings(**{**BASE, **dict(settings)}))
     result = finish(job_steps(job_of(us.Original(original, [False, True]), PLANE, plan)))
     made = [array.tobytes() for _, array in sorted(result.copy.model.state()[1].items())]
     proof = None if result.certificate is None else result.certificate.lower
@@ -115,7 +115,7 @@ def test_a_setting_has_an_effect_or_is_refused(way, names):
         if name == "method" and way.keys() & {"delta", "max_kept"}:
             continue  # which would be refused beside it
         if name == "max_kept":
-            room = max(Plan.repeating(Settings(**{**BASE, **way})).sizes)
+            room = max(Plan.of_decided(Settings(**{**BASE, **way})).sizes)
             values = room, room + 20
         error = refusal({**asked, name: values[0]})
         if error is not None:

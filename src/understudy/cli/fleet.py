@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from understudy.cli.groups import WithDefault
-from understudy.cli.terminal import FINISHED, noted
+from understudy.cli.terminal import FINISHED, note_on_interrupt
 
 if TYPE_CHECKING:
     from understudy.fleet import Outlook, State
@@ -88,7 +88,7 @@ def _run(
 
     fleet = read_fleet(table)
     opened = open_engine(engine, workers, scheduler)
-    with noted(lambda: FINISHED), _shown(len(fleet.models)) as (done, tell):
+    with note_on_interrupt(lambda: FINISHED), _shown(len(fleet.models)) as (done, tell):
         for state in run_fleet(fleet, out, opened, refresh=refresh, tell=tell):
             done(state)
     outlook = Outlook.of(fleet, out.absolute())

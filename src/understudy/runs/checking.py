@@ -63,12 +63,12 @@ def uses_scores(settings: Settings) -> bool:
     return scores
 
 
-def repeated(repeat: float | None) -> float:
+def check_repeat(repeat: float | None) -> float:
     """The share of queries that are asked again."""
     return checks.number("repeat", REPEAT if repeat is None else repeat, SHARE, 0, 1)
 
 
-def share_of_rows(rows_share: float | None) -> float:
+def check_rows_share(rows_share: float | None) -> float:
     """The share of training queries that are about rows of the user's own."""
     found = ROWS_SHARE if rows_share is None else rows_share
     return checks.number("rows_share", found, "a share from 0 to 1", 0, nextafter(1, 2))
