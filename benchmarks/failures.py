@@ -30,7 +30,7 @@ from understudy.original import Original
 from understudy.original.http import Patience, open_http
 from understudy.queries.ledger import NAME, summary
 from understudy.runs.copying import finish, job_of, job_steps
-from understudy.runs.going_on import placed
+from understudy.runs.going_on import in_directory
 from understudy.runs.plan import Plan
 
 SPACE = us.Space.normal(3)
@@ -109,7 +109,7 @@ def healthy(folder: Path) -> bytes:
     """The copy that a server without failures gives."""
     with FaultyServer(rings, share=0) as server:
         job = job_of(box(server.url, Mix.drawn(0)), SPACE, Plan.of(settings()))
-        finish(job_steps(placed(job, folder)))
+        finish(job_steps(in_directory(job, folder)))
     return (folder / "copy.safetensors").read_bytes()
 
 
@@ -121,7 +121,7 @@ def tried(mix: Mix, folder: Path, expected: bytes) -> Outcome:
             job = job_of(box(server.url, mix), SPACE, Plan.of(settings(retries)))
             outcome.calls += 1
             try:
-                finish(job_steps(placed(job, folder)))
+                finish(job_steps(in_directory(job, folder)))
                 outcome.copy = (folder / "copy.safetensors").read_bytes()
             except SpentError as error:
                 outcome.spent += 1

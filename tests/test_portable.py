@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from understudy.errors import SettingError
-from understudy.portable import held, needed, peak_mb, write_at_start
+from understudy.portable import lock_folder, peak_mb, require_module, write_at_start
 
 # Before anything of ours is imported: what Windows lacks is gone, and folders cannot be opened.
 WINDOWS = """
@@ -138,10 +138,10 @@ def test_what_cannot_work_there_says_so_when_it_is_used(tmp_path, what, said):
 
 def test_here_everything_is_there(tmp_path):
     assert peak_mb() > 1
-    needed("fcntl", "a lock", "nothing")
+    require_module("fcntl", "a lock", "nothing")
     with pytest.raises(SettingError, match="a moon: expected Linux or macOS, where it works, found linux; look up"):
-        needed("no_such_module", "a moon", "look up")
-    with held(tmp_path) as ours, held(tmp_path) as again:
+        require_module("no_such_module", "a moon", "look up")
+    with lock_folder(tmp_path) as ours, lock_folder(tmp_path) as again:
         assert (ours, again) == (True, False)
     with open(tmp_path / "file", "wb+") as file:
         file.write(b"abcdef")

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError
-from understudy.portable import UNFINISHED, held, sync_folder
+from understudy.portable import UNFINISHED, lock_folder, sync_directory
 
 # SQLite's code for a full disk; its module need not be imported for it.
 _SQLITE_FULL = 13
@@ -64,7 +64,7 @@ def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
                 _sync(part)
             os.replace(part, path)
             if durable:
-                sync_folder(path.parent)
+                sync_directory(path.parent)
         finally:
             part.unlink(missing_ok=True)
 
@@ -108,7 +108,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             prefix = f"{UNFINISHED}{path.name}-"
             for left in (*path.parent.glob(f"{glob.escape(prefix)}*"), *path.glob(f"{UNFINISHED}*")):
                 _remove_left(left)
-            with unfinished_folder(path.parent, prefix) as work, held(work):
+            with unfinished_folder(path.parent, prefix) as work, lock_folder(work):
                 folder = work / path.name
                 folder.mkdir()
                 yield folder
@@ -121,7 +121,7 @@ def _remove_left(folder: Path) -> None:
     """Remove what a process left that was killed; what one is at work in stays."""
     if not folder.is_dir():
         return
-    with held(folder) as ours:
+    with lock_folder(folder) as ours:
         left = list(folder.iterdir()) if ours else []
         for entry in left:
             shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)

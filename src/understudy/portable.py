@@ -23,10 +23,10 @@ LOCK = f"{UNFINISHED}lock"
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[bool]:
+def lock_folder(folder: Path) -> Iterator[bool]:
     """Hold the lock of a folder, if nobody else does; the system releases it when a process ends, however it does.
 
-    >>> with held(Path(".")) as ours, held(Path(".")) as again:
+    >>> with lock_folder(Path(".")) as ours, lock_folder(Path(".")) as again:
     ...     print(ours, again)
     True False
     """
@@ -64,7 +64,7 @@ def _locks(lock: Callable[[], None]) -> bool:
     return True
 
 
-def own_file(path: Path, flags: int) -> int:
+def open_without_links(path: Path, flags: int) -> int:
     """Open a file that is made if need be; a link of that name is not followed, where the system can tell."""
     return os.open(path, flags | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o666)
 
@@ -78,7 +78,7 @@ def write_at_start(descriptor: int, content: bytes) -> None:
         os.write(descriptor, content)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_directory(folder: Path) -> None:
     """Have the names in a folder reach the disk; Windows does so by itself, and opens no folders."""
     if _module("fcntl") is not None:
         with _open(folder, os.O_RDONLY) as descriptor:
@@ -94,7 +94,7 @@ def peak_mb() -> float | None:
     return float(peak / (2**20 if sys.platform == "darwin" else 2**10))
 
 
-def needed(name: str, what: str, instead: str) -> None:
+def require_module(name: str, what: str, instead: str) -> None:
     """Refuse what takes a module that this system lacks."""
     if _module(name) is None:
         system = {"win32": "Windows"}.get(sys.platform, sys.platform)

@@ -16,6 +16,7 @@ from cases import disc
 from commands import run_command
 from understudy.errors import SettingError
 from understudy.models.effort import Effort
+from understudy.runs.checking import MONOTONE, TREES
 from understudy.runs.copying import finish, job_of, job_steps
 from understudy.runs.effects import CONDITIONS, NO_ROWS, STORED
 from understudy.runs.plan import Plan
@@ -81,7 +82,7 @@ def _outcome(settings):
         asked.append(rows.tobytes())
         return disc(rows)
 
-    plan = Plan.repeating(Settings(**{**BASE, **dict(settings)}))
+    plan = Plan.of_decided(Settings(**{**BASE, **dict(settings)}))
     result = finish(job_steps(job_of(us.Original(original, [False, True]), PLANE, plan)))
     made = [array.tobytes() for _, array in sorted(result.copy.model.state()[1].items())]
     proof = None if result.certificate is None else result.certificate.lower
@@ -114,7 +115,7 @@ def test_a_setting_has_an_effect_or_is_refused(way, names):
         if name == "method" and way.keys() & {"delta", "max_kept"}:
             continue  # which would be refused beside it
         if name == "max_kept":
-            room = max(Plan.repeating(Settings(**{**BASE, **way})).sizes)
+            room = max(Plan.of_decided(Settings(**{**BASE, **way})).sizes)
             values = room, room + 20
         error = refusal({**asked, name: values[0]})
         if error is not None:
@@ -212,3 +213,12 @@ def test_the_command_says_what_would_make_an_option_count(tmp_path):
 def test_a_classifier_of_ones_own_has_no_layers_and_no_leaves_of_ours():
     for name, value in (("layers", (5,)), ("max_leaves", 4), ("max_depth", 2)):
         assert refusal({"to": LogisticRegression(), name: value}).where == name
+
+
+def test_auto_chooses_among_families_that_can_be_held_to_the_limits():
+    assert Plan.of(Settings(max_leaves=4)).families == Plan.of(Settings(max_depth=2)).families == TREES
+    assert Plan.of(Settings(max_depth=2, increasing=["a"])).families == TREES
+    assert Plan.of(Settings(increasing=["a"])).families == MONOTONE
+    result = us.copy_classifier(disc, PLANE, max_depth=1, budget=60, certificate_n=40)
+    assert result.family in TREES
+    assert {one["family"] for one in result.tried} == {*TREES}

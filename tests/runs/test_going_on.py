@@ -18,7 +18,7 @@ from understudy.queries import ledger
 from understudy.report.card import card
 from understudy.runs.copying import job_of
 from understudy.runs.directory import claim
-from understudy.runs.going_on import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, between_calls, gone_on, placed
+from understudy.runs.going_on import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, between_calls, gone_on, in_directory
 from understudy.runs.plan import Plan
 from understudy.runs.presets import PRESETS
 from understudy.runs.settings import Settings
@@ -157,7 +157,9 @@ def test_further_rounds(settings, sizes):
 
 def begun(path, **settings):
     """A job in a directory, where the run is begun, and nothing is asked yet."""
-    job = placed(job_of(us.Original(disc, [False, True], name="disc"), PLANE, Plan.of(Settings(**settings))), path)
+    job = in_directory(
+        job_of(us.Original(disc, [False, True], name="disc"), PLANE, Plan.of(Settings(**settings))), path
+    )
     with ledger.Ledger(path / ledger.NAME, job.about, PLANE):
         return job
 

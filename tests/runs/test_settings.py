@@ -78,8 +78,8 @@ def test_words_and_numbers_of_the_memory_weight_are_told_apart():
 @pytest.mark.parametrize("preset", ["default", "fast", "paper", "paper-staged"])
 def test_a_plan_survives_its_json(method, preset):
     asked = us.Settings(method=method, preset=preset, budget=700, exclude=["a"], layers=[5, 4])
-    plan = Plan.repeating(asked)  # pure is not told from sequential with every preset
-    assert Plan.repeating(settings_of_json(plan.as_json())).as_json() == plan.as_json()
+    plan = Plan.of_decided(asked)  # pure is not told from sequential with every preset
+    assert Plan.of_decided(settings_of_json(plan.as_json())).as_json() == plan.as_json()
     assert Plan.of_json(plan.as_json(), seed=7).as_json() == {**plan.as_json(), "seed": 7}
 
 

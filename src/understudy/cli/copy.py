@@ -14,7 +14,7 @@ import click
 from understudy.cli.groups import Grouped
 from understudy.cli.original import opened, original_options
 from understudy.cli.settings import settings_options
-from understudy.cli.terminal import noted, say
+from understudy.cli.terminal import note_on_interrupt, say
 from understudy.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(
     from understudy.cli.progress import follow
     from understudy.original.table import read_table
     from understudy.runs.copying import job_of, job_steps
-    from understudy.runs.going_on import placed
+    from understudy.runs.going_on import in_directory
     from understudy.runs.plan import Plan
     from understudy.runs.settings import Settings
 
@@ -82,7 +82,7 @@ def command(
     source = opened(original, about)
     own = None if rows is None else read_table(rows)
     job = job_of(source, _space(space_text, source), plan, rows=own, answers=answers)
-    job = placed(job, out)
+    job = in_directory(job, out)
     _announce(source.name, job)
     wanted = plan.asked.progress and not job.done
     with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
@@ -125,7 +125,7 @@ def _announce(name: str, job: Job) -> None:
 def resumable(out: Path) -> Iterator[None]:
     """Within, an interrupt and an original that fails say what is kept of the run that they end."""
     try:
-        with noted(lambda: _kept(out)):
+        with note_on_interrupt(lambda: _kept(out)):
             yield
     except OriginalError as error:
         hint = "; ".join(filter(None, (error.hint, _kept(out))))

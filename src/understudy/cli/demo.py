@@ -44,7 +44,7 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     """
     from understudy.cli.progress import follow
     from understudy.runs.copying import job_of, job_steps
-    from understudy.runs.going_on import placed
+    from understudy.runs.going_on import in_directory
     from understudy.runs.plan import Plan
     from understudy.runs.rounds import LEAST
     from understudy.runs.settings import Settings
@@ -61,7 +61,7 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     plans = {name: Plan.of(settings) for name, settings in methods.items()}
     original, test, accuracy = _trained(problem)
     jobs = {name: job_of(original, Space.normal(2), plan, test=test) for name, plan in plans.items()}
-    jobs[KEPT] = placed(jobs[KEPT], out)  # before the work, not after
+    jobs[KEPT] = in_directory(jobs[KEPT], out)  # before the work, not after
     total = sum(plan.total for plan in plans.values())
     say(f"{original.name}, accuracy {accuracy:.4f}; four methods will ask it {total} queries in all", err=True)
     results = {name: follow(name, job_steps(job), plans[name].iterations) for name, job in jobs.items()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from understudy.cli.groups import WithDefault
-from understudy.cli.terminal import FINISHED, noted, say
+from understudy.cli.terminal import FINISHED, note_on_interrupt, say
 
 if TYPE_CHECKING:
     from understudy.fleet import Outlook, State
@@ -95,7 +95,7 @@ def _run(
         f"{'and those that refreshes take, ' if refresh else ''}beside requests that fail; the table's limits hold",
         err=True,
     )
-    with noted(lambda: FINISHED), _shown(len(fleet.models)) as (done, tell):
+    with note_on_interrupt(lambda: FINISHED), _shown(len(fleet.models)) as (done, tell):
         for state in run_fleet(fleet, out, opened, refresh=refresh, tell=tell):
             done(state)
     outlook = Outlook.of(fleet, out.absolute())

@@ -130,10 +130,12 @@ def command(
 
     Exit codes: 0 stopped by SIGTERM; 2 bad input; 130 stopped by SIGINT.
     """
-    from understudy.portable import needed
+    from understudy.portable import require_module
     from understudy.serve.build import loaded
 
-    needed("fcntl", "serve, which is ended by signals", "export the copy, and have another server answer with the file")
+    require_module(
+        "fcntl", "serve, which is ended by signals", "export the copy, and have another server answer with the file"
+    )
     fronts = _fronts(host, port, grpc_port, tls_cert, tls_key)
     token, cascade = _token(auth_env), behind_of(fallback, about)
     beside = _beside(shadow, shadow_log, shadow_rows, keep, about, cascade is not None)

@@ -20,7 +20,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def noted(what: Callable[[], str]) -> Iterator[None]:
+def note_on_interrupt(what: Callable[[], str]) -> Iterator[None]:
     """Within, an interrupt is given a note on what is kept, which is printed at the end."""
     try:
         yield

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 
 from understudy.errors import DirectoryError, LimitError
 from understudy.files import errors_of
-from understudy.portable import own_file, write_at_start
+from understudy.portable import open_without_links, write_at_start
 
 # The limits of hosts that are not named.
 ANY = "*"
@@ -110,7 +110,7 @@ class Purse:
     def __init__(self, folder: Path, limits: Limits):
         self._limits, self.path = limits, folder / NAME
         with errors_of(self.path):
-            self._file = own_file(self.path, os.O_RDWR)
+            self._file = open_without_links(self.path, os.O_RDWR)
         self.spent = spent(folder)
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from understudy.refresh.plan import Refresh
 from understudy.report import write_report
 from understudy.runs.copying import finish, job_of, job_steps
 from understudy.runs.directory import FURTHER
-from understudy.runs.going_on import placed
+from understudy.runs.going_on import in_directory
 from understudy.runs.plan import Plan
 from understudy.runs.remaking import CHANGES, remake
 from understudy.runs.result import Record, Result
@@ -118,7 +118,7 @@ class _Work:
         )
 
     def _copied(self, path: Path, did: str) -> State:
-        result = finish(job_steps(placed(self.job, path)), self._tell)
+        result = finish(job_steps(in_directory(self.job, path)), self._tell)
         return self._state(result, path, did)
 
     def _remade(self, current: Path, made: Json) -> State:

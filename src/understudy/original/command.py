@@ -18,7 +18,7 @@ from understudy.errors import CountError, OriginalError, OutageError, SettingErr
 from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded, decoding, word_reader
 from understudy.original.processes import MOST_BYTES, EndlessError, brief, ending, patience, run
-from understudy.portable import needed
+from understudy.portable import require_module
 from understudy.space.wire import spelled
 from understudy.types import Classes, Label, Table
 
@@ -45,7 +45,7 @@ def open_command(
     >>> column.answer(np.array([[1], [2]]))
     array([1, 2])
     """
-    needed("fcntl", "cmd:, which waits for the pipes of a program", "serve the program over HTTP")
+    require_module("fcntl", "cmd:, which waits for the pipes of a program", "serve the program over HTTP")
     listed = None if classes is None else list(classes)
     parse: Parse = word_reader(listed) if decoding(reading.get("decode")) == "label" else _scores
     program = _Program(spec, _arguments(spec), parse, patience(timeout))

@@ -16,7 +16,7 @@ import numpy as np
 from understudy.errors import OriginalError, OutageError
 from understudy.original import onnx_child
 from understudy.original.processes import brief, ending
-from understudy.portable import needed
+from understudy.portable import require_module
 from understudy.types import Json
 
 # Importing onnxruntime and loading a model takes its time once, whatever a request may take.
@@ -36,7 +36,9 @@ class ModelProcess:
 
     def __init__(self, name: str, model: bytes, setting: Json, seconds: float, library: str = "onnxruntime"):
         # A file of others may ask for any memory: it runs where that can be bounded.
-        needed("resource", f"{library}, which runs a model in a process with bounds", "serve the model over HTTP")
+        require_module(
+            "resource", f"{library}, which runs a model in a process with bounds", "serve the model over HTTP"
+        )
         self._name, self._model, self._seconds = name, np.frombuffer(model, np.uint8), seconds
         self._setting, self._library, self._about = setting, library, dict[str, Any]()
         self._process: subprocess.Popen[bytes] | None = None

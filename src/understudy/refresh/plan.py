@@ -24,7 +24,7 @@ from understudy.refresh.given import AGAIN, Given, measured
 from understudy.refresh.warm import Taught, Warm
 from understudy.runs.copying import describe, say_lost
 from understudy.runs.directory import claim, finished, open_run
-from understudy.runs.effects import refuse_idle
+from understudy.runs.effects import refuse_without_effect
 from understudy.runs.evaluation import Truth
 from understudy.runs.finished import Past
 from understudy.runs.plan import Plan, settings_of_json
@@ -227,7 +227,7 @@ def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
         hint = "copy again, with the same classifier as `to`"
         raise SettingError("refresh", "a copy of a family that has a name here", before["to"]["class"], hint)
     last = settings_of_json(before)
-    single, network = last.method == "one-shot", Plan.repeating(last).network
+    single, network = last.method == "one-shot", Plan.of_decided(last).network
     batch = BATCH if single else before["batch"]
     usual = replace(
         last,
@@ -241,8 +241,8 @@ def _plan(past: Past, budget: int, given: Mapping[str, Any]) -> Plan:
     )
     said = {name: value for name, value in given.items() if value is not None}
     chosen = replace(usual, **said)
-    plan = Plan.repeating(replace(chosen, budget=max(budget, chosen.batch or 1)))
-    refuse_idle(plan, said)
+    plan = Plan.of_decided(replace(chosen, budget=max(budget, chosen.batch or 1)))
+    refuse_without_effect(plan, said)
     return plan
 
 

@@ -16,6 +16,8 @@ from understudy.runs.settings import AUTO, Settings
 
 # The families that can be constrained to be monotone in a column.
 MONOTONE = ("linear", "tree", "forest", "boosting")
+# The families that are made of trees, whose depth and leaves can be limited.
+TREES = ("tree", "forest", "boosting")
 # Of all queries, those that are asked again; and of training queries, those about rows of the user's own.
 REPEAT, ROWS_SHARE = 0.02, 0.25
 SHARE = "a share from 0 to below 1"
@@ -61,12 +63,12 @@ def uses_scores(settings: Settings) -> bool:
     return scores
 
 
-def repeated(repeat: float | None) -> float:
+def check_repeat(repeat: float | None) -> float:
     """The share of queries that are asked again."""
     return checks.number("repeat", REPEAT if repeat is None else repeat, SHARE, 0, 1)
 
 
-def share_of_rows(rows_share: float | None) -> float:
+def check_rows_share(rows_share: float | None) -> float:
     """The share of training queries that are about rows of the user's own."""
     found = ROWS_SHARE if rows_share is None else rows_share
     return checks.number("rows_share", found, "a share from 0 to 1", 0, nextafter(1, 2))

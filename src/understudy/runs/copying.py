@@ -22,9 +22,9 @@ from understudy.queries.ledger import Ledger
 from understudy.queries.sources import Answers, Source, sources_of
 from understudy.runs import leaks
 from understudy.runs.directory import open_run
-from understudy.runs.effects import refuse_idle_for
+from understudy.runs.effects import refuse_without_effect_on
 from understudy.runs.evaluation import Truth
-from understudy.runs.going_on import placed
+from understudy.runs.going_on import in_directory
 from understudy.runs.knowing import Knowing
 from understudy.runs.own import Own
 from understudy.runs.plan import Plan
@@ -140,7 +140,7 @@ def copy_classifier(request: Request) -> Result:
         rows=request.rows,
         answers=request.answers,
     )
-    job = job if request.out is None else placed(job, request.out)
+    job = job if request.out is None else in_directory(job, request.out)
     with shown("copy", job.plan.iterations, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
         return finish(job_steps(job), told(tell))
 
@@ -164,7 +164,7 @@ def copy_steps(
     """
     plan = Plan.of(Settings() if settings is None else settings)
     job = job_of(original, space, plan, classes=classes, test=test, rows=rows, answers=answers)
-    return (yield from job_steps(job if out is None else placed(job, out)))
+    return (yield from job_steps(job if out is None else in_directory(job, out)))
 
 
 def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -> Result:
@@ -200,7 +200,7 @@ def job_of(
 ) -> Job:
     """The job of a run, once original, space, plan and test data were checked against each other."""
     source = as_original(original, classes)
-    refuse_idle_for(plan, stored=source.stored is not None, own=rows is not None)
+    refuse_without_effect_on(plan, stored=source.stored is not None, own=rows is not None)
     if source.stored is not None:
         plan = plan.without_repeats()
     if source.scored and not plan.asked.scores:
@@ -238,7 +238,7 @@ def _known(sources: Sequence[Source], original: Original, space: Space, plan: Pl
 
 
 def job_steps(job: Job, key: Key | None = None) -> Steps:
-    """Run a job: in memory, or in the directory where it is `placed`, where it resumes, and is loaded if it is done.
+    """Run a job: in memory, or in its directory, where it resumes, and is loaded if it is done.
 
     With a key, the directory is signed.
     """

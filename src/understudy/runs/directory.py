@@ -15,7 +15,7 @@ from understudy.errors import DirectoryError, warn
 from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.original import Told
 from understudy.original.opening import MEANS
-from understudy.portable import UNFINISHED, held
+from understudy.portable import UNFINISHED, lock_folder
 from understudy.queries.ledger import BESIDE, NAME, Ledger, settings_of
 from understudy.space import Space
 from understudy.types import Json
@@ -119,7 +119,7 @@ def locked(path: Path) -> Iterator[None]:
     """Within, nobody else writes to this folder."""
     with ExitStack() as opened:
         with errors_of(path):
-            ours = opened.enter_context(held(path))
+            ours = opened.enter_context(lock_folder(path))
         if not ours:
             found, hint = "another process that writes to it", "wait until it has finished"
             raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint)

@@ -10,14 +10,15 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from understudy.errors import SettingError
+from understudy.runs.checking import TREES
 from understudy.runs.rounds import is_bounded
 from understudy.runs.settings import Settings
 
 if TYPE_CHECKING:
     from understudy.runs.plan import Plan
 
-# The families that are made of trees, and those whose hidden layers can be chosen.
-TREES, LAYERED = ("tree", "forest", "boosting"), ("mlp",)
+# The families whose hidden layers can be chosen.
+LAYERED = ("mlp",)
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,10 @@ class Condition:
     hint: str
 
 
-def given(settings: Settings) -> frozenset[str]:
+def explicit_settings(settings: Settings) -> frozenset[str]:
     """The names of the settings that have a value of the user's.
 
-    >>> sorted(given(Settings(budget=300, to="tree", certificate_n=2000)))
+    >>> sorted(explicit_settings(Settings(budget=300, to="tree", certificate_n=2000)))
     ['budget', 'to']
     """
     found = ((part.name, getattr(settings, part.name), part.default) for part in fields(settings))
@@ -62,7 +63,7 @@ def _remembers(plan: Plan) -> bool:
     return _drops(plan) and plan.memory not in ("none", 0.0)
 
 
-def _told_apart(plan: Plan) -> bool:
+def _differs_from_sequential(plan: Plan) -> bool:
     """Whether the method is another than sequential, or keeps points that sequential would drop."""
     return plan.asked.method != "pure" or (plan.delta > 0 and plan.uses_network)
 
@@ -97,7 +98,7 @@ CONDITIONS = (
     ),
     Condition(
         ("method",),
-        _told_apart,
+        _differs_from_sequential,
         "'sequential', which asks for the same rows and keeps all of them here too",
         "pure counts only where sequential drops points: with the preset paper",
     ),
@@ -159,7 +160,7 @@ NO_ROWS = Condition(
 )
 
 
-def refuse_idle(plan: Plan, names: Collection[str], conditions: Collection[Condition] = CONDITIONS) -> None:
+def refuse_without_effect(plan: Plan, names: Collection[str], conditions: Collection[Condition] = CONDITIONS) -> None:
     """Refuse the first of these settings that has no effect in a plan."""
     for one in conditions:
         for name in one.names:
@@ -168,10 +169,10 @@ def refuse_idle(plan: Plan, names: Collection[str], conditions: Collection[Condi
                 raise SettingError(name, one.expected, found, one.hint)
 
 
-def refuse_idle_for(plan: Plan, stored: bool, own: bool) -> None:
+def refuse_without_effect_on(plan: Plan, stored: bool, own: bool) -> None:
     """Refuse settings that have no effect for an original, and without rows of the user's own."""
     if not own:
-        refuse_idle(plan, plan.said, [NO_ROWS])
+        refuse_without_effect(plan, plan.explicit, [NO_ROWS])
     if stored:
-        refuse_idle(plan, plan.said, [STORED])
-        refuse_idle(replace(plan, draw="random"), plan.said)
+        refuse_without_effect(plan, plan.explicit, [STORED])
+        refuse_without_effect(replace(plan, draw="random"), plan.explicit)

@@ -61,7 +61,7 @@ def _refuse_other_batch(plan: Plan, batch: int | None, path: Path) -> None:
         raise DirectoryError(str(path), f"a run with batches of {asked}", found, hint)
 
 
-def placed(job: Job, out: str | Path) -> Job:
+def in_directory(job: Job, out: str | Path) -> Job:
     """The job in a directory, where it goes on from what is there; a directory that holds another run is refused."""
     path = as_path(out)
     job = gone_on(job, path)

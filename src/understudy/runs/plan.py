@@ -15,14 +15,15 @@ from understudy.errors import SettingError
 from understudy.runs.checking import (
     MONOTONE,
     ROWS_SHARE,
+    TREES,
+    check_repeat,
+    check_rows_share,
     checked,
-    repeated,
     schedule_of,
-    share_of_rows,
     uses_scores,
     weight_of,
 )
-from understudy.runs.effects import given, refuse_idle
+from understudy.runs.effects import explicit_settings, refuse_without_effect
 from understudy.runs.presets import FUNCTION_WEIGHT, PRESETS, SCOUTING, Preset
 from understudy.runs.rounds import (
     check_kept,
@@ -72,7 +73,7 @@ class Plan:
     """What ends the run if nothing else does: the budget, or the iterations."""
     grows: bool
     """Whether batches grow."""
-    said: frozenset[str] = frozenset()
+    explicit: frozenset[str] = frozenset()
     """The names of the settings that were not left open."""
     stages: tuple[int, ...] = ()
     """The budgets with which the same run was made before, if it goes on."""
@@ -84,13 +85,13 @@ class Plan:
         """Check settings and decide what they leave open; the first thing wrong with them is an error."""
         if not isinstance(settings, Settings):
             raise SettingError("settings", "a Settings", type(settings).__name__)
-        plan = replace(cls.repeating(settings), said=given(settings))
-        refuse_idle(plan, plan.said)
+        plan = replace(cls.of_decided(settings), explicit=explicit_settings(settings))
+        refuse_without_effect(plan, plan.explicit)
         check_kept(plan.asked, plan.sizes)
         return plan
 
     @classmethod
-    def repeating(cls, settings: Settings) -> Plan:
+    def of_decided(cls, settings: Settings) -> Plan:
         """The same of settings that another plan decided, with values that may have no effect beside the others."""
         checks.choice("method", settings.method, METHODS)
         preset = PRESETS[checks.choice("preset", settings.preset, tuple(PRESETS))]
@@ -129,23 +130,23 @@ class Plan:
         """
         if not stages:
             return self
-        first = self._at_first(stages[0], batch).knowing(*self.given)
+        first = self._first_stage(stages[0], batch).knowing(*self.given)
         sizes = first.sizes
-        for budget in (*stages[1:], self._whole(first)):
+        for budget in (*stages[1:], self._total(first)):
             sizes = (*sizes, *_further(self, first, sum(sizes), budget + self.known))
         grows = first.grows or (len(set(sizes)) > 1 and not is_fixed(self.asked, self.preset))
-        first = replace(first, asked=self.asked, said=self.said, limited_by=self.limited_by)
+        first = replace(first, asked=self.asked, explicit=self.explicit, limited_by=self.limited_by)
         return replace(first, sizes=sizes, grows=grows, stages=stages)
 
-    def _at_first(self, budget: int, batch: int | None) -> Plan:
+    def _first_stage(self, budget: int, batch: int | None) -> Plan:
         """The plan of the first call, which asked so much."""
         asked = self.asked
         if asked.iterations is None and batch is None:
-            return Plan.repeating(replace(asked, budget=budget))
+            return Plan.of_decided(replace(asked, budget=budget))
         batch = self.batch if batch is None else batch
-        return Plan.repeating(replace(asked, budget=None, batch=batch, iterations=max(1, budget // batch)))
+        return Plan.of_decided(replace(asked, budget=None, batch=batch, iterations=max(1, budget // batch)))
 
-    def _whole(self, first: Plan) -> int:
+    def _total(self, first: Plan) -> int:
         """The most training queries, in batches of the first call."""
         asked = self.asked
         if not is_fixed(asked, self.preset):
@@ -175,7 +176,7 @@ class Plan:
     @classmethod
     def of_json(cls, content: Json, **changes: Any) -> Plan:
         """The plan that `as_json` described, with some changes; other entries of the JSON object are ignored."""
-        return cls.repeating(replace(settings_of_json(content), **changes)).knowing(*content.get("known", (0, 0)))
+        return cls.of_decided(replace(settings_of_json(content), **changes)).knowing(*content.get("known", (0, 0)))
 
     def as_json(self) -> Json:
         """The settings and what was decided as JSON values: how a run's directory remembers and recognises them."""
@@ -226,8 +227,11 @@ class Plan:
             return (type(to).__name__,)
         if to != AUTO:
             return (to,)
-        if self.asked.increasing or self.asked.decreasing:
-            return MONOTONE
+        monotone = bool(self.asked.increasing or self.asked.decreasing)
+        leaves = self.asked.max_depth is not None or self.asked.max_leaves is not None
+        held = [one for one in FAMILIES if not (monotone and one not in MONOTONE) and not (leaves and one not in TREES)]
+        if monotone or leaves:  # those that can be held to it
+            return tuple(held)
         return (BLEND, *FAMILIES) if self.limited or self.asked.target is not None else (BLEND,)
 
     @property
@@ -393,8 +397,8 @@ def _filled(settings: Settings, preset: Preset, sizes: tuple[int, ...]) -> dict[
         "delta": preset.delta if settings.delta is None else settings.delta,
         "penalty": penalty,
         "memory": weight_of(usual_memory if settings.memory is None else settings.memory),
-        "repeat": repeated(settings.repeat),
-        "rows_share": share_of_rows(settings.rows_share),
+        "repeat": check_repeat(settings.repeat),
+        "rows_share": check_rows_share(settings.rows_share),
         "schedule": schedule_of(usual_schedule if settings.schedule is None else settings.schedule),
         "limited_by": "iterations"
         if settings.iterations == iterations or (settings.budget is None and len(set(sizes)) == 1)

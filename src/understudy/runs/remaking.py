@@ -29,7 +29,7 @@ from understudy.queries.ledger import NAME, duplicate
 from understudy.queries.sources import Answers, Source, sources_of
 from understudy.runs.choosing import Outcome, hand_out, listed, rounded_latency, workshop
 from understudy.runs.directory import claim, finished
-from understudy.runs.effects import refuse_idle
+from understudy.runs.effects import refuse_without_effect
 from understudy.runs.finished import Past
 from understudy.runs.frontier import taken
 from understudy.runs.plan import Plan
@@ -200,7 +200,7 @@ def _plan(past: Past, made: Mapping[str, Any]) -> Plan:
             raise SettingError("to", "a family, or a classifier", f"none, where the run has {before['to']['class']}")
         before = {**before, "to": None}
     plan = Plan.of_json(before, **{"max_kept": None, **made})
-    refuse_idle(plan, [name for name, value in made.items() if value is not None])
+    refuse_without_effect(plan, [name for name, value in made.items() if value is not None])
     return replace(plan, stages=tuple(before.get("stages", ())))
 
 

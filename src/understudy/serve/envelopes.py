@@ -37,12 +37,12 @@ class ByColumn(NamedTuple):
     columns: dict[str, list[Any]]
 
 
-def opened(content: Json, names: Sequence[str]) -> ByRow | ByColumn:
+def parse_object(content: Json, names: Sequence[str]) -> ByRow | ByColumn:
     """What an object has of rows of a space with these columns.
 
-    >>> opened({"x": 1, "data": 2}, ["x", "data"]).rows, opened({"data": [[1, 2]]}, ["x", "data"]).rows
+    >>> parse_object({"x": 1, "data": 2}, ["x", "data"]).rows, parse_object({"data": [[1, 2]]}, ["x", "data"]).rows
     ([{'x': 1, 'data': 2}], [[1, 2]])
-    >>> opened({"columns": ["y", "x"], "data": [[1, 2], [3, 4]]}, ["x"]).columns
+    >>> parse_object({"columns": ["y", "x"], "data": [[1, 2], [3, 4]]}, ["x"]).columns
     {'y': [1, 3], 'x': [2, 4]}
     """
     has = [name in content for name in names]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from understudy.routing.asking import BY
-from understudy.serve.envelopes import FORMS, ByColumn, opened
+from understudy.serve.envelopes import FORMS, ByColumn, parse_object
 from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown
 from understudy.serve.tensors import Cell, Tensor, scalars
 from understudy.serve.v2 import WHO, loaded
@@ -52,7 +52,7 @@ class PlainRows:
             return self._of_json(content, "rows")
         if not isinstance(content, dict):
             raise Refusal("body", FORMS, shown(content))
-        found = opened(content, self._names)
+        found = parse_object(content, self._names)
         return self._of_columns(*found) if isinstance(found, ByColumn) else self._of_json(found.rows, found.where)
 
     def table(self, body: bytes) -> list[Tensor]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from understudy.cli.terminal import FINISHED, noted
+from understudy.cli.terminal import FINISHED, note_on_interrupt
 from understudy.paper.settings import EPOCHS, ITERATIONS, METHODS, SPACES
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def run_units(units: Sequence[Unit], out: Path, wanted: Wanted) -> Ran:
         before = len(units) - len(planned)
         click.echo(f"{len(units)} units, {before} of them finished before", err=True)
         try:
-            with noted(lambda: FINISHED):
+            with note_on_interrupt(lambda: FINISHED):
                 done = list(watch(sweep(planned, store, engine), len(planned), sum(one.weight for one in planned)))
         finally:
             table = None

@@ -26,7 +26,7 @@ from zlib import crc32
 
 from understudy.checksums import Anchor
 from understudy.errors import DamagedError
-from understudy.portable import own_file, write_at_start
+from understudy.portable import open_without_links, write_at_start
 
 Value: TypeAlias = int | float | str | bytes | memoryview | None
 """What SQLite keeps. None is a key that it chooses."""
@@ -176,7 +176,7 @@ class Head:
 
     def __init__(self, path: Path, now: Anchor):
         self.path = head_of(path)
-        self._file = own_file(self.path, os.O_WRONLY)
+        self._file = open_without_links(self.path, os.O_WRONLY)
         self.say(now)
         os.fsync(self._file)  # once: a file that is there has its line
 
