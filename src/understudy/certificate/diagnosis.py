@@ -74,14 +74,11 @@ def diagnosed(
         else:
             text += "; raise certificate_n, or lower the target"
         return found(CERTIFICATE, text, certificate_n=rows)
-    both = (
-        f"it answers {percent(trained_error)} of the points it was trained on otherwise, which are the harder ones, "
-        f"and {percent(error)} of fresh rows"
-    )
+    both = f"answers {percent(trained_error)} of the points it was trained on otherwise, and {percent(error)} of fresh rows"
     if trained_error >= MOST * error and not whole:
-        return found(CAPACITY, f"the copy is too small, or trained too little: {both}; try to='auto' (--to auto)")
+        return found(CAPACITY, f"the copy is too small, or trained too little: it {both}; try to='auto' (--to auto)")
     more, words = further_answers(telling(proof, curve, repeats), error, allowed)
-    return found(SAMPLES, f"{both}; {words}", more)
+    return found(SAMPLES, f"the copy {both}; {words}", more)
 
 
 def further_answers(trend: Trend | None, error: float, allowed: float) -> tuple[int | None, str]:
@@ -90,11 +87,11 @@ def further_answers(trend: Trend | None, error: float, allowed: float) -> tuple[
         return None, "how many more answers it takes cannot be told from this run"
     more = trend.further(error, allowed)
     if more is None:
-        return None, f"the copy needs more answers, by the trend of its run more than {BEYOND} times as many as so far"
+        return None, f"it needs more answers, by the trend of its run more than {BEYOND} times as many as so far"
     if not more:
-        return None, "the copy needs more answers"
+        return None, "it needs more answers"
     more = _rounded_down(more)
-    return more, f"the copy needs more answers, by the trend of its run at least {more} more"
+    return more, f"it needs more answers, by the trend of its run at least {more} more"
 
 
 def flattened(curve: Sequence[tuple[int, float]]) -> bool:
