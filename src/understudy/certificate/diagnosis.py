@@ -72,9 +72,7 @@ def diagnosed(
         text = f"{few} with {alike} of them alike; if that is its true fidelity, {rows} show it {POWER:.0%} of the time"
         return found(CERTIFICATE, f"{text} (certificate_n, --certificate-n)", certificate_n=rows)
     if allowed is None:
-        text = (
-            f"{few} even if all were alike, and {alike} are; raise certificate_n, or lower the target"
-        )
+        text = f"{few} even if all were alike, and {alike} are; raise certificate_n, or lower the target"
         return found(CERTIFICATE, text)
     wrong = percent(trained_error), percent(error)
     both = f"answers {wrong[0]} of the points it was trained on otherwise, and {wrong[1]} of fresh rows"
