@@ -102,6 +102,13 @@ def test_a_copy_no_better_than_the_commonest_label_is_said_to_be():
     assert "The copy is no better than that." in constant._repr_html_()
 
 
+def test_labels_of_many_letters_fit_on_a_line():
+    proof = certificate(**{"a" * 900: (90, 100), "b" * 900: (9, 17)}).among(["c" * 900])
+    assert f"'{'b' * 36}..., 9 of 17" in repr(proof)
+    assert len(str(proof).split("\n\n")[0]) < 500
+    assert len(repr(proof)) < 250
+
+
 def test_a_certificate_without_classes_has_neither():
     bare = Certificate(0.9, 0.8, 0.95, 100)
     assert (bare.worst, bare.baseline, bare.beats_baseline) == (None, None, True)

@@ -44,8 +44,8 @@ def advised(
     """What would help a copy of this certificate; `curve` has the error by number of queries.
 
     `repeats` were asked twice; `scores` were there and not used; `blend` is what the blend of all answers reaches on
-    the same rows, if the copy is something else. `choosable`: queries could be about other rows, such as those of a rare
-    label.
+    the same rows, if the copy is something else; `choosable`: queries could be about other rows, such as those of a
+    rare label.
     """
     error, found = 1 - proof.estimate, list[Advice]()
     spread = (max(error, 1 / proof.n) * proof.estimate / proof.n) ** 0.5

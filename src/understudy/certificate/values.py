@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from understudy.certificate import words
+from understudy.display import shortened
 from understudy.types import Label
 
 # What is written down of a certificate only where there is something to write.
@@ -31,7 +32,12 @@ class LabelShare:
     n: int
 
     def __str__(self) -> str:
-        return f"{self.label!r}, {self.agreed} of {self.n}"
+        return f"{self.name}, {self.agreed} of {self.n}"
+
+    @property
+    def name(self) -> str:
+        """The label in words that fit on a line."""
+        return shortened(repr(self.label), words.NAME)
 
     @property
     def estimate(self) -> float:

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 # What rows are called whose answers were not asked for, but given.
 GIVEN = "rows with given answers"
+# The most characters of a label in a sentence.
+NAME = 40
 # What a screen has room for: labels, of more those with the lowest bounds, and conditions.
 LABELS, RULES = 6, 3
 
 
 def sentence(proof: Certificate, what: str = "") -> str:
-    """What is shown, in one sentence; `what` are the rows, if they are no fresh ones of the space or the user's own."""
+    """What is shown, and its caveats; `what` are the rows, if they are no fresh ones of the space or the user's own."""
     rows = f"{proof.n} {what or ('fresh rows of the space' if proof.distinct is None else 'rows of your own')}"
     sure = f"with {100 * proof.confidence:g}% confidence, on at least {percent(proof.lower)} of all such rows"
     if proof.strata:
@@ -37,12 +39,16 @@ def caveats(proof: Certificate, share: Callable[[float], str] = percent) -> Iter
     worst, baseline = proof.worst, proof.baseline
     if worst is not None and baseline is not None:
         plain = f" of the {baseline.n} that are a plain sample" if proof.strata else ""
-        yield f"Its worst label is {worst.label!r}: it agrees on {worst.agreed} of the {worst.n} rows with it{plain}."
-        yield f"Always answering the commonest, {baseline.label!r}, would agree on {share(baseline.estimate)}."
+        yield f"Its worst label is {worst.name}: it agrees on {worst.agreed} of the {worst.n} rows with it{plain}."
+        yield f"Always answering the commonest, {baseline.name}, would agree on {share(baseline.estimate)}."
         if not proof.beats_baseline:
             yield "The copy is no better than that."
     if proof.absent:
-        yield f"Not measured, as none of the rows had them: {listed([*map(repr, proof.absent)])}."
+        yield f"Not measured, as none of the rows had them: {listed(_absent(proof))}."
+
+
+def _absent(proof: Certificate) -> list[str]:
+    return [shortened(repr(label), NAME) for label in proof.absent]
 
 
 def short(proof: Certificate) -> str:
@@ -57,7 +63,7 @@ def beside(proof: Certificate) -> Iterator[str]:
         yield f"worst label {worst}"
         yield f"baseline {baseline.estimate:.4f}{'' if proof.beats_baseline else ', which is not beaten'}"
     if proof.absent:
-        yield f"not measured: {listed([*map(repr, proof.absent)], 3)}"
+        yield f"not measured: {listed(_absent(proof), 3)}"
 
 
 def strata(proof: Certificate) -> Iterator[str]:
