@@ -21,7 +21,6 @@ from understudy.queries import Allowance, check_fit
 from understudy.queries.known import Known, Wanted
 from understudy.queries.ledger import Ledger
 from understudy.queries.sources import Answers, Source, sources_of
-from understudy.runs import leaks
 from understudy.runs.directory import claim, finished, open_run
 from understudy.runs.evaluation import Truth
 from understudy.runs.going_on import gone_on
@@ -206,11 +205,6 @@ def job_of(
     elif plan.asked.scores:
         source = source.with_scores()
     check_fit(source, space)
-    if source.stored is None and source.declared is not None:
-        held = leaks.holding_labels(space, source.declared)
-        if held:
-            why = f"has the very values that {source.name} answers"
-            warn(leaks.warning(held, why))
     truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
     own = None if rows is None else Own.of(rows, source, space, plan)
     known = None if answers is None else _known(sources_of(answers), source, space, plan)
