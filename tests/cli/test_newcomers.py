@@ -117,8 +117,6 @@ def test_a_frame_without_a_column():
 
 
 def test_a_label_left_in_the_space_is_named():
-    labelled = people().assign(decision=decide(people()))
-    space = us.Space.from_data(labelled)
     numbers = people()[["age"]].assign(seats=np.arange(300) % 5)
     tree = DecisionTreeClassifier(max_depth=2).fit(numbers, numbers["age"] > 40)
     more, found = numbers.assign(owner=True, **{"the label": 1}), "takes, found also 'owner', 'the label'; leave out"
@@ -133,7 +131,7 @@ def test_a_label_left_in_the_space_is_named():
 
 
 def told(words):
-    return rf"a column tells the original's label in nearly all of the first \d+ rows: {words}\. If that is the label itself"
+    return rf"a column tells the original's label in nearly all of the first \d+ rows: {words}\. If that is the label"
 
 
 def test_an_original_that_was_fitted_on_its_label_is_noticed():
