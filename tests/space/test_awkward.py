@@ -129,5 +129,5 @@ def test_the_largest_numbers_are_compared_in_a_database_too(tmp_path):
 
 @pytest.mark.parametrize("values", [[[1], [2]] * 5, [1e308, 0.0] * 5, [0.5, 1.0] * 5])
 def test_levels_that_are_no_names_are_refused(values):
-    with pytest.raises(SpaceError, match="expected levels that are words or whole numbers, found .*; make them words"):
+    with pytest.raises(SpaceError, match=r"expected levels that are words or whole numbers, found .*; make them words"):
         Space.from_data(pd.DataFrame({"a": values}), categories=["a"])

@@ -20,7 +20,6 @@ from understudy.queries import Allowance, check_fit
 from understudy.queries.known import Known, Wanted
 from understudy.queries.ledger import Ledger
 from understudy.queries.sources import Answers, Source, sources_of
-from understudy.runs import leaks
 from understudy.runs.directory import open_run
 from understudy.runs.effects import refuse_without_effect_on
 from understudy.runs.evaluation import Truth
@@ -208,11 +207,6 @@ def job_of(
     elif plan.asked.scores:
         source = source.with_scores()
     check_fit(source, space)
-    if source.stored is None and source.declared is not None:
-        held = leaks.holding_labels(space, source.declared)
-        if held:
-            why = f"has the very values that {source.name} answers"
-            warn(leaks.warning(held, why))
     truth = None if test is None else Truth.of(test, space, View(space, plan.asked.exclude))
     own = None if rows is None else Own.of(rows, source, space, plan)
     known = None if answers is None else _known(sources_of(answers), source, space, plan)

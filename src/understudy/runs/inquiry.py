@@ -258,11 +258,11 @@ class Inquiry:
         return repeats
 
     def warn_of_label(self, rows: np.ndarray, answers: np.ndarray) -> None:
-        """Warn of a column that tells the label of every one of the first rows."""
-        found = leaks.telling_labels(self.space, rows, answers, alike=self.original.stored is None)
+        """Warn of a column that tells the label of nearly all of the first rows."""
+        stored = self.original.stored is not None
+        found = leaks.leaked(self.space, rows, answers, self.original.declared, stored)
         if found:
-            why = f"tells the original's label one to one, in all of the first {len(answers)} rows"
-            warn(leaks.warning(found, why))
+            warn(leaks.warning(found, len(answers)))
 
     def refuse_no_labels(self, answers: np.ndarray) -> None:
         """Refuse answers that are hardly labels, as nearly each came once: of a regression by mistake, or of an id."""

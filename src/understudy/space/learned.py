@@ -256,8 +256,9 @@ def _is_text(word: str) -> bool:
 def _level(value: object) -> object:
     """A level as a word or a whole number; a column of whole numbers with gaps has them as floats."""
     plain = value.item() if isinstance(value, np.generic) else value
-    whole = isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53
-    return int(plain) if whole else plain  # type: ignore[call-overload]
+    if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
+        return int(plain)
+    return plain
 
 
 def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> Number:

@@ -21,13 +21,13 @@ def title(space: Space) -> str:
     return columns + rules
 
 
-def table(space: Space, most: int | None = None) -> Grid:
-    """What each column holds; of more than so many, the first."""
+def table(space: Space, most: int | None = None, covers: bool = False) -> Grid:
+    """What each column holds; of more than so many, the first. Perhaps with the share of rows that it covers."""
     rows = [
         (column.name, column.kind, f"{column.missing:.1%}" if column.missing else "", column.summary)
         for column in space.columns[:most]
     ]
-    if not space.readings:
+    if not covers or not space.readings:
         return Grid(("column", "kind", "missing", "values"), rows, right=("missing",))
     known = [
         (name, kind, one.share, missing, summary)
@@ -38,7 +38,7 @@ def table(space: Space, most: int | None = None) -> Grid:
 
 def text(space: Space) -> str:
     """A space in a few lines."""
-    lines = [f"A space of {title(space)}, {_about(space)}", table(space, COLUMNS).text()]
+    lines = [f"A space of {title(space)}, {_about(space)}", table(space, COLUMNS, covers=True).text()]
     lines += [f" and {space.d - COLUMNS} more"] if space.d > COLUMNS else []
     return "\n".join([*lines, *(shortened(f"rule: {printable(rule)}", screen()) for rule in _rules(space))])
 
@@ -47,7 +47,11 @@ def html(space: Space) -> str:
     """A space as HTML, for notebooks."""
     after = [f"and {space.d - MOST} more"] if space.d > MOST else []
     after += [f"rule: {rule}" for rule in _rules(space, MOST)]
-    return paragraphs([f"A space of {title(space)}, {_about(space)}"]) + table(space, MOST).html() + paragraphs(after)
+    return (
+        paragraphs([f"A space of {title(space)}, {_about(space)}"])
+        + table(space, MOST, covers=True).html()
+        + paragraphs(after)
+    )
 
 
 def _about(space: Space) -> str:
