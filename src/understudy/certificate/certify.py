@@ -17,11 +17,12 @@ from understudy.certificate.proving import SPACE, Proving
 from understudy.certificate.strata import DESIGNS, PLAIN, STRATIFIED, strata_of
 from understudy.certificate.user_sample import UserSample
 from understudy.certificate.values import Certificate
-from understudy.errors import SettingError
+from understudy.errors import SettingError, warn
 from understudy.models.training_rows import training_rows_of
 from understudy.original import Original, as_original, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
+from understudy.queries.known import reasons
 from understudy.queries.sources import Answers, sources_of
 from understudy.space import Space
 from understudy.streams import Stream, stream
@@ -123,9 +124,14 @@ def proved(
         return proof, (rows[:plain], answers[:plain])
 
 
-def sample_of(data: Rows, copy: object, original: Original, space: Space) -> UserSample:
-    """A user's rows without those that taught the copy; it is an error if there are no others."""
-    return UserSample.of(original, space, data).untaught(training_rows_of(copy)).some("data")
+def sample_of(data: Rows, copy: object, original: Original, space: Space) -> UserSample | None:
+    """A user's rows without those that taught the copy; None, with a warning, if there are no others."""
+    found = UserSample.of(original, space, data).untaught(training_rows_of(copy))
+    if len(found):
+        return found
+    why = "; ".join(reasons(found.left_out))
+    warn(f"data: none of these {sum(found.left_out.values())} rows is left to certify on: {why}")
+    return None
 
 
 def design_for(design: str | None, copy: object, stored: bool) -> str:
