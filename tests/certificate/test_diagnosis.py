@@ -209,3 +209,9 @@ def test_what_the_held_out_rows_allow():
     rows = rows_to_show(0.97, 0.975, 2000, 0.95)
     assert lower_bound(int(0.975 * rows), rows) >= 0.97
     assert rows_to_show(0.97, 0.9701, 200, 0.95) is None
+
+
+def test_too_few_rows_are_not_blamed_alone_where_the_copy_falls_short_too():
+    found = diagnosed(0.999, proof_of(0.94, 200), curve(0.5), 0.0, None)
+    assert found.cause == "certificate"
+    assert "200 held-out rows are too few to show it even if all were alike, and 94.0% are" in found.text

@@ -67,14 +67,15 @@ def diagnosed(
     if repeats is not None and repeats.disagreed and (1 - noise < target or noise >= MOST * error > 0):
         return found(NOISE, f"{repeats.text}, and this one does on {percent(proof.estimate)}; lower the target")
     rows = rows_to_show(target, proof.estimate, proof.n, level)
-    if allowed is None or rows:
-        text = f"{proof.n} held-out rows are too few to show it, with {percent(proof.estimate)} of them alike"
-        if rows:
-            text += f"; if that is its true fidelity, {rows} show it {POWER:.0%} of the time (certificate_n)"
-        else:
-            text += "; raise certificate_n, or lower the target"
-        return found(CERTIFICATE, text, certificate_n=rows)
-    both = f"answers {percent(trained_error)} of the points it was trained on otherwise, and {percent(error)} of fresh rows"
+    few, alike = f"{proof.n} held-out rows are too few to show it", percent(proof.estimate)
+    if rows:
+        text = f"{few} with {alike} of them alike; if that is its true fidelity, {rows} show it {POWER:.0%} of the time"
+        return found(CERTIFICATE, f"{text} (certificate_n, --certificate-n)", certificate_n=rows)
+    if allowed is None:
+        text = f"{few} even if all were alike, and {alike} are; raise certificate_n, or lower the target"
+        return found(CERTIFICATE, text)
+    wrong = percent(trained_error), percent(error)
+    both = f"answers {wrong[0]} of the points it was trained on otherwise, and {wrong[1]} of fresh rows"
     if trained_error >= MOST * error and not whole:
         return found(CAPACITY, f"the copy is too small, or trained too little: it {both}; try to='auto' (--to auto)")
     more, words = further_answers(telling(proof, curve, repeats), error, allowed)

@@ -19,7 +19,7 @@ LABELS, RULES = 6, 3
 
 
 def sentence(proof: Certificate, what: str = "") -> str:
-    """What is shown, in one sentence; `what` are the rows, if they are no fresh ones of the space or the user's own."""
+    """What is shown, and its caveats; `what` are the rows, if they are no fresh ones of the space or the user's own."""
     rows = f"{proof.n} {what or ('fresh rows of the space' if proof.distinct is None else 'rows of your own')}"
     sure = f"with {100 * proof.confidence:g}% confidence, on at least {percent(proof.lower)} of all such rows"
     if proof.strata:
