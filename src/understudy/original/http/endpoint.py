@@ -125,10 +125,9 @@ class Endpoint:
     def _error(self, failure: Failure, made: int) -> OriginalError:
         """What the caller is told; nobody else goes on asking if it is an outage."""
         found = failure.found if made == 1 else f"{failure.found}, at the last of {made} attempts"
-        if failure.cause == WRONG_COUNT:
-            return CountError(self.breaker.name, "one label for every row", found, failure.hint)
         if not failure.outage:
-            return OriginalError(self.breaker.name, "an answer", found, failure.hint)
+            kind = CountError if failure.cause == WRONG_COUNT else OriginalError
+            return kind(self.breaker.name, "an answer", found, failure.hint)
         self.breaker.open(found)
         return OutageError(self.breaker.name, "an answer", found, failure.hint)
 
