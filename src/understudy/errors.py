@@ -128,13 +128,13 @@ def warn(message: str) -> None:
     >>> caught[0].message
     UnderstudyWarning('a column is missing')
     """
-    frame = _users(sys._getframe(1))
+    frame = _user_frame(sys._getframe(1))
     about, registry = frame.f_globals, frame.f_globals.setdefault("__warningregistry__", {})
     where = frame.f_code.co_filename, frame.f_lineno, about.get("__name__") or "<string>"
     warnings.warn_explicit(UnderstudyWarning(message), None, *where, registry)
 
 
-def _users(frame: FrameType) -> FrameType:
+def _user_frame(frame: FrameType) -> FrameType:
     """The nearest frame of the user's own code; without any, the nearest that is not of this package."""
     calls = [frame]
     while (caller := calls[-1].f_back) is not None:

@@ -121,6 +121,7 @@ def test_labels_that_cannot_be_kept_apart_are_refused(pair, kind):
         ),
         ([0.5, 2**53 + 1], r"a whole number of 54 bits in row 1, where labels are at most 2\*\*53 beside fractions"),
         (np.array(["2026-01-01", "2026-01-02"], "datetime64[ns]"), "values of type datetime64"),
+        ([np.datetime64("2026-01-01", "ns")] * 2, "values of type datetime64"),
         (np.array([b"a", b"b"]), r"values of type \|S1"),
         (np.array([1, np.longdouble(1) + np.finfo(np.longdouble).eps]), "more digits than 64 bits have"),
     ],

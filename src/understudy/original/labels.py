@@ -151,7 +151,10 @@ def label_array(labels: object) -> np.ndarray:
 
 
 def _from_values(values: Sequence[object]) -> np.ndarray:
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    times = (np.datetime64, np.timedelta64)  # which become whole numbers
+    plain = [
+        value.item() if isinstance(value, np.generic) and not isinstance(value, times) else value for value in values
+    ]
     for row, value in enumerate(plain):
         if value is None or type(value).__name__ in ("NAType", "NaTType"):
             raise ValueError(f"{value} in row {row}")

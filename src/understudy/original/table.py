@@ -95,7 +95,7 @@ def _read_csv(path: str, label: str | None, classes: Classes) -> Frame:
     for name in words:
         if name == label:
             frame[name] = _labels(words[name], np.asarray(frame[name].isna()), path, classes)
-        elif _names(words[name].unique().tolist()):
+        elif _name_things(words[name].unique().tolist()):
             frame[name] = words[name].where(frame[name].notna())
     return frame
 
@@ -118,7 +118,7 @@ def _of_numbers(values: Series) -> bool:
     return values.dtype.kind in "iuf" or (values.dtype == object and infer_dtype(values, skipna=True) == "integer")
 
 
-def _names(words: list[str]) -> bool:
+def _name_things(words: list[str]) -> bool:
     """Whether numbers name something: as numbers they would lose the zeros before them, or their last digits."""
     found = [word.strip().lstrip("+-") for word in words if _NAMING.match(word)]
     return any(word.startswith("0") or (word.isdecimal() and int(word) != int(float(word))) for word in found)

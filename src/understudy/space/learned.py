@@ -17,7 +17,7 @@ from understudy.display import listed
 from understudy.errors import SpaceError, warn
 from understudy.space import dates
 from understudy.space.columns import Boolean, Category, Date, Number
-from understudy.space.readings import LEAVE, Reading, read_as
+from understudy.space.readings import LEAVE, Reading, reading_of
 from understudy.types import Frame, Label, Series
 
 # Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
@@ -34,7 +34,7 @@ Correlation = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class Said:
+class ColumnOptions:
     """What the user says of columns: which numbers are names, which words are numbers, and the order of levels."""
 
     categories: Sequence[str] = ()
@@ -48,7 +48,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedSpace:
     """What rows show: columns, their dependence, what each column was taken for and why, and which rows they cover."""
 
     columns: list[AnyColumn]
@@ -58,30 +58,32 @@ class Learned:
     """The share of rows whose values the space has, in all columns."""
 
 
-def learned_of_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> Learned:
+def learned_of_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> LearnedSpace:
     """What a matrix of finite numbers shows."""
     columns: list[AnyColumn] = [_number(name, table[:, j], floor) for j, name in enumerate(names)]
-    has = np.column_stack([_has(column, table[:, j]) for j, column in enumerate(columns)])
-    readings = tuple(read_as(column, share) for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True))
-    return Learned(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
+    has = np.column_stack([_covered(column, table[:, j]) for j, column in enumerate(columns)])
+    readings = tuple(
+        reading_of(column, share) for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
+    )
+    return LearnedSpace(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
 
 
-def learned_of_frame(frame: Frame, where: str, floor: int, said: Said) -> Learned:
+def learned_of_frame(frame: Frame, where: str, floor: int, options: ColumnOptions) -> LearnedSpace:
     """What a data frame shows, in the layout it has."""
-    frame = frame.assign(**{name: _as_numbers(frame[name], f"{where}: column {name}") for name in said.numbers})
-    columns = [_column(name, frame[name], where, floor, said) for name in frame.columns]
+    frame = frame.assign(**{name: _as_numbers(frame[name], f"{where}: column {name}") for name in options.numbers})
+    columns = [_column(name, frame[name], where, floor, options) for name in frame.columns]
     table = np.column_stack([_codes(column, frame[column.name]) for column in columns])
     there = ~frame.isna().to_numpy()
-    has = np.column_stack([_has(column, table[:, j]) | ~there[:, j] for j, column in enumerate(columns)])
+    has = np.column_stack([_covered(column, table[:, j]) | ~there[:, j] for j, column in enumerate(columns)])
     readings = tuple(
-        read_as(column, share, frame[column.name], column.name in said.named)
+        reading_of(column, share, frame[column.name], column.name in options.named)
         for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
     )
     columns, table = _in_order_of_dependence(columns, table)
-    return Learned(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
+    return LearnedSpace(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
 
 
-def _has(column: AnyColumn, values: np.ndarray) -> np.ndarray:
+def _covered(column: AnyColumn, values: np.ndarray) -> np.ndarray:
     """Which values a column has; a level that was left out is missing here, and a rare number is taken for another."""
     if isinstance(column, Number) and column.values is not None:
         return np.isin(values, np.asarray(column.values))
@@ -133,12 +135,12 @@ def _nearest(correlation: np.ndarray) -> np.ndarray:
     return np.clip((positive + positive.T) / 2, -1, 1)
 
 
-def _column(name: str, values: Series, where: str, floor: int, said: Said) -> AnyColumn:
+def _column(name: str, values: Series, where: str, floor: int, options: ColumnOptions) -> AnyColumn:
     at, absent = f"{where}: column {name}", np.asarray(values.isna())
     there, missing = values[~absent], float(absent.mean())
     if not len(there):
         raise SpaceError(at, "at least one value", "none", f"leave the column out{LEAVE}")
-    category, order = name in said.categories, said.ordered.get(name)
+    category, order = name in options.categories, options.ordered.get(name)
     try:
         found = _described(name, there, missing, at, floor, category, order)
     except ValidationError as error:

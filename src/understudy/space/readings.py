@@ -52,7 +52,7 @@ class Reading(NamedTuple):
         return PYTHON[self.instead].format(self.name)
 
 
-def read_as(column: Column, covered: float, values: Series | None = None, said: bool = False) -> Reading:
+def reading_of(column: Column, covered: float, values: Series | None = None, said: bool = False) -> Reading:
     """What a column was taken for, of these values."""
     why, instead = _reason(column, values)
     why, instead = ("you said so", "") if said else (why, instead)

@@ -20,7 +20,7 @@ from understudy.errors import DirectoryError, SpaceError
 from understudy.files import write_text
 from understudy.space import dates, words
 from understudy.space.columns import Category, Column, Date, Number
-from understudy.space.learned import FLOOR, Said, learned_of_frame, learned_of_matrix
+from understudy.space.learned import FLOOR, ColumnOptions, learned_of_frame, learned_of_matrix
 from understudy.space.parts import Part
 from understudy.space.problems import space_error
 from understudy.space.readings import Reading, warn_of_uncovered
@@ -34,6 +34,7 @@ from understudy.space.tables import (
     refuse_choice,
     refuse_repeated,
     refuse_table,
+    refuse_text,
 )
 from understudy.types import Json, Label, Plain, Rows, Table
 
@@ -163,36 +164,26 @@ class Space(Part):
         ['integer', 'category']
         """
         where, floor, rows = "Space.from_data", checks.count("floor", floor, 1), framed(rows)
-        for name, given in (("rules", rules), ("categories", categories), ("numbers", numbers)):
-            if isinstance(given, str):
-                raise SpaceError(
-                    f"{where}: {name}",
-                    f"a list of {'rules' if given is rules else 'columns'}",
-                    repr(given),
-                    f"{name}=[{given!r}]",
-                )
-        said = Said(categories, numbers, ordered or {})
+        refuse_text(f"{where}: rules", "rules", rules)
+        refuse_text(f"{where}: categories", "columns", categories)
+        refuse_text(f"{where}: numbers", "columns", numbers)
+        options = ColumnOptions(categories, numbers, ordered or {})
         named = is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
         if columns is not None:
             rows = chosen(rows, columns, where) if is_frame(rows) and named else refuse_choice(rows, columns, where)
-        if said.named and not (is_frame(rows) and named):
-            refuse_choice(rows, said.named, where)
+        if options.named and not (is_frame(rows) and named):
+            refuse_choice(rows, options.named, where)
         if len(rows) < 2 and not isinstance(rows, str):
             raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
         if is_frame(rows) and named and len(rows.columns):
             refuse_repeated(rows, where)
-            chosen(rows, said.named, where)
-            learned = learned_of_frame(rows, where, floor, said)
+            chosen(rows, options.named, where)
+            learned = learned_of_frame(rows, where, floor, options)
         else:
             table = as_matrix(rows, where)
             learned = learned_of_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
-        content = {
-            "columns": learned.columns,
-            "correlation": learned.correlation,
-            "rules": tuple(rules),
-            "frame": named,
-        }
-        space = _checked(cls, content)
+        dependence = {"correlation": learned.correlation, "rules": tuple(rules)}
+        space = _checked(cls, {"columns": learned.columns, **dependence, "frame": named})
         warn_of_uncovered(where, learned.readings, learned.covered, floor)
         space._readings = learned.readings
         return space

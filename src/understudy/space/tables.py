@@ -113,6 +113,12 @@ def chosen(frame: Frame, columns: Sequence[str], where: str) -> Frame:
     return found
 
 
+def refuse_text(where: str, what: str, given: object) -> None:
+    """Refuse a text where a list of some is expected: its letters would be taken for them."""
+    if isinstance(given, str):
+        raise SpaceError(where, f"a list of {what}", repr(given), f"{where.rpartition(': ')[2]}=[{given!r}]")
+
+
 def refuse_choice(rows: Rows, columns: Sequence[str], where: str) -> NoReturn:
     """Say why columns cannot be chosen by name."""
     if is_frame(rows):
