@@ -18,8 +18,9 @@ from commands import run_command
 from understudy.certificate.user_sample import UserSample
 from understudy.certificate.words import about_rows
 from understudy.errors import OriginalError, SettingError, UnderstudyWarning
-from understudy.models.training_rows import TrainingRows
+from understudy.models.training_rows import TrainingRows, hashed
 from understudy.original.memory import reads_its_context, remembered
+from understudy.runs.finished import Past
 from understudy.space.support import Support
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -85,9 +86,7 @@ def test_rows_that_nobody_gave_before_certify_and_rows_equal_to_taught_ones_do_n
     data = pd.concat([new, frame[taught][:40], frame[taught][:40]])
     proof = us.certify(result.copy, waves, result.space, n=100, data=data, progress=False).on_data
     assert (proof.n, proof.distinct, proof.reasons) == (200, 200, {"taught": 80})
-    with pytest.warns(
-        UnderstudyWarning, match=r"data: none of these \d+ rows is left to certify on: .* taught"
-    ):
+    with pytest.warns(UnderstudyWarning, match=r"data: none of these \d+ rows is left to certify on: .* taught"):
         proof = us.certify(result.copy, waves, result.space, n=100, data=frame[taught], progress=False)
     assert (proof.n, proof.on_data) == (100, None)
 
@@ -384,3 +383,27 @@ def test_answers_about_rows_that_taught_or_were_passed_over_measure_nothing(fold
     done = run_command("certify", "run", "--answers", "labelled.csv", "--json", cwd=folder)
     assert done.returncode == 2  # the held-out rows are the run's own: none is left
     assert "were passed over when its run chose among them" in done.stderr
+
+
+def test_a_remake_is_certified_on_the_rows_that_its_run_held_out(folder, tmp_path):
+    whole = us.load(folder / "run").certificate.on_data
+    same = us.remake(folder / "run", out=tmp_path / "same").certificate.on_data
+    assert (same.n, same.estimate, same.reasons) == (whole.n, whole.estimate, whole.reasons)
+    tree = us.remake(folder / "run", to="tree", max_leaves=2)
+    assert tree.certificate.on_data.n == whole.n
+    assert tree.certificate.on_data.estimate < whole.estimate
+    assert "rows of your own" in str(tree)
+
+
+def test_rows_that_equal_others_of_a_run_are_found_again_as_often_as_they_came(tmp_path):
+    """In a space of few rows, a held-out row may have been asked about before, for another purpose."""
+    rows = np.random.default_rng(2).integers(0, 4, (400, 3)).astype(float)
+    original = us.Original(lambda rows: rows[:, 0] + rows[:, 1] > 3 - (rows[:, 2] == 2), name="sums")
+    settings = {**QUICK, "budget": 40, "certificate_n": 30}
+    us.copy_classifier(original, us.Space.from_data(rows), rows=rows, out=tmp_path / "run", **settings)
+    past = Past.of(tmp_path / "run")
+    assert len(past.user_rows[0]) < 30  # the others are in the ledger already
+    sample = past.user_sample
+    assert len(sample) == 30
+    assert sorted(hashed(sample.rows).tolist()) == sorted(past.result.copy.training_rows.sample.tolist())
+    assert (sample.answers == original.predict(sample.rows)).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class TrainingRows:
     and no fair sample."""
     excluded: tuple[int, ...] = ()
     """The places of columns that the copy does not see."""
+    sample: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+    """Of the user's own rows that were held out, in all columns, each as often as it came."""
 
     @classmethod
     def of(
@@ -43,7 +45,7 @@ class TrainingRows:
 
     def __or__(self, other: TrainingRows) -> TrainingRows:
         taught, candidates = _union([self.taught, other.taught]), _union([self.candidates, other.candidates])
-        return TrainingRows(taught, candidates, self.excluded)
+        return TrainingRows(taught, candidates, self.excluded, self.sample)
 
     def find(self, rows: np.ndarray, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Which rows equal some that taught the copy, and which others might have.
@@ -57,12 +59,14 @@ class TrainingRows:
 
     def as_json(self) -> Json:
         """As JSON values."""
-        return {"taught": _text(self.taught), "candidates": _text(self.candidates), "excluded": list(self.excluded)}
+        keys = {name: _text(getattr(self, name)) for name in ("taught", "candidates", "sample")}
+        return {**keys, "excluded": list(self.excluded)}
 
     @classmethod
     def from_json(cls, content: Json) -> TrainingRows:
         """Read what `as_json` wrote."""
-        return cls(_array(content["taught"]), _array(content["candidates"]), tuple(content["excluded"]))
+        keys = {name: _array(content[name]) for name in ("taught", "candidates", "sample")}
+        return cls(**keys, excluded=tuple(content["excluded"]))
 
 
 def training_rows_of(copy: object) -> TrainingRows | None:

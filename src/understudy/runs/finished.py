@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import numpy as np
 
 from understudy.algorithm.network import MLP, PAPER_LAYERS, Network
 from understudy.algorithm.samples import Samples
+from understudy.certificate.user_sample import UserSample
 from understudy.checksums import read_json
 from understudy.errors import DirectoryError
 from understudy.files import as_path
-from understudy.original import Labels, Said, told_together
-from understudy.queries.ledger import CHECK, GIVEN, NAME, learned
+from understudy.models.training_rows import hashed
+from understudy.original import Labels, Said, Told, told_together
+from understudy.queries.known import CANDIDATES, TAUGHT
+from understudy.queries.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
 from understudy.runs.directory import finished
 from understudy.runs.points import points
 from understudy.runs.result import Result, load
@@ -42,6 +46,8 @@ class Past:
     """A hash of the run."""
     seed: int
     """Taken from the hash of the copy, so that every refresh draws rows of its own."""
+    user_rows: Told | None = None
+    """Distinct rows of the user's own that were held out, and what the original said to them."""
 
     @classmethod
     def of(cls, directory: str | Path) -> Past:
@@ -60,7 +66,26 @@ class Past:
         network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
         digest = hashlib.sha256((path / "run.json").read_bytes() + (path / "copy.json").read_bytes()).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
-        return cls(result, network, t, rows, said, held_out, digest, seed)
+        return cls(result, network, t, rows, said, held_out, digest, seed, found.get(USER_ROWS))
+
+    @property
+    def user_sample(self) -> UserSample | None:
+        """The user's own rows that were held out, with the original's labels; None if there are none, or not all known.
+
+        One that equals another row of the run was not asked again, unless it has columns that the space lacks.
+        """
+        known, proof = self.result.copy.training_rows, self.result.certificate
+        if known is None or proof is None or proof.on_data is None:
+            return None
+        told = [self.user_rows] if self.user_rows is not None else []
+        rows, said = told_together(told if proof.on_data.further else [*told, (self.rows, self.said)])
+        keys = hashed(rows)
+        order = np.argsort(keys, kind="stable")
+        places = order[np.minimum(np.searchsorted(keys, known.sample, sorter=order), len(keys) - 1)]
+        if (keys[places] != known.sample).any():
+            return None
+        left_out = {why: n for why, n in proof.on_data.reasons.items() if why not in (TAUGHT, CANDIDATES)}
+        return UserSample(self.result.space, rows[places], answers=said.labels[places], left_out=Counter(left_out))
 
     @property
     def answers(self) -> np.ndarray:

@@ -145,7 +145,8 @@ class Inquiry:
         """The rows that taught the copy so far, and those of the user's own that might have."""
         pool = None if self.own is None else self.own.pool
         known = TrainingRows.of([], pool, [*map(self.space.names.index, self.plan.asked.exclude)])
-        return replace(known, taught=np.unique(np.concatenate(self._taught)))
+        sample = np.empty(0, np.uint64) if self.own is None else hashed(self.own.held_out.rows)
+        return replace(known, taught=np.unique(np.concatenate(self._taught)), sample=sample)
 
     def next(self, t: int, network: Network, labels: Labels) -> Told:
         """The encoded rows that round t asks about, with their answers."""

@@ -14,7 +14,8 @@ import numpy as np
 
 from understudy.algorithm.samples import Samples
 from understudy.certificate.bounds import HeldOut
-from understudy.certificate.differences import explained
+from understudy.certificate.differences import explained, low_margin
+from understudy.certificate.proving import Proving
 from understudy.certificate.values import Certificate
 from understudy.checksums import Key
 from understudy.errors import DirectoryError, SettingError
@@ -22,7 +23,7 @@ from understudy.files import as_path, whole_folder
 from understudy.models.base import Model
 from understudy.models.classifier import CopyClassifier
 from understudy.models.training_rows import TrainingRows, hashed
-from understudy.original import Labels, Told
+from understudy.original import Labels, Told, as_original
 from understudy.portable import peak_mb
 from understudy.queries.known import HELD_OUT, OWN, Known, Wanted
 from understudy.queries.ledger import NAME, duplicate
@@ -169,7 +170,18 @@ class _Making:
             return None
         space, seed = self.past.result.space, self.plan.asked.seed
         rows = self.past.rows[len(self.past.rows) - len(self.held) :]
-        return explained(outcome.certificate, outcome.copy, space, self._held_out, rows, show=True, seed=seed)
+        proof = explained(outcome.certificate, outcome.copy, space, self._held_out, rows, show=True, seed=seed)
+        return replace(proof, on_data=self._on_data(outcome.copy))
+
+    def _on_data(self, copy: CopyClassifier) -> Certificate | None:
+        """The certificate on the user's own rows that the run held out."""
+        sample, asked, before = self.past.user_sample, self.plan.asked, self.past.result.certificate
+        if sample is None or before is None or before.on_data is None:
+            return None
+        space, declared = self.past.result.space, self.past.declared
+        proving = Proving(copy, as_original(copy, name="copy"), declared, space, asked.confidence, asked.seed)
+        proof = proving.on_sample(sample, low_margin(copy, space, asked.seed))
+        return None if proof is None else replace(proof, further=before.on_data.further)
 
     @property
     def _held_out(self) -> HeldOut:
@@ -189,7 +201,7 @@ class _Making:
         """The rows that teach every copy that is made here; and those that the run might have asked about."""
         rows = [self.past.rows[self.past.divided(self.view)[0]], *([] if self.known is None else [self.known.rows])]
         found, before = TrainingRows.of(rows, excluded=self.excluded), self.past.result.copy.training_rows
-        return found if before is None else replace(found, candidates=before.candidates)
+        return found if before is None else replace(found, candidates=before.candidates, sample=before.sample)
 
 
 def _plan(past: Past, made: Mapping[str, Any]) -> Plan:
