@@ -1,6 +1,9 @@
 """Which of the user's own rows certify a copy: none that taught it, and all of them as they came."""
 
 import json
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -407,3 +410,39 @@ def test_rows_that_equal_others_of_a_run_are_found_again_as_often_as_they_came(t
     assert len(sample) == 30
     assert sorted(hashed(sample.rows).tolist()) == sorted(past.result.copy.training_rows.sample.tolist())
     assert (sample.answers == original.predict(sample.rows)).all()
+
+
+def test_in_processes_of_their_own_the_commands_say_what_is_so(tmp_path):
+    """An original that cannot be learned, with a rare label, and rows of the user's own that have one column more."""
+    code = """
+import numpy as np
+
+def noise(rows):
+    found = np.sin(1e6 * (rows["a"] + 3 * rows["b"]))
+    tier = rows["tier"] == "gold" if "tier" in rows else False
+    return np.where(found > 0.995, "rare", np.where((found > 0) ^ tier, "up", "down"))
+"""
+    (tmp_path / "mine.py").write_text(code)
+    data = tiered(900, 4)
+    data.to_csv(tmp_path / "rows.csv", index=False)
+
+    def called(*arguments):
+        command = [sys.executable, "-m", "understudy", *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return " ".join(done.stdout.split()), " ".join(done.stderr.split())
+
+    called("space", "rows.csv", "--out", "space.json", "--drop", "tier")
+    settings = ("--budget", 400, "--certificate-n", 300, "--repeat", 0, "--preset", "fast")
+    out, said = called("copy", "mine:noise", "--space", "space.json", "--rows", "rows.csv", "--out", "run", *settings)
+    assert "warning: rows: the space lacks 'tier'" in said
+    assert re.search(r"Its worst label is 'rare': it agrees on 0 of the \d+ rows with it", out)
+    assert "Always answering the commonest" in out
+    _, said = called("certify", "run", "mine:noise", "--data", "rows.csv", "--n", 100)
+    assert "mine:noise will be asked 400 queries" in said  # 100, and the 300 of 900 that were held out
+    page = (tmp_path / "run" / "report.html").read_text()
+    drivers = page[page.index('id="drivers"') : page.index("Partial dependence")]
+    assert "held-out rows, none of which taught the copy" in drivers
+    shares = re.findall(r'class="n faint">([\d.]+) %</td><td class="n">([\d.]+) %', drivers)
+    assert len(shares) == 2
+    assert any(one != other for one, other in shares)  # on rows that taught it, they were the same
