@@ -110,6 +110,7 @@ def test_the_command_in_a_process_of_its_own_leaves_them_out_and_says_how_many(f
     page = folder / "page.html"
     done = run_command("certify", "run", "mine:waves", "--data", "rows.csv", "--n", 100, "--report", page, cwd=folder)
     assert f"900 more were left out: {neither.sum()} were passed over" in page.read_text()
+    assert re.search(r"On <strong>your own rows</strong>: [\d.]+ % of 300, at least", page.read_text())
 
 
 def test_answers_that_a_run_was_given_teach_like_those_it_asked_for(folder, tmp_path):
@@ -313,6 +314,7 @@ def test_memorised_answers_neither_teach_nor_certify(tmp_path):
     assert (proof.n, proof.reasons) == (150, {"remembered": 300})
     words = "300 are kept in the original, which was trained on them"
     assert words in " ".join(str(result.certificate).split())
+    assert words in " ".join(us.report.card.card(tmp_path / "run").split())
     assert words in result.report(tmp_path / "page.html").read_text()
     asked = us.queries.ledger.answers(tmp_path / "run" / "ledger.sqlite")
     held = {row.tobytes() for row in rows[:300].to_numpy()}

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from understudy.certificate.values import Certificate, Differences
-from understudy.certificate.words import GIVEN, caveats, strata
+from understudy.certificate.words import GIVEN, about_rows, caveats, strata
 from understudy.display import as_sentence
 from understudy.queries.known import sentence
 from understudy.queries.ledger import NAME, Summary, summary
@@ -92,7 +92,8 @@ def _facts(result: Result) -> Iterator[str]:
         rows.append(("went on", f"to {settings['budget']} training queries, after {earlier}"))
     for name, part in _proofs(proof):
         bound = f"{part.estimate:.4f}, at least {part.lower:.4f} with {part.confidence:.0%} confidence"
-        rows.append((f"fidelity{name}", " ".join([f"{bound}.", *caveats(part)])))
+        about = map(as_sentence, about_rows(part)) if proof is not None and part is proof.on_data else ()
+        rows.append((f"fidelity{name}", " ".join([f"{bound}.", *caveats(part), *about])))
     yield from _table(("", ""), rows)
 
 

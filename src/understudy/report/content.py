@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
+from understudy.certificate.values import Certificate
 from understudy.certificate.words import about_rows, caveats
 from understudy.original import Original
 from understudy.report import charts
@@ -55,13 +57,20 @@ def content(evidence: Evidence, results: Mapping[str, Result], original: Origina
         "maps": maps_of(result, original),
         "colours": len(COLOURS),
         "original_drawn": original is not None and result.space.d == result.copy.space.d,
-        "own_rows": [] if proof is None or proof.on_data is None else list(about_rows(proof.on_data)),
+        "own_rows": [] if proof is None else _own_rows(proof),
         "form": form_of(evidence, drawn, examples),
         "limits": list(limits(result, str)),
         "given": given(result),
         "excluded": result.settings.get("exclude") or [],
         "hashes": [] if evidence.directory is None else list(hashes(evidence.directory)),
     }
+
+
+def _own_rows(proof: Certificate) -> list[str]:
+    """What has to be known beside the fidelity on the user's own rows."""
+    return (
+        [] if proof.on_data is None else [*caveats(proof.on_data, percent), *islice(about_rows(proof.on_data), 1, None)]
+    )
 
 
 def _bars(copy: float, rivals: list[float]) -> list[str]:
