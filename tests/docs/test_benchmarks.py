@@ -94,13 +94,23 @@ def test_serve():
 
 def test_certificates_hold_as_often_as_they_say():
     """The small version of the benchmark, within three standard errors of what it shows at full size."""
-    document = json.loads(run("coverage.py", "--runs", "100", "--real", "1", "--json"))
+    document = json.loads(run("coverage.py", "--runs", "100", "--real", "1", "--users", "2", "--json"))
     assert {row["case"] for row in document["simulated"]} == {"fixed", "chosen", "rising", "stuck", "swinging"}
     for row in document["simulated"]:
         assert row["held"] >= 0.95 - 3 * (0.05 * 0.95 / 100) ** 0.5, row
         assert row.get("exact", 1.0) >= 0.95
         assert row.get("wrongly", 0.0) <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
     assert [row["target"] for row in document["real"]] == [None, 0.9, None, None, 0.9, None, None]
+    done = {row["case"]: row["bounds"] for row in document["users"]}
+    assert {
+        "extended": 3,
+        "re-targeted": 3,
+        "refreshed": 8,
+        "certified": 2,
+        "remade": 5,
+        "rows": 1,
+    }.items() <= done.items()
+    assert all(0 <= row["picked"] <= row["alone"] <= 1 for row in document["users"])
 
 
 def test_strata():

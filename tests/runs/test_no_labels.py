@@ -49,6 +49,7 @@ def named(name, answer):
 
 
 ONE_A_ROW = {
+    "hundreds of numbers": lambda rows: (np.asarray(rows)[:, 0] * 500).astype(int),
     "numbers": lambda rows: (np.asarray(rows)[:, 0] * 1e6).astype(int),
     "ids": lambda rows: [f"id-{row[0]}" for row in np.asarray(rows).tolist()],
 }
@@ -64,9 +65,7 @@ def test_about_one_label_a_row_is_asked_about_before_more_is_paid(kind, certific
         return original(rows)
 
     settings = {**SMALL, "certificate_n": certificate_n}
-    message = (
-        r"expected labels that come more than once, found (\d+) different ones in \1 answers, such as .* --classes"
-    )
+    message = r"expected labels that come more than once, found \d+ different ones in the first \d+ answers, such as .* --classes"
     with pytest.raises(LabelsError, match=message) as caught:
         us.copy_classifier(named("price", counting), SPACE, out=tmp_path / "run", **settings)
     assert caught.value.exit_code == 2

@@ -232,7 +232,9 @@ def test_labels_of_two_types_do_not_end_it(plane, tmp_path):
         for at in range(3):
             offered(shadow, model, matrix([[float(at), 0.0]]))
             settled(shadow)
-        assert shadow.summary()["keep"]["outcomes"] == outcomes(kept=2, unsayable=1)
+        summary = shadow.summary()
+        assert summary["keep"]["outcomes"] == outcomes(kept=2)
+        assert (summary["rows"], summary["failed"]) == (2, 1)  # such an answer is none
     assert kept(tmp_path / "traffic")[1] == ["up", "down"]
 
 

@@ -204,7 +204,7 @@ def cascade(
     >>> from understudy import Space, copy_classifier
     >>> original = lambda rows: rows[:, 0] > 0
     >>> result = copy_classifier(original, Space.normal(1), budget=300, preset="fast")
-    >>> both = cascade(result, original, agree=0.999)
+    >>> both = cascade(result, original, agree=0.998)
     >>> both.alone > 0.9, both.predict([[-1.0], [-0.001], [1.0]]).tolist()
     (True, [False, False, True])
     >>> both.decide([[-1.0], [-0.001]]).by.tolist()

@@ -40,8 +40,9 @@ from understudy.types import Answered
 LATEST = 2000
 
 
-# Of at least so many answers, those that came once are hardly labels if they are this share.
-TELLING, ONCE = 40, 0.8
+# Of so many first answers, those that came once are hardly labels if they are this share; fewer than the least tell
+# nothing. Of more, a regression with a few hundred values would repeat many.
+TELLING, LEAST_TELLING, ONCE = 100, 40, 0.8
 
 
 class Inquiry:
@@ -267,12 +268,13 @@ class Inquiry:
 
     def refuse_no_labels(self, answers: np.ndarray) -> None:
         """Refuse answers that are hardly labels, as nearly each came once: of a regression by mistake, or of an id."""
-        if self.original.declared is not None or len(answers) < TELLING:
+        first = answers[:TELLING]
+        if self.original.declared is not None or len(first) < LEAST_TELLING:
             return
-        found, counts = np.unique(answers, return_counts=True)
-        if (counts == 1).sum() < ONCE * len(answers):
+        found, counts = np.unique(first, return_counts=True)
+        if (counts == 1).sum() < ONCE * len(first):
             return
-        several = f"{len(found)} different ones in {len(answers)} answers, such as {listed(found[:3].tolist())}"
+        several = f"{len(found)} different ones in the first {len(first)} answers, such as {listed(found[:3].tolist())}"
         hint = (
             "is it a regression, or does it answer an id? Make classes of its numbers, by a threshold or by bins "
             "(numpy.digitize), and copy that; if these are its labels, declare them all with classes=[...] or --classes"
