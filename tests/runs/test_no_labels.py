@@ -65,7 +65,9 @@ def test_about_one_label_a_row_is_asked_about_before_more_is_paid(kind, certific
         return original(rows)
 
     settings = {**SMALL, "certificate_n": certificate_n}
-    message = r"expected labels that come more than once, found \d+ different ones in the first \d+ answers, such as .* --classes"
+    message = (
+        r"expected labels that come more than once, found \d+ different ones in the first \d+ answers, .* --classes"
+    )
     with pytest.raises(LabelsError, match=message) as caught:
         us.copy_classifier(named("price", counting), SPACE, out=tmp_path / "run", **settings)
     assert caught.value.exit_code == 2
