@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from understudy.errors import SettingError, UnderstudyWarning
+from understudy.errors import SettingError, warn
 
 # The prefix of temporary files and folders, until they are complete.
 UNFINISHED = ".unfinished-"
@@ -42,8 +41,7 @@ def lock_folder(folder: Path) -> Iterator[bool]:
             with suppress(OSError):  # somebody else has it
                 (folder / LOCK).unlink()
     else:
-        said = f"this system has no locks of files: let no other process write to {folder}"
-        warnings.warn(said, UnderstudyWarning, stacklevel=3)
+        warn(f"this system has no locks of files: let no other process write to {folder}")
         yield True
 
 
