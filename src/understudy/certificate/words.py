@@ -132,7 +132,10 @@ def _notes(proof: Certificate) -> Iterator[str]:
 
 def about_rows(proof: Certificate, what: str = "rows of your own") -> Iterator[str]:
     """What has to be known of rows that the user gave, a sentence each: which were left out, and what was sent."""
-    yield f"the bound on {what} is about the population that they are a random sample of"
+    yield (
+        f"the bound on {what} is about the population that they are a random sample of; rows that come in groups, such "
+        "as many of one customer or one day, are no random sample"
+    )
     if proof.distinct is not None and proof.distinct != proof.n:
         yield f"only {proof.distinct} of them are different, and were asked about once each; all are counted"
     if proof.left_out:

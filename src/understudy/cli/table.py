@@ -65,7 +65,8 @@ def certificate(proof: Certificate, data: str | None, given: Certificate | None 
     click.echo(f"\n{words.table(*(words.bounds(part, title) for title, part in parts.items())).text()}\n")
     say(
         "fidelity: share of the rows with the original's label; "
-        f"at least: with {100 * proof.confidence:g}% confidence, for each line by itself"
+        f"at least: with {100 * proof.confidence:g}% confidence, for each line by itself, but not for the best of "
+        "several certificates"
     )
     for line in words.strata(proof):
         say(line)
