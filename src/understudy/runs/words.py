@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from understudy.certificate.words import GIVEN, sentence
+from understudy.certificate.words import GIVEN, about_rows, sentence
 from understudy.certificate.words import short as in_short
 from understudy.display import LINES, Grid, as_sentence, listed, paragraphs, wrapped
 from understudy.models.base import size_of
@@ -103,6 +104,9 @@ def _notes(result: Result) -> Iterator[str]:
     yield from map(sentence_of, result.supplied)
     if result.repeats is not None and result.repeats.text:
         yield as_sentence(result.repeats.text)
+    own = None if result.certificate is None else result.certificate.on_data
+    if own is not None and (own.left_out or own.further):
+        yield f"Of rows of your own: {'; '.join(islice(about_rows(own), 1, None))}."
     yield from picking(result)
     if result.diagnosis is not None:
         yield f"The target was missed: {result.diagnosis.text}."
