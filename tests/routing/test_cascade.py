@@ -267,3 +267,24 @@ def test_what_is_printed_fits_on_a_screen(run, agree):
     assert f"{both.alone:.4f}" in str(both)
     assert (f"alone={both.alone:.4f}" in repr(both)) == (agree == 0.99)
     assert both.routing.as_json()["threshold"] == (both.threshold if agree == 0.99 else None)
+
+
+def test_the_worst_label_stands_beside_what_is_certified(tmp_path):
+    """A rare label may be lost behind an agreement on nearly all rows."""
+
+    def rare(rows):
+        return np.where(rows[:, 0] * rows[:, 1] > 2.2, "fraud", np.where(rows[:, 0] > 0, "good", "fair"))
+
+    result = us.copy_classifier(rare, PLANE, to="tree", max_leaves=2, **QUICK)
+    both = us.cascade(result, rare, agree=0.9)
+    rows, said = result.asked["certificate"]
+    labels = said.labels
+    given = both.decide(rows)
+    agreed = {label: int((given.labels == labels)[labels == label].sum()) for label in set(labels.tolist())}
+    worst = both.routing.worst
+    assert (worst.label, worst.agreed, worst.n) == ("fraud", agreed["fraud"], int((labels == "fraud").sum()))
+    assert worst.estimate < 0.5
+    assert f"Its worst label, on all of these rows: 'fraud', {worst.agreed} of {worst.n}." in " ".join(
+        str(both).split()
+    )
+    assert both.routing.as_json()["worst"]["label"] == "fraud"

@@ -49,6 +49,15 @@ class LabelShare:
         return {**asdict(self), "estimate": self.estimate}
 
 
+def worst_of(shares: Iterable[LabelShare]) -> LabelShare | None:
+    """The lowest share, whatever its count, which says how much is known; None of none.
+
+    A label with a single row, which was missed, is the worst. Of equal shares it is the one that leaves less to hope
+    for, by Laplace's rule of succession: none of 5 before none of 1, and 3 of 3 before 500 of 500.
+    """
+    return min(shares, key=lambda one: (one.estimate, (one.agreed + 1) / (one.n + 2)), default=None)
+
+
 @dataclass(frozen=True)
 class Stratum:
     """A part of the space by how sure the copy is, with its exact weight, and the rows of it that were asked."""
@@ -194,14 +203,8 @@ class Certificate:
 
     @property
     def worst(self) -> LabelShare | None:
-        """The original's label that the copy misses most often: on how many of its rows the copy gives it.
-
-        The lowest share of all labels, whatever its count, which says how much is known: a label with a single row,
-        which was missed, is the worst. Of equal shares, the one that leaves less to hope for, by Laplace's rule of
-        succession: none of 5 before none of 1, and 3 of 3 before 500 of 500.
-        """
-        shares = [LabelShare(label, round(one.estimate * one.n), one.n) for label, one in self.per_class.items()]
-        return min(shares, key=lambda one: (one.estimate, (one.agreed + 1) / (one.n + 2)), default=None)
+        """The original's label that the copy misses most often: on how many of its rows the copy gives it."""
+        return worst_of(LabelShare(label, round(one.estimate * one.n), one.n) for label, one in self.per_class.items())
 
     @property
     def baseline(self) -> LabelShare | None:

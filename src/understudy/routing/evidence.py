@@ -97,7 +97,7 @@ def judged(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def _judged(result: Result, rows: np.ndarray, labels: np.ndarray) -> Held:
     chances, sure = judged(result.copy, rows)
-    return Held(sure, Labels(result.copy.classes).find(labels) == chances.argmax(axis=1))
+    return Held(sure, Labels(result.copy.classes).find(labels) == chances.argmax(axis=1), labels)
 
 
 def _free(result: Result) -> np.ndarray:

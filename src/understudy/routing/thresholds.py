@@ -32,6 +32,8 @@ class Held:
 
     margins: np.ndarray
     alike: np.ndarray
+    labels: np.ndarray | None = None
+    """The original's, where they are known."""
 
     def __len__(self) -> int:
         return len(self.margins)

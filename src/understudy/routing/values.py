@@ -7,10 +7,10 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from understudy.certificate.values import Bound
+from understudy.certificate.values import Bound, LabelShare, worst_of
 from understudy.routing import words
 from understudy.routing.evidence import Evidence
-from understudy.routing.thresholds import certified, enough_rows, fewest, grid_of
+from understudy.routing.thresholds import Held, certified, enough_rows, fewest, grid_of
 from understudy.types import Json
 
 # The part of the error allowance that is for the share answered alone: that bound is from rows that cost nothing.
@@ -44,6 +44,8 @@ class Routing:
     """The fewest rows that can certify such an agreement."""
     enough: int | None = None
     """If nothing was certified: about how many rows like these would do; None if no number of them would."""
+    worst: LabelShare | None = None
+    """The original's label that the cascade misses most often, on all rows."""
     left_out: dict[str, int] = field(default_factory=dict)
     """How many rows of the user's own were left out, by reason, such as that they taught the copy."""
 
@@ -76,6 +78,7 @@ class Routing:
             level=1 - error,
             fewest=fewest(agree, error),
             enough=enough_rows(held, grid, agree, error) if place is None else None,
+            worst=_worst(held, answered & ~held.alike),
             left_out=evidence.left_out,
         )
 
@@ -100,3 +103,14 @@ class Routing:
     def as_json(self) -> Json:
         """As JSON values; no threshold is null."""
         return {**asdict(self), "threshold": None if self.threshold == inf else self.threshold}
+
+
+def _worst(held: Held, missed: np.ndarray) -> LabelShare | None:
+    """The label that a cascade misses most often; it misses none of the rows that it asks about."""
+    if held.labels is None:
+        return None
+    labels, codes, counts = np.unique(held.labels, return_inverse=True, return_counts=True)
+    lost = np.bincount(codes[missed], minlength=len(labels))
+    return worst_of(
+        LabelShare(*one) for one in zip(labels.tolist(), (counts - lost).tolist(), counts.tolist(), strict=True)
+    )

@@ -74,6 +74,8 @@ def notes(routing: Routing) -> Iterator[str]:
     yield f"Certified by {routing.overall.n} {routing.source}{asked}."
     if routing.left_out:
         yield f"{sum(routing.left_out.values())} more were left out: {', '.join(reasons(routing.left_out))}."
+    if routing.worst is not None and routing.alone:
+        yield f"Its worst label, on all of these rows: {routing.worst}."
     if not routing.alone:
         yield f"What would help: {advice(routing)}."
 
