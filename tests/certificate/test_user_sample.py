@@ -449,3 +449,10 @@ def noise(rows):
     shares = re.findall(r'class="n faint">([\d.]+) %</td><td class="n">([\d.]+) %', drivers)
     assert len(shares) == 2
     assert any(one != other for one, other in shares)  # on rows that taught it, they were the same
+
+
+def test_columns_that_the_space_lacks_have_names_of_their_own(folder):
+    result, data = us.load(folder / "run"), tiered(60, 8)
+    twice = pd.concat([data, data[["tier"]]], axis=1)
+    with pytest.raises(SpaceError, match=r"\['tier'\] more than once"):
+        us.certify(result.copy, with_tier, result.space, n=30, data=twice)

@@ -21,7 +21,7 @@ from understudy.queries import Queries
 from understudy.queries.known import CANDIDATES, REMEMBERED, TAUGHT, reasons
 from understudy.space import Space
 from understudy.space.inside import LEVELS
-from understudy.space.tables import framed, is_frame
+from understudy.space.tables import framed, is_frame, refuse_repeated
 from understudy.types import Frame, Rows, Table
 
 
@@ -58,6 +58,7 @@ class UserSample:
         with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted here
             found = cls(space, space.read(data, name))
         if further and space.frame and original.names is None:
+            refuse_repeated(whole, name)
             beside = whole[further].reset_index(drop=True)
             found = replace(found, further=beside, order=tuple(whole.columns))
             _warn_of_further(name, original, further)
