@@ -2,15 +2,19 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import BaggingClassifier, GradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,13 +24,14 @@ import understudy as us
 from commands import run_command
 from understudy.certificate.user_sample import UserSample
 from understudy.certificate.words import about_rows
-from understudy.errors import OriginalError, SettingError, UnderstudyWarning
+from understudy.errors import OriginalError, SettingError, SpaceError, UnderstudyWarning
 from understudy.models.training_rows import TrainingRows, hashed
 from understudy.original.memory import reads_its_context, remembered
 from understudy.runs.finished import Past
 from understudy.space.support import Support
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
+EARLIER = Path(__file__).parents[1] / "runs" / "version_0_1" / "run"
 QUICK = {"budget": 600, "certificate_n": 300, "repeat": 0, "progress": False}
 MINE = """
 import numpy as np
@@ -285,8 +290,12 @@ def test_an_original_that_names_its_columns_gets_these(folder):
         make_pipeline(StandardScaler(), KNeighborsClassifier(3)),
         FrozenEstimator(make_pipeline(StandardScaler(), GaussianProcessClassifier(optimizer=None))),
         SVC(C=1e-3),
+        GridSearchCV(
+            make_pipeline(StandardScaler(), KNeighborsClassifier()), {"kneighborsclassifier__n_neighbors": [1]}
+        ),
+        BaggingClassifier(KNeighborsClassifier(1), 20),
     ],
-    ids=["neighbours", "pipeline", "gaussian process", "support vectors"],
+    ids=["neighbours", "pipeline", "gaussian process", "support vectors", "search", "bagging"],
 )
 def test_rows_that_an_original_holds_are_found_and_left_out(model):
     rng = np.random.default_rng(0)
@@ -302,6 +311,26 @@ def test_rows_that_an_original_holds_are_found_and_left_out(model):
     sample = UserSample.of(us.original.as_original(model), us.Space.normal(3), rows)
     assert sample.left_out == {"remembered": found.sum()}
     assert len(sample) == 160 - found.sum()
+
+
+def test_any_object_may_be_searched_for_rows():
+    class Odd:
+        def __init__(self):
+            self.shape, self.module, self.itself, self.refuses = 3, np, self, Refusing()
+
+        def predict(self, rows):
+            return rows[:, 0] > 0
+
+    class Refusing:
+        shape = (2, 3)
+
+        def __array__(self, *_, **__):
+            raise RuntimeError("not on this device")
+
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    boosted = GradientBoostingClassifier(n_estimators=5).fit(rows, rows[:, 0] > 0)  # has its trees in an array
+    assert not remembered(boosted, rows).any()
+    assert not remembered(Odd(), rows).any()
 
 
 def test_memorised_answers_neither_teach_nor_certify(tmp_path):
@@ -451,8 +480,46 @@ def noise(rows):
     assert any(one != other for one, other in shares)  # on rows that taught it, they were the same
 
 
-def test_columns_that_the_space_lacks_have_names_of_their_own(folder):
-    result, data = us.load(folder / "run"), tiered(60, 8)
+def test_columns_that_the_space_lacks_keep_their_types_and_have_names_of_their_own(folder):
+    result, data, seen = us.load(folder / "run"), tiered(60, 8), []
+    data = data.assign(tier=data["tier"].astype("category"), n=pd.array([1, None] * 30, dtype="Int64"))
+    data["a"] = np.where(data["a"] > 1, -0.0, data["a"])  # which is 0.0
+
+    def original(rows):
+        seen.append(rows.dtypes.astype(str).to_dict())
+        return waves(rows)
+
+    with pytest.warns(UnderstudyWarning, match="lacks 'tier', 'n'") as caught:
+        us.certify(result.copy, original, result.space, n=30, data=data, progress=False)
+    assert len(caught) == 1
+    assert seen[1] == {"tier": "category", "a": "float64", "b": "float64", "n": "Int64"}
     twice = pd.concat([data, data[["tier"]]], axis=1)
-    with pytest.raises(SpaceError, match=r"\['tier'\] more than once"):
+    with pytest.raises(SpaceError, match=r"data: .*\['tier'\] more than once"):
         us.certify(result.copy, with_tier, result.space, n=30, data=twice)
+
+
+def test_a_run_of_an_earlier_version_knows_by_its_ledger_what_taught_it(folder, tmp_path):
+    shutil.copytree(EARLIER, tmp_path / "run")
+    with pytest.warns(UnderstudyWarning, match=r"version 0\.1"):
+        result = us.load(tmp_path / "run")
+    rows = us.queries.ledger.answers(tmp_path / "run" / "ledger.sqlite")["training"][0]
+    others = result.space.sample(40, np.random.default_rng(5))
+    data = result.space.present(np.concatenate([rows, others]))
+    proof = us.certify(result.copy, result.copy, result.space, n=20, data=data, progress=False).on_data
+    assert (proof.n, proof.reasons) == (40, {"taught": len(rows)})
+
+
+def test_a_table_of_few_rows_all_of_which_taught_is_said_to_measure_nothing():
+    rows = pd.DataFrame({"a": [0, 1] * 30, "b": [0, 0, 1, 1] * 15})
+    original = us.Original(lambda rows: rows["a"] == rows["b"], name="same")
+    settings = {**QUICK, "budget": 60, "certificate_n": 20}
+    with pytest.warns(UnderstudyWarning, match="rows: none of these 20 rows is left to certify on: 20 taught the copy"):
+        result = us.copy_classifier(original, us.Space.from_data(rows), rows=rows, **settings)
+    assert result.certificate.on_data is None
+
+
+def test_single_precision_is_no_reason_to_be_outside():
+    values = np.array([0.1, 0.2, 0.3], np.float32)
+    space = us.Space.from_data(pd.DataFrame({"a": np.tile(values, 40), "b": np.arange(120.0)}))
+    rows = np.array([[0.1, 5.0], [np.float32(0.2), 5.0], [0.15, 5.0]])
+    assert Support.of(space).outside(rows).tolist() == [False, False, True]

@@ -466,5 +466,8 @@ def test_rows_outside_the_space_are_marked_and_counted(server, path):
     found = sent(server, path, json.dumps(bodies[path]).encode())
     assert (found.status, found.headers.get("x-outside-space")) == (200, "1,3"), found.body
     assert metrics(server)["understudy_rows_outside_total"] == counted + 2
+    large = sent(server, "/predict", json.dumps(rows * 100).encode())
+    assert large.headers["x-outside-space"].endswith(",...")
+    assert metrics(server)["understudy_rows_outside_total"] == counted + 202
     inside = sent(server, "/predict", json.dumps(rows[::2]).encode())
     assert "x-outside-space" not in inside.headers

@@ -17,12 +17,11 @@ from understudy.certificate.proving import SPACE, Proving
 from understudy.certificate.strata import DESIGNS, PLAIN, STRATIFIED, strata_of
 from understudy.certificate.user_sample import UserSample
 from understudy.certificate.values import Certificate
-from understudy.errors import SettingError, warn
+from understudy.errors import SettingError
 from understudy.models.training_rows import training_rows_of
 from understudy.original import Original, as_original, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
-from understudy.queries.known import reasons
 from understudy.queries.sources import Answers, sources_of
 from understudy.space import Space
 from understudy.streams import Stream, stream
@@ -127,11 +126,8 @@ def proved(
 def sample_of(data: Rows, copy: object, original: Original, space: Space) -> UserSample | None:
     """A user's rows without those that taught the copy; None, with a warning, if there are no others."""
     found = UserSample.of(original, space, data).untaught(training_rows_of(copy))
-    if len(found):
-        return found
-    why = "; ".join(reasons(found.left_out))
-    warn(f"data: none of these {sum(found.left_out.values())} rows is left to certify on: {why}")
-    return None
+    found.warn_if_empty("data")
+    return found if len(found) else None
 
 
 def design_for(design: str | None, copy: object, stored: bool) -> str:

@@ -81,8 +81,9 @@ class Proving:
         return located(proof, compared, self.space, low, seed=self.seed)
 
     def on_sample(self, sample: UserSample, low: float | None = None, explain: bool = True) -> Certificate | None:
-        """The certificate from rows of the user's own that were asked; None if all of them taught the copy."""
+        """The certificate from rows of the user's own that were asked; None, with a warning, if all taught the copy."""
         sample = sample.untaught(training_rows_of(self.copy))
+        sample.warn_if_empty("rows")
         if not len(sample):
             return None
         assert sample.answers is not None

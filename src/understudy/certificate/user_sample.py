@@ -56,7 +56,7 @@ class UserSample:
         if further and not space.frame and set(space.names) <= set(whole.columns):
             data = whole[list(space.names)]  # an original of arrays takes no further columns
         with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted here
-            found = cls(space, space.read(data, name))
+            found = cls(space, space.read(data, name) + 0.0)  # in which -0.0 is 0.0
         if further and space.frame and original.names is None:
             refuse_repeated(whole, name)
             beside = whole[further].reset_index(drop=True)
@@ -87,11 +87,17 @@ class UserSample:
         answers = None if self.answers is None else self.answers[places]
         return replace(self, rows=self.rows[places], further=further, answers=answers)
 
+    def warn_if_empty(self, name: str) -> None:
+        """Warn that no row is left, and say why."""
+        if not len(self):
+            why = "; ".join(reasons(self.left_out))
+            warn(f"{name}: none of these {sum(self.left_out.values())} rows is left to certify on: {why}")
+
     def some(self, name: str) -> UserSample:
         """Itself, unless no row is left."""
         if not len(self):
-            found = f"none of {sum(self.left_out.values())}: {'; '.join(reasons(self.left_out))}"
-            hint = "give rows that it was not asked about" if TAUGHT in self.left_out else ""
+            found = f"none of {sum(self.left_out.values())}: {'; '.join(reasons(self.left_out)) or 'there are none'}"
+            hint = "give rows that it was not asked about, if there are others" if TAUGHT in self.left_out else ""
             raise SpaceError(name, "at least one row that it can be measured on", found, hint)
         return self
 
@@ -100,9 +106,10 @@ class UserSample:
         presented: Any = self.space.present(self.rows[places])
         if self.further is None:
             return presented
-        for column in self.further.columns:
-            presented[column] = self.further[column].to_numpy()[places]
-        return presented[list(self.order)]
+        import pandas as pd
+
+        beside = self.further.iloc[places].reset_index(drop=True)  # each column of the type that it has
+        return pd.concat([presented, beside], axis=1)[list(self.order)]
 
     def asked(self, queries: Queries, purpose: str) -> UserSample:
         """The same with the original's labels, each distinct row asked once."""

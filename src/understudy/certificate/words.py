@@ -116,8 +116,9 @@ def _notes(proof: Certificate) -> Iterator[str]:
     left = len(proof.per_class) - LABELS
     if left > 0:
         yield f"{left} other labels have higher bounds: .per_class"
-    if proof.on_data is not None:
-        yield from about_rows(proof.on_data)
+    own = proof if proof.outside is not None else proof.on_data  # only of the user's own rows is that known
+    if own is not None:
+        yield from about_rows(own)
     if proof.ece is not None:
         yield f"calibration error {proof.ece:.4f}: the copy's probabilities are off by that much, on average"
     found = proof.differences

@@ -8,6 +8,9 @@ endpoint, or inside a function, nobody can look.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from types import ModuleType, NoneType
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +18,8 @@ from understudy.types import Table
 
 # Packages whose classifiers read their training table for every answer, perhaps in a form that rows are not found in.
 IN_CONTEXT = ("tabpfn", "tabpfn_extensions", "tabicl", "tabdpt")
-# What scikit-learn's wrappers call the model inside them; and how deep models are searched.
-INNER, DEPTH = ("estimator", "best_estimator_", "model"), 8
+# How deep a model is searched, and the most parts of it.
+DEPTH, MOST = 8, 20_000
 
 
 def remembered(model: object, table: Table) -> np.ndarray:
@@ -28,66 +31,80 @@ def remembered(model: object, table: Table) -> np.ndarray:
     [True, True, False]
     """
     found = np.zeros(len(table), bool)
-    for last, seen in _last_steps(model, table):
+    for part, seen in _views(model, table):
         wanted = _as_bytes(seen)
-        for held in _matrices(last, seen.shape[1], set(), DEPTH):
+        for held in _matrices(part, seen.shape[1]):
             found |= np.isin(wanted, _as_bytes(held))
     return found
 
 
 def reads_its_context(model: object) -> bool:
     """Whether a model, or one inside it, is known to read its training table for every answer."""
-    return any(type(part).__module__.partition(".")[0] in IN_CONTEXT for part in _parts(model, set(), DEPTH))
+    return any(type(part).__module__.partition(".")[0] in IN_CONTEXT for part in _parts(model))
 
 
-def _last_steps(model: object, table: object) -> Iterator[tuple[object, np.ndarray]]:
-    """The last step of a pipeline, or what is inside a wrapper, with the rows as it sees them."""
-    for name in INNER:
-        if hasattr(getattr(model, name, None), "predict"):
-            yield from _last_steps(getattr(model, name), table)
-            return
-    if hasattr(model, "steps"):
-        try:
-            for _, step in model.steps[:-1]:
-                table = table if step in (None, "passthrough") else step.transform(table)
-        except Exception:  # a step of the user's that does not take them: the original will say so when it is asked
-            return
-        yield from _last_steps(model.steps[-1][1], table)
-        return
-    for member in getattr(model, "estimators_", None) or ():
-        if hasattr(member, "predict"):
-            yield from _last_steps(member, table)
+def _views(model: object, table: object) -> Iterator[tuple[object, np.ndarray]]:
+    """The model with the rows as it takes them, and the last step of each pipeline in it with the rows as that does."""
+    for part in _parts(model):
+        steps = getattr(part, "steps", None)
+        if isinstance(steps, list) and steps:
+            last, seen = steps[-1][1], _transformed(steps[:-1], table)
+            yield from () if seen is None else [(last, seen)]
+    plain = _numbers(table)
+    yield from () if plain is None else [(model, plain)]
+
+
+def _transformed(steps: list[Any], table: Any) -> np.ndarray | None:
+    """The rows after all but the last step of a pipeline; None if it does not take them as they are."""
     try:
-        seen = np.asarray(table.toarray() if hasattr(table, "toarray") else table, np.float32)
+        for _, step in steps:
+            table = table if step in (None, "passthrough") else step.transform(table)
+    except Exception:  # it stands behind something else, or takes other rows: the original will say so itself
+        return None
+    return _numbers(table)
+
+
+def _numbers(table: Any) -> np.ndarray | None:
+    """A table as a matrix in single precision; None if it holds anything but numbers."""
+    try:
+        found = np.asarray(table.toarray() if hasattr(table, "toarray") else table, np.float32)
     except (TypeError, ValueError):
-        return
-    if seen.ndim == 2:
-        yield model, seen
+        return None
+    return found if found.ndim == 2 else None
 
 
-def _parts(value: object, seen: set[int], depth: int) -> Iterator[object]:
-    """A model and all that it consists of."""
-    if depth == 0 or id(value) in seen or isinstance(value, (str, bytes, int, float, bool, type, type(None))):
-        return
-    seen.add(id(value))
-    yield value
+def _parts(model: object) -> Iterator[object]:
+    """A model and all that it consists of, whatever that is called."""
+    seen, waiting = set[int](), [(model, 0)]
+    while waiting and len(seen) < MOST:
+        value, depth = waiting.pop()
+        if id(value) in seen or isinstance(value, (str, bytes, int, float, bool, type, ModuleType, NoneType)):
+            continue
+        seen.add(id(value))
+        yield value
+        if depth < DEPTH:
+            waiting += [(part, depth + 1) for part in _inside(value)]
+
+
+def _inside(value: object) -> list[object]:
     if isinstance(value, dict):
-        inside: list[object] = list(value.values())
-    elif isinstance(value, (list, tuple)):
-        inside = list(value)
-    else:
-        inside = [] if isinstance(value, np.ndarray) else list(getattr(value, "__dict__", {}).values())
-    for part in inside:
-        yield from _parts(part, seen, depth - 1)
+        return list(value.values())
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if isinstance(value, np.ndarray):  # boosting has its trees in one
+        return value.ravel().tolist() if value.dtype == object else []
+    return [] if callable(value) and not hasattr(value, "fit") else list(getattr(value, "__dict__", {}).values())
 
 
-def _matrices(model: object, d: int, seen: set[int], depth: int) -> Iterator[np.ndarray]:
-    """Matrices of so many columns that a model holds, as single precision: some keep their rows so."""
-    for part in _parts(model, seen, depth):
-        if getattr(part, "shape", ())[1:] == (d,) and hasattr(part, "__array__"):
-            held = np.asarray(part)
-            if held.dtype.kind in "biuf":
-                yield held.astype(np.float32)
+def _matrices(model: object, d: int) -> Iterator[np.ndarray]:
+    """Matrices of so many columns that a model holds, in single precision: some keep their rows so."""
+    for part in _parts(model):
+        shape = getattr(part, "shape", None)
+        if isinstance(shape, tuple) and shape[1:] == (d,) and hasattr(part, "__array__"):
+            with suppress(Exception):  # an array of somebody's, which may refuse to be one of ours
+                held = np.asarray(part)
+                if held.dtype.kind in "biuf":
+                    yield held.astype(np.float32)
 
 
 def _as_bytes(rows: np.ndarray) -> np.ndarray:

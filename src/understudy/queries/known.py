@@ -24,7 +24,7 @@ from understudy.types import Json
 # or to a run that has an answer of its own, or it is to measure and not to teach.
 CONFLICTS, HELD_OUT, OWN, APART = "conflicts", "held_out", "own", "apart"
 # Why a row of the user's own cannot certify a copy: it was taught, might have been, or the original remembers it.
-TAUGHT, CANDIDATES, REMEMBERED = "taught", "candidates", "remembered"
+TAUGHT, CANDIDATES, REMEMBERED = SEEN = "taught", "candidates", "remembered"
 REASONS = {
     COLUMNS: "lack a column that is needed",
     LEVELS: "have a level that the space does not know",
@@ -96,7 +96,8 @@ class Known:
         """Itself, unless there is nothing in it."""
         if not len(self):
             found = f"none of {sum(self.left_out.values())}: {'; '.join(reasons(self.left_out)) or 'there are none'}"
-            raise SettingError("answers", "answers that can be used", found, "see that space and columns are the same")
+            hint = "" if {*self.left_out} <= {OWN, HELD_OUT, *SEEN} else "see that space and columns are the same"
+            raise SettingError("answers", "answers that can be used", found, hint)
         return self
 
     def distinct(self) -> Known:

@@ -39,6 +39,7 @@ FOLLOWS = {
     "batch": ("budget", "answers"),
     "iterations": ("budget", "batch", "answers"),
     "known": ("answers",),
+    "further": ("rows",),
     "schedule": ("budget", "preset", "method", "to"),
 }
 # What is another number when a run goes on.

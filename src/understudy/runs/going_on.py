@@ -44,8 +44,9 @@ def gone_on(job: Job, path: Path) -> Job:
     plan, longer = job.plan.after(before, batch), job.plan.after((*before, spent), batch)
     same = plan.queries == spent
     further = job.plan.asked.target != there["target"] if same else longer.queries > spent
-    if further:
+    if further or before:
         _refuse_other_batch(job.plan, batch, path)
+    if further:
         plan = longer
     elif not same and job.plan.queries >= spent:  # what there is more is no whole batch, and is left over
         plan = replace(longer, stages=before)

@@ -28,7 +28,7 @@ from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.training_rows import TrainingRows
 from understudy.original import Original, Told
-from understudy.queries.ledger import NAME, anchored
+from understudy.queries.ledger import CHECK, GIVEN, NAME, anchored, answers
 from understudy.runs import words
 from understudy.runs.directory import FILES, claim, write_whole
 from understudy.runs.settings import AUTO, BLEND
@@ -38,8 +38,9 @@ from understudy.types import Json
 
 # Of copy.json.
 FORMAT = 1
-# The parts of a result that run.json holds as they are, and where it says which rows taught the copy.
-TRAINING_ROWS = "training_rows"
+# Where run.json says which rows taught the copy, and for which purposes a ledger has such rows.
+TRAINING_ROWS, TAUGHT = "training_rows", (GIVEN, CHECK, "training")
+# The parts of a result that run.json holds as they are.
 PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versions")
 
 
@@ -311,7 +312,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     exclude = run["settings"].get("exclude", [])
     view, excluded = View(space, exclude), tuple(space.names.index(name) for name in exclude)
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
-    known = TrainingRows.from_json(run[TRAINING_ROWS]) if TRAINING_ROWS in run else None
+    known = _training_rows(path, run, excluded)
     return Result(
         copy=CopyClassifier(model, classes, view.space, excluded, known),
         certificate=None if run["certificate"] is None else _certificate(run["certificate"], classes),
@@ -334,6 +335,16 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
 def _certificate(content: Json, classes: np.ndarray) -> Certificate:
     """A certificate; those of earlier versions do not say which labels they did not measure."""
     return Certificate.from_json(content).among(classes.tolist())
+
+
+def _training_rows(path: Path, run: Json, excluded: tuple[int, ...]) -> TrainingRows | None:
+    """The rows that taught a copy; of a run of an earlier version, those in its ledger, where there is one."""
+    if TRAINING_ROWS in run:
+        return TrainingRows.from_json(run[TRAINING_ROWS])
+    if not (path / NAME).is_file():
+        return None
+    found = answers(path / NAME)
+    return TrainingRows.of([found[purpose][0] for purpose in TAUGHT if purpose in found], excluded=excluded)
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

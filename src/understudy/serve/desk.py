@@ -34,6 +34,9 @@ Done = Callable[[Response | Exception], None]
 Considered = tuple[Question, Answer | Unsure]
 """A question, and its answer; in a cascade perhaps what the original is to be asked."""
 
+Large = tuple[Considered, int]
+"""The same of a large question, and how many of its rows are outside the space."""
+
 
 def threads() -> int:
     """How many large questions are answered at once: predicting is not Python, and has a processor to itself."""
@@ -70,11 +73,12 @@ class Desk:
         """Answer no more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answered(self, question: Question) -> Considered:
+    def _answered(self, question: Question) -> Large:
         """The copy's answer; in a cascade, to the rows that it may answer alone."""
         matrix = question.rows.matrix
         probabilities, outside = self.model.probabilities(matrix), self.model.copy.support.outside(matrix)
-        return self._considered(question, probabilities.argmax(axis=1), probabilities, outside)
+        found = self._considered(question, probabilities.argmax(axis=1), probabilities, outside)
+        return found, int(outside.sum())
 
     def _considered(
         self, question: Question, codes: np.ndarray, probabilities: np.ndarray, outside: np.ndarray
@@ -85,15 +89,16 @@ class Desk:
         response = question.write(codes, probabilities, None)
         return question, Answer(response.marked(np.flatnonzero(outside)) if outside.any() else response, codes)
 
-    def _elsewhere(self, work: Callable[[], Considered], clock: float, done: Done) -> None:
-        def tell(future: asyncio.Future[Considered]) -> None:
+    def _elsewhere(self, work: Callable[[], Large], clock: float, done: Done) -> None:
+        def tell(future: asyncio.Future[Large]) -> None:
             if future.cancelled():
                 return
             if error := future.exception():
                 done(error if isinstance(error, Exception) else RuntimeError(str(error)))
                 return
-            question, answer = future.result()
+            (question, answer), outside = future.result()
             self._counts.answers(answer.codes)
+            self._counts.outside.inc(outside)
             self._finish(question, answer, clock, done)
 
         asyncio.get_running_loop().run_in_executor(self._pool, work).add_done_callback(tell)

@@ -38,6 +38,8 @@ class Support:
     """The columns of whole numbers."""
     listed: dict[int, np.ndarray]
     """The values of columns that have no others."""
+    single: list[int]
+    """The columns that production has in single precision: their values are compared so."""
 
     @classmethod
     def of(cls, space: Space) -> Support:
@@ -47,7 +49,8 @@ class Support:
         listed = {j: np.asarray(column.values) for j, column in numbers.items() if column.values is not None}
         whole = [j for j, column in numbers.items() if column.whole and j not in listed]
         complete = np.array([not column.missing for column in space.columns])
-        return cls(space, low, high, complete, whole, listed)
+        single = [j for j, column in numbers.items() if (column.dtype or "").lower() == "float32"]
+        return cls(space, low, high, complete, whole, listed, single)
 
     def as_json(self) -> list[Json]:
         """What each column may be, but for gaps, as JSON values; no end is null."""
@@ -59,12 +62,16 @@ class Support:
                 "high": high if isfinite(high) else None,
                 "whole": j in self.whole,
                 "values": values.get(j),
+                "single": j in self.single,
             }
             for j, (low, high) in enumerate(ends)
         ]
 
     def outside(self, rows: np.ndarray) -> np.ndarray:
         """Which rows of a matrix are outside."""
+        if self.single:
+            rows = rows.copy()
+            rows[:, self.single] = rows[:, self.single].astype(np.float32)
         gap = np.isnan(rows)
         found = ((rows < self.low) | (rows > self.high) | (gap & self.complete)).any(axis=1)
         for j in self.whole:

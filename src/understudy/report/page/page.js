@@ -98,10 +98,12 @@ function track(share) {
 const MOST_SHOWN = 8;
 
 // Whether a column's value is one that the space has; whether there may be a gap is for the form to say.
-const isOutside = (value, { low, high, whole, values }) =>
-  value === value &&
-  ((low !== null && value < low) || (high !== null && value > high) ||
-    (values ? !values.includes(value) : whole && value !== Math.round(value)));
+const isOutside = (entered, { low, high, whole, values, single }) => {
+  const value = single ? Math.fround(entered) : entered;
+  if (value !== value) return false;
+  if ((low !== null && value < low) || (high !== null && value > high)) return true;
+  return values ? !values.includes(value) : whole && value !== Math.round(value);
+};
 
 async function tryOut() {
   if (!byId("form")) return;
