@@ -198,7 +198,6 @@ def test_a_result_says_what_was_left_over(tmp_path):
     assert "left over" not in str(us.load(tmp_path / "run"))
 
 
-@pytest.mark.parametrize("way", [{"batch": 40}, {"preset": "fast"}, {"method": "online"}], ids=str)
 def test_another_batch_is_refused_after_a_run_went_on_too(tmp_path):
     original, settings = us.Original(lambda rows: rows[:, 0] > 0, name="sign"), {"preset": "fast", "certificate_n": 50}
     for budget in (60, 120):
@@ -207,6 +206,7 @@ def test_another_batch_is_refused_after_a_run_went_on_too(tmp_path):
         us.copy_classifier(original, us.Space.normal(1), budget=120, batch=60, out=tmp_path / "run", **settings)
 
 
+@pytest.mark.parametrize("way", [{"batch": 40}, {"preset": "fast"}, {"method": "online"}], ids=str)
 def test_more_iterations_are_batches_of_the_same_size(way, tmp_path):
     first = begun(tmp_path, iterations=2, budget=600, **way).plan
     job = begun(tmp_path, iterations=5, budget=900, **way)

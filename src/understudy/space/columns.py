@@ -6,6 +6,7 @@ position of its level, a date is days and a timestamp seconds since 1970, and Na
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -69,7 +70,7 @@ class Number(Described):
             raise ValueError(f"expected low below high, found {self.word(self.low)} and {self.word(self.high)}")
         if (self.mean is None) != (self.std is None):
             raise ValueError("expected mean and std, found one of them")
-        if self.quantiles is not None and np.any(np.diff(self.quantiles) < 0):
+        if self.quantiles is not None and any(after < before for before, after in pairwise(self.quantiles)):
             raise ValueError("expected quantiles that never decrease, found others")
         if self.shares is not None and self.values is None:
             raise ValueError("expected values to which the shares belong, found none")
