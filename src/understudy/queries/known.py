@@ -35,7 +35,7 @@ REASONS = {
     OWN: "are about rows that the copy's run knows already",
     APART: "are held apart, to measure with",
     TAUGHT: "taught the copy, or equal rows that did",
-    CANDIDATES: "were passed over when its run chose among them, as the easier ones are",
+    CANDIDATES: "were passed over when its run chose among them (the easier ones)",
     REMEMBERED: "are kept in the original, which was trained on them",
 }
 
