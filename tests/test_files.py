@@ -82,9 +82,14 @@ def test_what_is_no_file_is_not_replaced(tmp_path, make):
 
 def test_an_error_leaves_what_was_there(tmp_path):
     write_text(tmp_path / "mine.txt", "old")
-    with pytest.raises(ZeroDivisionError), written(tmp_path / "mine.txt") as part:
-        part.write_text("new")
-        _ = 1 / 0
+
+    def fail():
+        with written(tmp_path / "mine.txt") as part:
+            part.write_text("new")
+            raise InterruptedError("stopped")
+
+    with pytest.raises(DirectoryError, match="stopped"):
+        fail()
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("mine.txt", "old")]
 
 

@@ -254,7 +254,7 @@ class Result:
             "sha256": hashlib.sha256(arrays).hexdigest(),
         }
         _write_json(path / "copy.json", about)
-        self.space.save(path / "space.json")
+        (path / "space.json").write_text(self.space.to_json() + "\n", encoding="utf-8")
         with open(path / "history.jsonl", "w", encoding="utf-8") as lines:
             lines.writelines(json.dumps(asdict(record)) + "\n" for record in self.history)
         proof = None if self.certificate is None else self.certificate.as_json()
