@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from understudy.errors import DamagedError, DirectoryError, SettingError
+from understudy.files import current
 from understudy.types import Json
 
 RUN = "run.json"
@@ -181,7 +182,7 @@ def json_of(path: Path, content: bytes) -> Json:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return current(path).read_bytes()
     except FileNotFoundError as error:
         hint = "name the directory that --out or save wrote"
         raise DirectoryError(str(path), "a file of a finished run", "nothing", hint) from error

@@ -1,19 +1,35 @@
-"""Atomic file writes; what the file system refuses becomes an error of ours."""
+"""Files that appear whole: written beside their place, synced to disk, then renamed. There is no other way of writing.
+
+What the file system refuses becomes an error of ours.
+
+A file, or a new folder, is written into a temporary folder beside it and renamed (`written`, `whole_folder`). Files
+that belong together are committed together (`replaced_together`): the folder they are written to is renamed to
+`.committed`, which is the moment that they are the new ones, and then each is moved to its place. Readers find a file
+that is not moved yet through `current`; whoever writes next moves what a process left that was killed (`roll_forward`).
+"""
 
 from __future__ import annotations
 
 import errno
-import glob
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError
-from understudy.portable import UNFINISHED, lock_folder, sync_directory
+from understudy.portable import LOCK, UNFINISHED, is_folder, is_ours, lock_folder, sync_directory
 
+# Where files are that were committed together, until each is in its place.
+COMMITTED = ".committed"
+# What a ledger keeps beside its database while it is open, and after a run was killed.
+BESIDE_DATABASE = ("-wal", "-shm", "-head")
+# The names that `tempfile` makes of the prefix.
+_TEMPORARY = re.compile(re.escape(UNFINISHED) + "[a-z0-9_]{8}")
+# How often a folder is made anew that somebody took for one that a killed process left, before it was locked.
+_ATTEMPTS = 5
 # SQLite's code for a full disk; its module need not be imported for it.
 _SQLITE_FULL = 13
 
@@ -40,60 +56,46 @@ def errors_of(path: Path, expected: str = "a directory that can be written") -> 
         raise DirectoryError(str(path), expected, str(error), hint) from error
 
 
+# --- one file, or one new folder --------------------------------------------------------------------------------------
+
+
 @contextmanager
-def written(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A temporary file that replaces `path` atomically at the end: nobody ever sees half of it.
+def written(path: Path) -> Iterator[Path]:
+    """The name of a temporary file to write, which replaces `path` at the end: nobody ever sees half of it.
 
-    If `path` is a symbolic link, it is the link that is replaced: nothing is written where it leads.
-
-    It is removed if something goes wrong. With `durable`, file and directory are synced to disk.
+    If `path` is a symbolic link, it is the link that is replaced: nothing is written where it leads. If something goes
+    wrong, or the process is killed or loses its power at any moment, what was there before is there still.
 
     >>> with tempfile.TemporaryDirectory() as folder, written(Path(folder) / "a.txt") as part:
     ...     _ = part.write_text("all of it")
     """
     with errors_of(path, "a file that can be written"):
-        if path.is_dir():
-            raise IsADirectoryError("a directory of that name is there")
-        handle, name = tempfile.mkstemp(prefix=UNFINISHED, suffix=path.suffix, dir=path.parent)
-        os.close(handle)
-        part = Path(name)
-        try:
-            os.chmod(part, 0o666 & ~_umask())
+        if path.exists() and not path.is_file():  # as root, a device would be replaced
+            found = "a directory" if path.is_dir() else "something that is no file"
+            raise FileExistsError(f"{found} of that name is there")
+        with unfinished_folder(path.parent) as work:
+            part = work / path.name
             yield part
-            if durable:
-                _sync(part)
+            _sync(part)
             os.replace(part, path)
-            if durable:
-                sync_directory(path.parent)
-        finally:
-            part.unlink(missing_ok=True)
+            sync_directory(path.parent)
 
 
-def write_text(path: Path, text: str, *, durable: bool = False) -> Path:
-    """Write a text file atomically."""
-    return write_bytes(path, text.encode(), durable=durable)
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file, whole or not at all."""
+    return write_bytes(path, text.encode())
 
 
-def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> Path:
-    """Write a file atomically."""
-    with written(path, durable=durable) as part:
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write a file, whole or not at all."""
+    with written(path) as part:
         part.write_bytes(content)
     return path
 
 
 @contextmanager
-def unfinished_folder(beside: Path, prefix: str = UNFINISHED) -> Iterator[Path]:
-    """A temporary folder in `beside`, removed at the end; move out what should stay."""
-    work = Path(tempfile.mkdtemp(prefix=prefix, dir=beside))
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-@contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill, which gets its name at the end, whole; what a process left of it that was killed is removed.
+    """A folder to fill, which gets its name at the end, whole.
 
     >>> with tempfile.TemporaryDirectory() as name:
     ...     with whole_folder(Path(name) / "deep" / "new") as folder:
@@ -103,29 +105,117 @@ def whole_folder(path: Path) -> Iterator[Path]:
     """
     missing = missing_folders(path.parent)
     with errors_of(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            prefix = f"{UNFINISHED}{path.name}-"
-            for left in (*path.parent.glob(f"{glob.escape(prefix)}*"), *path.glob(f"{UNFINISHED}*")):
-                _remove_left(left)
-            with unfinished_folder(path.parent, prefix) as work, lock_folder(work):
+            make_folder(path.parent)
+            with unfinished_folder(path.parent) as work:
                 folder = work / path.name
                 folder.mkdir()
                 yield folder
+                _sync_all(folder)
                 os.replace(folder, path)
+                sync_directory(path.parent)
         finally:
             remove_empty(missing)
 
 
-def _remove_left(folder: Path) -> None:
-    """Remove what a process left that was killed; what one is at work in stays."""
-    if not folder.is_dir():
+# --- files that belong together ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def replaced_together(folder: Path) -> Iterator[Path]:
+    """A temporary folder to fill with files that replace those of their names in `folder`: all of them, or none.
+
+    That holds however the process ends, and when the power does. Whoever calls it holds the lock of `folder`.
+
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     with replaced_together(Path(name)) as part:
+    ...         _ = (part / "a.txt").write_text("one"), (part / "b.txt").write_text("two")
+    ...     sorted(os.listdir(name))
+    ['a.txt', 'b.txt']
+    """
+    with errors_of(folder):
+        roll_forward(folder)
+        with unfinished_folder(folder) as work:
+            part = work / COMMITTED
+            part.mkdir()
+            yield part
+            _sync_all(part)
+            os.replace(part, folder / COMMITTED)
+            sync_directory(folder)
+        roll_forward(folder)
+
+
+def current(path: Path) -> Path:
+    """Where a file is: in its place, unless it was committed with others and not moved there yet."""
+    committed = path.parent / COMMITTED
+    there = committed / path.name
+    return there if is_folder(committed) and there.is_file() else path
+
+
+def roll_forward(folder: Path) -> None:
+    """Move committed files to their places. Whoever calls it holds the lock of `folder`.
+
+    What SQLite keeps beside a database belongs to the one that is replaced, and goes before it.
+    """
+    committed = folder / COMMITTED
+    if not is_folder(committed):
         return
-    with lock_folder(folder) as ours:
-        left = list(folder.iterdir()) if ours else []
-        for entry in left:
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
-    remove_empty([folder])
+    for file in sorted(committed.iterdir()):
+        if file.suffix == ".sqlite":
+            for suffix in BESIDE_DATABASE:
+                (folder / f"{file.name}{suffix}").unlink(missing_ok=True)
+        os.replace(file, folder / file.name)
+    sync_directory(folder)
+    committed.rmdir()
+
+
+# --- temporary folders ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def unfinished_folder(beside: Path) -> Iterator[Path]:
+    """A temporary folder in `beside`, removed at the end; move out what should stay.
+
+    It is locked, so that nobody takes it for one of those that killed processes left, which are removed here.
+    """
+    remove_left(beside)
+    with ExitStack() as held:
+        work = _locked_folder(beside, held)
+        try:
+            yield work
+        finally:
+            held.close()  # first: on Windows the lock is a file in it
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _locked_folder(beside: Path, held: ExitStack) -> Path:
+    """A new folder, whose lock is held; where there are no locks, without, and then nobody removes what is left."""
+    for _ in range(_ATTEMPTS):
+        work = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=beside))
+        with ExitStack() as opened, suppress(FileNotFoundError):  # it was taken for one that was left
+            ours = opened.enter_context(lock_folder(work))
+            if work.is_dir() and ours is not False:
+                held.push(opened.pop_all())
+                return work
+    raise OSError(errno.EAGAIN, "temporary folders are removed as soon as they are made")
+
+
+def remove_left(folder: Path) -> None:
+    """Remove the temporary folders of processes that were killed; where one is at work, or might be, they stay."""
+    with suppress(OSError):  # such as a folder that only others may write to
+        for left in [entry for entry in folder.iterdir() if _TEMPORARY.fullmatch(entry.name)]:
+            if is_folder(left) and is_ours(left):
+                _remove_unlocked(left)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    with suppress(OSError):  # it is being removed already
+        with lock_folder(folder) as ours:
+            if ours:
+                for entry in [entry for entry in folder.iterdir() if entry.name != LOCK]:
+                    shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+        if ours:
+            folder.rmdir()
 
 
 def is_full(error: BaseException) -> bool:
@@ -136,6 +226,14 @@ def is_full(error: BaseException) -> bool:
     """
     full = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
     return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL or getattr(error, "errno", None) in full
+
+
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Make a folder, and those above it that are missing; their names reach the disk before anything is put there."""
+    missing = missing_folders(path)
+    path.mkdir(mode=mode, parents=True, exist_ok=True)
+    for folder in missing:
+        sync_directory(folder.parent)
 
 
 def missing_folders(path: Path) -> list[Path]:
@@ -158,7 +256,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _sync_all(folder: Path) -> None:
+    """Have the files of a folder reach the disk, and their names."""
+    for path in folder.rglob("*"):
+        sync_directory(path) if path.is_dir() else _sync(path)
+    sync_directory(folder)

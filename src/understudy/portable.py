@@ -5,7 +5,9 @@ Modules that only some of them have are imported here, when they are needed; Win
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from understudy.errors import SettingError, warn
+from understudy.errors import SettingError
 
 # The prefix of temporary files and folders, until they are complete.
 UNFINISHED = ".unfinished-"
@@ -21,9 +23,15 @@ UNFINISHED = ".unfinished-"
 LOCK = f"{UNFINISHED}lock"
 
 
+# What a system says of a lock that somebody else holds; anything else is that there are no locks.
+_HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+
+
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[bool]:
+def lock_folder(folder: Path) -> Iterator[bool | None]:
     """Hold the lock of a folder, if nobody else does; the system releases it when a process ends, however it does.
+
+    Gives None where there are no locks, as on some network file systems.
 
     >>> with lock_folder(Path(".")) as ours, lock_folder(Path(".")) as again:
     ...     print(ours, again)
@@ -34,15 +42,17 @@ def lock_folder(folder: Path) -> Iterator[bool]:
         with _open(folder, os.O_RDONLY) as descriptor:
             yield _locks(lambda: fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB))
     elif msvcrt is not None:
+        ours: bool | None = False
         try:
             with _open(folder / LOCK, os.O_RDWR | os.O_CREAT) as descriptor:
-                yield _locks(lambda: msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1))
+                ours = _locks(lambda: msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1))
+                yield ours
         finally:
-            with suppress(OSError):  # somebody else has it
-                (folder / LOCK).unlink()
+            if ours is not False:
+                with suppress(OSError):  # somebody else has it meanwhile
+                    (folder / LOCK).unlink()
     else:
-        warn(f"this system has no locks of files: let no other process write to {folder}")
-        yield True
+        yield None
 
 
 @contextmanager
@@ -54,12 +64,25 @@ def _open(path: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _locks(lock: Callable[[], None]) -> bool:
+def _locks(lock: Callable[[], None]) -> bool | None:
     try:
         lock()
+    except OSError as error:
+        return False if error.errno in _HELD else None
+    return True
+
+
+def is_folder(path: Path) -> bool:
+    """Whether this is a folder itself, and not a link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
         return False
-    return True
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is this user's, where the system can tell."""
+    return not hasattr(os, "geteuid") or os.lstat(path).st_uid == os.geteuid()
 
 
 def open_without_links(path: Path, flags: int) -> int:
@@ -77,10 +100,18 @@ def write_at_start(descriptor: int, content: bytes) -> None:
 
 
 def sync_directory(folder: Path) -> None:
-    """Have the names in a folder reach the disk; Windows does so by itself, and opens no folders."""
-    if _module("fcntl") is not None:
-        with _open(folder, os.O_RDONLY) as descriptor:
+    """Have the names in a folder reach the disk, where it can be opened for that.
+
+    Windows does so by itself, and opens no folders; some network file systems take no such request.
+    """
+    if _module("fcntl") is None:
+        return
+    with suppress(PermissionError), _open(folder, os.O_RDONLY) as descriptor:
+        try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
 
 
 def peak_mb() -> float | None:

@@ -288,36 +288,3 @@ def test_random_damage_is_found_or_changes_nothing():
     done = run_program(TOOL, "--trials", 300, "--seed", 20)
     assert done.returncode == 0, done.stdout
     assert "300 damages, 0 missed" in done.stdout
-
-
-# --- killed while it is written ---------------------------------------------------------------------------------------
-
-
-class Killed(BaseException):
-    """The end, whatever would clean up."""
-
-
-@pytest.mark.parametrize("moment", range(6))
-def test_a_save_that_is_killed_leaves_a_run_that_is_whole_or_unfinished(run, tmp_path, monkeypatch, moment):
-    """Each file is moved into place by os.replace: stop before each in turn, with a run there already."""
-    result, moves = us.load(run), []
-
-    def replace(source, target):
-        moves.extend([target] if target.parent == run else [])
-        if len(moves) > moment:
-            raise Killed
-        os.rename(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", replace)
-        if moment < 5:
-            with pytest.raises(Killed):
-                result.save(run)
-        else:
-            result.save(run)
-    assert (run / "run.json").exists() == (moment == 5)
-    asked = []
-    again = us.copy_classifier(original(asked), SPACE, **SETTINGS, out=run)
-    assert not asked
-    assert again.certificate == result.certificate
-    assert us.load(run).checked

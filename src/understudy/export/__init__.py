@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy import checks
-from understudy.errors import ExportError, SettingError
-from understudy.files import errors_of, unfinished_folder, written
+from understudy.errors import DirectoryError, ExportError, SettingError
+from understudy.files import whole_folder, written
 
 if TYPE_CHECKING:
     from understudy.export.checking import Wish
@@ -133,14 +133,10 @@ def format_of(path: str | Path, format: str | None) -> str:
 @contextmanager
 def _made(path: Path) -> Iterator[Path]:
     """A temporary folder that becomes `path` at the end, which must not be there yet."""
-    with errors_of(path, "the name of a new folder"):
+    with whole_folder(path) as part:
         if path.exists():
-            raise FileExistsError("something of that name is there")
-        with unfinished_folder(path.parent) as work:
-            part = work / "model"
-            part.mkdir()
-            yield part
-            os.replace(part, path)
+            raise DirectoryError(str(path), "the name of a new folder", "something of that name is there")
+        yield part
 
 
 def _path(path: object) -> Path:

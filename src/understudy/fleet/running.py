@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from understudy.errors import LimitError, UnderstudyError
-from understudy.files import errors_of
+from understudy.files import errors_of, make_folder
 from understudy.fleet.gate import Gatekeeper, Pass
 from understudy.fleet.limits import Purse, Spent, Turns, spent
 from understudy.fleet.page import write_page
@@ -159,6 +159,6 @@ def _failed(before: State, error: Exception | None) -> State:
 def _held(folder: Path) -> Iterator[None]:
     """Within, nobody else works on this fleet."""
     with errors_of(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     with locked(folder):
         yield

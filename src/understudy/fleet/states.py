@@ -10,7 +10,7 @@ from typing import Any
 
 from understudy.certificate.values import Certificate
 from understudy.errors import DirectoryError
-from understudy.files import write_text
+from understudy.files import make_folder, write_text
 from understudy.queries.ledger import NAME as LEDGER
 from understudy.runs.directory import finished
 from understudy.types import Json
@@ -112,8 +112,8 @@ class Place:
 
     def write(self, state: State) -> None:
         """Write the state, whole or not at all."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        write_text(self.path / NAME, json.dumps(state.as_json(), indent=1) + "\n", durable=True)
+        make_folder(self.path)
+        write_text(self.path / NAME, json.dumps(state.as_json(), indent=1) + "\n")
 
     def _copies(self) -> list[Path]:
         found = [path for path in self.path.glob("copy-*") if path.name[5:].isdigit()]

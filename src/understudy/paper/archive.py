@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-import os
 import re
 import tarfile
 import zipfile
@@ -18,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
 from understudy.errors import DirectoryError, SettingError, SpaceError
-from understudy.files import as_path, errors_of, unfinished_folder
+from understudy.files import as_path, errors_of, whole_folder
 
 # Far above what the collection has, and low enough that an archive made to fill a disk or the memory is noticed.
 MOST_MEMBERS, MOST_BYTES, MOST_IN_ALL = 20_000, 2**28, 2**31
@@ -52,15 +51,11 @@ def import_archive(archive: str | Path, out: str | Path, only: tuple[str, ...] |
     archive, out = as_path(archive), as_path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DirectoryError(str(out), "a new or empty directory", "other files", "choose another directory")
-    with errors_of(out):
-        out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with errors_of(out), unfinished_folder(out.absolute().parent) as work:
+    with whole_folder(out) as work:
         index = [_write(work, name, parts) for name, parts in _problems(archive, only)]
         if not index:
             raise SettingError(str(archive), READABLE, "no such file of a problem that is looked for")
         _write_index(work, sorted(index, key=lambda row: row["name"]))
-        os.chmod(work, 0o755)
-        os.replace(work, out)
     return tuple(sorted(row["name"] for row in index))
 
 

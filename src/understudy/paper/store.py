@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import DirectoryError
-from understudy.files import as_path, errors_of, missing_folders, remove_empty, write_text
+from understudy.files import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
 from understudy.paper.units import Record, Unit
 from understudy.portable import UNFINISHED
 from understudy.runs.directory import locked
@@ -58,7 +58,7 @@ def open_store(folder: str | Path, settings: dict[str, Any]) -> Iterator[Store]:
     path = as_path(folder) / NAME
     missing = missing_folders(path.parent)
     with errors_of(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     with ExitStack() as last:
         last.callback(remove_empty, missing)
         last.enter_context(locked(path.parent))
@@ -100,7 +100,7 @@ def _begin(path: Path, settings: dict[str, Any]) -> None:
     if foreign:
         hint = "choose another directory"
         raise DirectoryError(str(path.parent), "a new or empty directory, or a store", foreign[:3], hint)
-    write_text(path, json.dumps({"format": FORMAT, "settings": settings}) + "\n", durable=True)
+    write_text(path, json.dumps({"format": FORMAT, "settings": settings}) + "\n")
 
 
 def _parse(path: Path) -> tuple[dict[str, Any], dict[Unit, Record], int]:

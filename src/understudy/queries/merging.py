@@ -95,4 +95,4 @@ def _write(out: Path, settings: Json, space: Space, entries: Sequence[Entry]) ->
     with whole_folder(out) as folder:
         about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
         write_new(folder / NAME, about, entries)
-        space.save(folder / "space.json")
+        (folder / "space.json").write_text(space.to_json() + "\n", encoding="utf-8")

@@ -158,7 +158,7 @@ class Refresh:
             queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.repeated}
             found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = self._with_answers(replace(result, queries=queries, refreshed=found))
-            return replace(result, directory=result.save(self.out))
+            return replace(result, directory=result.commit(self.out))
 
     def _checked(self, ledger: Ledger | None) -> Check:
         past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget + self._contested}

@@ -1,17 +1,16 @@
-"""A directory's ledger in fewer bytes; the run stays whole at every moment, or can be made again from its answers."""
+"""A directory's ledger in fewer bytes, committed together with the run.json that knows its chain."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from understudy import checksums
 from understudy.checksums import RUN, Key
 from understudy.errors import DirectoryError
-from understudy.files import as_path, errors_of, unfinished_folder
-from understudy.queries.ledger import BESIDE, NAME, anchored, compacted
+from understudy.files import as_path, replaced_together
+from understudy.queries.ledger import NAME, anchored, compacted
 from understudy.runs.directory import finished, locked
 
 
@@ -34,16 +33,16 @@ def compact(directory: str | Path) -> Compacted:
     ledger = path / NAME
     if not ledger.is_file():
         raise DirectoryError(str(path), "a directory with a ledger", "none")
-    if (path / f"{NAME}-head").exists():
-        hint = "wait for it, or run its command once more"
-        raise DirectoryError(str(path), "a run that is finished", "one that is at work, or was killed", hint)
-    run = checksums.read_run(path) if finished(path) else None
-    key = Key.needed() if run is not None and checksums.SIGNATURE in run else None
-    with errors_of(path), locked(path), unfinished_folder(path) as work:
-        before, dropped = ledger.stat().st_size, compacted(ledger, work / NAME)
-        if run is not None:
-            _seal(run, work, key)
-        _replace(path, work, run is not None)
+    with locked(path):
+        if (path / f"{NAME}-head").exists():
+            hint = "wait for it, or run its command once more"
+            raise DirectoryError(str(path), "a run that is finished", "one that is at work, or was killed", hint)
+        run = checksums.read_run(path) if finished(path) else None
+        key = Key.needed() if run is not None and checksums.SIGNATURE in run else None
+        with replaced_together(path) as work:
+            before, dropped = ledger.stat().st_size, compacted(ledger, work / NAME)
+            if run is not None:
+                _seal(run, work, key)
     return Compacted(before, ledger.stat().st_size, dropped)
 
 
@@ -54,13 +53,3 @@ def _seal(run: dict[str, object], work: Path, key: Key | None) -> None:
     content = {name: part for name, part in run.items() if name not in (checksums.CHECKSUMS, checksums.SIGNATURE)}
     sealed = checksums.sealed({**content, "ledger": asdict(anchor)}, key)
     (work / RUN).write_text(json.dumps(sealed, indent=1) + "\n", encoding="utf-8")
-
-
-def _replace(path: Path, work: Path, run: bool) -> None:
-    """run.json goes first and comes last: in between, the same command makes the copy again from the answers."""
-    (path / RUN).unlink(missing_ok=True)
-    for suffix in BESIDE:
-        (path / f"{NAME}{suffix}").unlink(missing_ok=True)
-    os.replace(work / NAME, path / NAME)
-    if run:
-        os.replace(work / RUN, path / RUN)

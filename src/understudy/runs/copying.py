@@ -247,7 +247,7 @@ def job_steps(job: Job, key: Key | None = None) -> Steps:
         say_lost(ledger, job.allowance)
         result, _ = yield from run_steps(job, ledger)
         ledger.settle()
-        return replace(result, directory=result.save(job.out, key), left_over=job.plan.left_over)
+        return replace(result, directory=result.commit(job.out, key), left_over=job.plan.left_over)
 
 
 def say_lost(ledger: Ledger, allowance: Allowance) -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from understudy.checksums import RUN, read_run
 from understudy.errors import DirectoryError, warn
-from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
+from understudy.files import (
+    COMMITTED,
+    as_path,
+    current,
+    errors_of,
+    make_folder,
+    missing_folders,
+    remove_empty,
+    remove_left,
+    roll_forward,
+    unfinished_folder,
+)
 from understudy.original import Told
 from understudy.original.opening import MEANS
 from understudy.portable import UNFINISHED, lock_folder
@@ -44,17 +53,17 @@ FOLLOWS = {
 }
 # What is another number when a run goes on.
 FURTHER = ("budget", "iterations", "batch", "target", "stages")
-# What a finished run consists of, in the order it is written; a report may lie beside it.
+# What a finished run consists of; a report may lie beside it.
 FILES = ("copy.safetensors", "copy.json", "space.json", "history.jsonl", RUN)
 
 
 def finished(path: Path) -> bool:
-    """Whether a run was finished here: run.json is written last."""
-    return (path / RUN).is_file()
+    """Whether a run was finished here."""
+    return current(path / RUN).is_file()
 
 
 def claim(path: str | Path, settings: dict[str, Any]) -> Path:
-    """Check that a run with these settings can be written here; no file is left.
+    """Check that a run with these settings can be written here; what killed processes left is tidied up.
 
     The directory must be writable, and be empty or hold the run that the settings describe.
     """
@@ -65,8 +74,12 @@ def claim(path: str | Path, settings: dict[str, Any]) -> Path:
         missing = missing_folders(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            with unfinished_folder(path):
-                pass  # it can be written
+            remove_left(path.parent)
+            with unfinished_folder(path):  # it can be written
+                pass
+            with lock_folder(path) as ours:
+                if ours is not False:
+                    roll_forward(path)
         finally:
             remove_empty(missing)
     return path
@@ -79,12 +92,7 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space, given: To
     If no query was made, the files are removed again.
     """
     path = claim(path, settings)
-    missing = missing_folders(path)
-    with errors_of(path):
-        path.mkdir(parents=True, exist_ok=True)
-    with locked(path):
-        for left in path.glob(f"{UNFINISHED}*"):
-            shutil.rmtree(left, ignore_errors=True)
+    with held(path):
         ledger = Ledger(path / NAME, settings, space, given)
         try:
             yield ledger
@@ -93,26 +101,19 @@ def open_run(path: str | Path, settings: dict[str, Any], space: Space, given: To
             if ledger.empty and not finished(path):
                 for suffix in ("", *BESIDE):
                     (path / f"{NAME}{suffix}").unlink(missing_ok=True)
-                remove_empty(missing)
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Have `write(folder)` write files to a temporary folder, then move them into place.
-
-    run.json goes first and comes last: at any moment in between, the run is unfinished.
-    """
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Within, nobody else writes to this folder: it is made if need be, and removed again if it stays empty."""
+    missing = missing_folders(path)
     with errors_of(path):
-        new = not path.exists()
-        path.mkdir(parents=True, exist_ok=True)
-        try:
-            with unfinished_folder(path) as work:
-                write(work)
-                (path / RUN).unlink(missing_ok=True)
-                for name in FILES:
-                    os.replace(work / name, path / name)
-        finally:
-            if new:
-                remove_empty([path])
+        make_folder(path)
+    try:
+        with locked(path):
+            yield
+    finally:
+        remove_empty(missing)
 
 
 @contextmanager
@@ -121,9 +122,13 @@ def locked(path: Path) -> Iterator[None]:
     with ExitStack() as opened:
         with errors_of(path):
             ours = opened.enter_context(lock_folder(path))
-        if not ours:
+        if ours is None:
+            warn(f"there are no locks of files here: let no other process write to {path}")
+        if ours is False:
             found, hint = "another process that writes to it", "wait until it has finished"
             raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint)
+        with errors_of(path):
+            roll_forward(path)
         yield
 
 
@@ -150,7 +155,7 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
 
 def _foreign(entry: Path) -> bool:
     """Whether a file is none of ours; without a ledger, ours are of a run that was being saved from memory."""
-    return not (entry.name.startswith(UNFINISHED) or entry.name in FILES)
+    return not (entry.name.startswith(UNFINISHED) or entry.name in (COMMITTED, *FILES))
 
 
 def refuse_differences(path: Path, there: Json, now: Json) -> None:

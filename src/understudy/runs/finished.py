@@ -14,7 +14,7 @@ from understudy.algorithm.samples import Samples
 from understudy.certificate.user_sample import UserSample
 from understudy.checksums import read_json
 from understudy.errors import DirectoryError
-from understudy.files import as_path
+from understudy.files import as_path, current
 from understudy.models.training_rows import hashed
 from understudy.original import Labels, Said, Told, told_together
 from understudy.queries.known import CANDIDATES, TAUGHT
@@ -64,7 +64,8 @@ class Past:
         held_out = len(found["certificate"][1]) if "certificate" in found else 0
         layers = tuple(result.settings["layers"] or PAPER_LAYERS)
         network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
-        digest = hashlib.sha256((path / "run.json").read_bytes() + (path / "copy.json").read_bytes()).hexdigest()
+        described = (current(path / name).read_bytes() for name in ("run.json", "copy.json"))
+        digest = hashlib.sha256(b"".join(described)).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
         return cls(result, network, t, rows, said, held_out, digest, seed, found.get(USER_ROWS))
 

@@ -22,7 +22,7 @@ from understudy.certificate.values import Certificate
 from understudy.checksums import RUN, Anchor, Key
 from understudy.engine.library import VERSION
 from understudy.errors import DirectoryError, warn
-from understudy.files import as_path
+from understudy.files import as_path, replaced_together
 from understudy.metrics import efficiency
 from understudy.models.base import model_of
 from understudy.models.classifier import CopyClassifier
@@ -30,7 +30,7 @@ from understudy.models.training_rows import TrainingRows
 from understudy.original import Original, Told
 from understudy.queries.ledger import CHECK, GIVEN, NAME, anchored, answers
 from understudy.runs import words
-from understudy.runs.directory import FILES, claim, write_whole
+from understudy.runs.directory import FILES, claim, held
 from understudy.runs.settings import AUTO, BLEND
 from understudy.space import Space
 from understudy.space.encoding import View
@@ -226,14 +226,20 @@ class Result:
         }
 
     def save(self, path: str | Path, key: Key | None = None) -> Path:
-        """Write the run's directory; run.json comes last, so that a directory with one is complete.
+        """Write the run's directory: all of it, or nothing, also if the process is killed or the power fails.
 
         A directory that holds the same run is written over; one that holds anything else is refused. With a key, all
         of it is signed.
         """
         path = claim(path, self.settings)
+        with held(path):
+            return self.commit(path, key)
+
+    def commit(self, path: Path, key: Key | None = None) -> Path:
+        """Write the files of a run whose directory this process holds."""
         there = anchored(path / NAME) if (path / NAME).is_file() else None
-        write_whole(path, lambda folder: self._write(folder, there, key))
+        with replaced_together(path) as folder:
+            self._write(folder, there, key)
         return path
 
     def _write(self, path: Path, ledger: Anchor | None, key: Key | None) -> None:
@@ -248,7 +254,7 @@ class Result:
             "sha256": hashlib.sha256(arrays).hexdigest(),
         }
         _write_json(path / "copy.json", about)
-        self.space.save(path / "space.json")
+        (path / "space.json").write_text(self.space.to_json() + "\n", encoding="utf-8")
         with open(path / "history.jsonl", "w", encoding="utf-8") as lines:
             lines.writelines(json.dumps(asdict(record)) + "\n" for record in self.history)
         proof = None if self.certificate is None else self.certificate.as_json()

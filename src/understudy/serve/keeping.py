@@ -23,7 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from understudy import checks
 from understudy.checksums import RUN
 from understudy.errors import DamagedError, DirectoryError, OriginalError, SettingError, UnwrittenError
-from understudy.files import as_path, errors_of, missing_folders, remove_empty, write_text
+from understudy.files import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
 from understudy.original import Original
 from understudy.original.identity import identified
 from understudy.queries.ledger import BESIDE, NAME, TRAFFIC, Ledger
@@ -162,10 +162,10 @@ class Kept:
                     expected = "a directory for kept traffic alone"
                     raise DirectoryError(str(directory), expected, f"a {RUN}", "choose another directory")
                 self._made = missing_folders(directory)
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # rows of real people may be in it
+                make_folder(directory, 0o700)  # rows of real people may be in it
             self._ledger = self._open.enter_context(open_run(directory, self.settings, space))
             self._begun = self._ledger.begun
-            write_text(directory / SPACE, space.to_json() + "\n", durable=True)
+            write_text(directory / SPACE, space.to_json() + "\n")
             self._measure(self._ledger)
         except DirectoryError as error:
             self._ledger = None

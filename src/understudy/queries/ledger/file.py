@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from understudy.checksums import Anchor, anchor_of, read_run
+from understudy.checksums import RUN, Anchor, anchor_of, read_run
 from understudy.errors import DirectoryError
+from understudy.files import current
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.left import errors_of
 from understudy.queries.ledger.opening import readable
@@ -125,8 +126,8 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[chain.Value,
 def anchors(path: Path) -> list[tuple[str, Anchor]]:
     """How far a ledger's chain has come at least, by the files that say so."""
     head = chain.read_head(path)
-    run = anchor_of(read_run(path.parent)) if (path.parent / "run.json").is_file() else None
-    return [(name, found) for name, found in ((f"{path.name}-head", head), ("run.json", run)) if found is not None]
+    run = anchor_of(read_run(path.parent)) if current(path.parent / RUN).is_file() else None
+    return [(name, found) for name, found in ((f"{path.name}-head", head), (RUN, run)) if found is not None]
 
 
 def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anchor]]) -> Anchor | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from understudy.checksums import RUN
 from understudy.errors import DamagedError, DirectoryError, UnderstudyError, UnwrittenError
-from understudy.files import is_full
+from understudy.files import current, is_full
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.opening import copied
 
@@ -112,7 +112,7 @@ def _error(path: Path, error: Exception) -> DirectoryError:
 def _how_to_go_on(path: Path) -> str:
     """What is left of a damaged ledger, and what to do with it."""
     backup = "restore it from a backup"
-    beside = "; the copy beside it can be used without it" if (path.parent / RUN).is_file() else ""
+    beside = "; the copy beside it can be used without it" if current(path.parent / RUN).is_file() else ""
     try:
         left = Left.of(path)
     except _UNREADABLE:

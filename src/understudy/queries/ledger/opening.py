@@ -11,17 +11,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from understudy.errors import DirectoryError
+from understudy.files import BESIDE_DATABASE, current
 
 NAME = "ledger.sqlite"
 # What lies beside it while it is open, and after a run was killed.
-BESIDE = ("-wal", "-shm", "-head")
+BESIDE = BESIDE_DATABASE
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to read by: also from an archive that cannot be written to, and past symbolic links."""
+    place, path = path, current(path)
     path = path.resolve() if (linked := path.is_symlink()) else path
-    if not linked and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+    if path == place and not linked and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         with closing(connect(path)) as connection:
             yield connection
     elif beside(path, "-wal").is_file() and beside(path, "-wal").stat().st_size:

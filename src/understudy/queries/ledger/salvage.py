@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from understudy.errors import DamagedError, DirectoryError
-from understudy.files import as_path
+from understudy.files import as_path, whole_folder
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.file import begin
 from understudy.queries.ledger.left import Left, errors_of
@@ -25,12 +25,10 @@ def salvage(directory: str | Path, out: str | Path) -> int:
         raise DamagedError(str(path), "answers that can be used", "none", "restore it from a backup")
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
         raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
-    with errors_of(new / NAME):
-        new.mkdir(parents=True, exist_ok=True)
-        with closing(connect(new / NAME)) as connection:
-            begin(connection, {str(key): json.loads(str(row[1])) for key, row in left.rows["meta"].items()})
-            connection.execute("BEGIN IMMEDIATE")
-            rows = [(table, row) for table, kept in left.rows.items() if table != "meta" for row in kept.values()]
-            chain.write(connection, rows, chain.last(connection))
-            connection.execute("COMMIT")
+    with errors_of(new / NAME), whole_folder(new) as folder, closing(connect(folder / NAME)) as connection:
+        begin(connection, {str(key): json.loads(str(row[1])) for key, row in left.rows["meta"].items()})
+        connection.execute("BEGIN IMMEDIATE")
+        rows = [(table, row) for table, kept in left.rows.items() if table != "meta" for row in kept.values()]
+        chain.write(connection, rows, chain.last(connection))
+        connection.execute("COMMIT")
     return left.answered
