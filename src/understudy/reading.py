@@ -66,14 +66,14 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
-            content = b"" if size > most else file.read(most + 1)
+            content = b"" if size > most else file.read(size + 1)  # it makes room for as many at once
     except FileNotFoundError as error:
         hint = "name the directory that --out or save wrote"
         raise DirectoryError(str(path), "a file of a finished run", "nothing", hint) from error
     except (OSError, ValueError, MemoryError) as error:
         raise DirectoryError(str(path), "a file that can be read", str(error) or "too little memory for it") from error
-    if max(size, len(content)) > most:
-        raise DirectoryError(str(path), f"a file of at most {most} bytes", max(size, len(content)))
+    if size > most:
+        raise DirectoryError(str(path), f"a file of at most {most} bytes", size)
     return content
 
 

@@ -24,7 +24,7 @@ from understudy.engine.library import VERSION
 from understudy.errors import DirectoryError, warn
 from understudy.files import as_path
 from understudy.metrics import efficiency
-from understudy.models.base import model_of
+from understudy.models.base import check_answers, model_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.training_rows import TrainingRows
 from understudy.original import Labels, Original, Told
@@ -314,6 +314,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     exclude = run["settings"].get("exclude", [])
     view, excluded = View(space, exclude), tuple(space.names.index(name) for name in exclude)
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
+    check_answers(model, view.encoding.width)
     known = _training_rows(path, run, excluded)
     return Result(
         copy=CopyClassifier(model, classes, view.space, excluded, known),
