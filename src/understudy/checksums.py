@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from understudy.errors import DamagedError, DirectoryError, SettingError
-from understudy.files import current
+from understudy.reading import MOST_BYTES, MOST_JSON_BYTES, parse_json, read_bytes
 from understudy.types import Json
 
 RUN = "run.json"
@@ -154,7 +154,7 @@ def described(name: str, content: bytes) -> Json:
 
 def read_file(path: Path, run: Json) -> bytes:
     """The bytes of a file of a run, checked."""
-    content = _bytes(path)
+    content = read_bytes(path, MOST_JSON_BYTES if ".json" in path.name else MOST_BYTES)
     if not is_checked(run):
         return content
     expected = run.get("files", {}).get(path.name)
@@ -166,28 +166,18 @@ def read_file(path: Path, run: Json) -> bytes:
 
 def read_json(path: Path) -> Json:
     """The JSON object in a file of a run."""
-    return json_of(path, _bytes(path))
+    return json_of(path, read_bytes(path, MOST_JSON_BYTES))
 
 
 def json_of(path: Path, content: bytes) -> Json:
     """The JSON object in the bytes of a file."""
     try:
-        found = json.loads(content.decode())
-    except (ValueError, RecursionError) as error:
+        found = parse_json(content)
+    except ValueError as error:
         raise DamagedError(str(path), "a JSON document", str(error), AGAIN) from error
     if not isinstance(found, dict):
         raise DamagedError(str(path), "a JSON object", type(found).__name__, AGAIN)
     return found
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return current(path).read_bytes()
-    except FileNotFoundError as error:
-        hint = "name the directory that --out or save wrote"
-        raise DirectoryError(str(path), "a file of a finished run", "nothing", hint) from error
-    except OSError as error:
-        raise DirectoryError(str(path), "a file that can be read", str(error)) from error
 
 
 def _parts(name: str, content: bytes) -> dict[str, str]:
@@ -196,8 +186,8 @@ def _parts(name: str, content: bytes) -> dict[str, str]:
         if name.endswith(".jsonl"):
             found = {f"line {k}": line for k, line in enumerate(content.splitlines(), 1)}
         else:
-            found = {key: _canonical(part) for key, part in json.loads(content).items()} if ".json" in name else {}
-    except (ValueError, RecursionError, AttributeError):
+            found = {key: _canonical(part) for key, part in parse_json(content).items()} if ".json" in name else {}
+    except (ValueError, AttributeError):
         return {}
     return {part: sha256(text).hexdigest()[:12] for part, text in found.items()}
 

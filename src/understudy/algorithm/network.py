@@ -120,8 +120,8 @@ class Network:
         except KernelError as error:
             raise ValueError(str(error)) from error
         mlp, theta = MLP(inputs if pieces is None else pieces.width, tuple(about["hidden"]), n_c), arrays["theta"]
-        if theta.shape != (mlp.size,):
-            raise ValueError(f"{theta.shape} parameters for a network of {mlp.size}")
+        if theta.shape != (mlp.size,) or theta.dtype != np.float32:
+            raise ValueError(f"{theta.dtype} {theta.shape} parameters for a network of {mlp.size} in float32")
         activation = about.get("activation", "relu")  # which earlier versions do not name
         if activation not in ACTIVATIONS:
             raise ValueError(f"an activation {activation!r}")

@@ -11,6 +11,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from understudy.space.encoding import FAR
+
 
 class Model(Protocol):
     """A fitted model: from encoded rows to class probabilities."""
@@ -34,6 +36,8 @@ class Model(Protocol):
         """Rebuild the model that `state` describes, for so many inputs and classes; ValueError if it does not fit."""
 
 
+# Scores before any input is seen; where one is -inf, the class is ruled out.
+RULING_OUT = ("base", "biases")
 # The most bytes of a saved model beside its arrays.
 HEADER = 1024
 
@@ -65,4 +69,26 @@ def model_of(
     }
     if about["kind"] not in kinds:
         raise ValueError(f"a model of kind {about['kind']!r}")
+    _refuse_not_finite(arrays)
     return kinds[about["kind"]].of_state(about, arrays, inputs, n_c)
+
+
+def _refuse_not_finite(arrays: dict[str, np.ndarray]) -> None:
+    """ValueError for numbers that are infinite or none; a class that a model rules out has a score of -inf."""
+    for name, array in arrays.items():
+        numbers = array[array != -np.inf] if name.rpartition(".")[2] in RULING_OUT else array
+        if array.dtype.kind not in "iuf" or not np.isfinite(numbers).all() or (array.size and not numbers.size):
+            raise ValueError(f"{name} with numbers that are infinite or none")
+
+
+def check_answers(model: Model, inputs: int) -> None:
+    """ValueError for a model that fails, or overflows, on rows whose inputs are all alike: small, or as far as can be.
+
+    A classifier that is none of our own kinds is asked about small ones only.
+    """
+    values = (0.0, 1.0) if model.kind == "estimator" else (0.0, 1.0, FAR, -FAR)
+    rows = np.repeat(np.array(values, np.float32)[:, None], inputs, axis=1)
+    with np.errstate(all="ignore"):
+        found = model.probabilities(rows)
+    if found.shape != (len(rows), model.n_c) or not np.isfinite(found).all():
+        raise ValueError("a model whose probabilities are infinite or none")

@@ -19,6 +19,11 @@ from understudy.algorithm.uncertainty import softmax
 from understudy.engine.trees import LEAF, Grown, Sums
 from understudy.types import Estimator
 
+# The arrays of trees that are numbers of nodes, inputs and classes.
+PLACES = ("feature", "left", "right", "roots", "outputs")
+# The most that a score of a class may be.
+LARGEST = 1e300
+
 
 @dataclass(frozen=True)
 class Trees:
@@ -81,21 +86,51 @@ class Trees:
 
     @classmethod
     def of_state(cls, about: dict[str, Any], arrays: dict[str, np.ndarray], inputs: int, n_c: int) -> Self:
-        """Rebuild the model that `state` describes; dangling nodes and cycles are refused."""
+        """Rebuild the model that `state` describes; nodes that do not make up trees are refused."""
         trees = cls(**arrays, link=about["link"])
+        if trees.values.ndim != 2 or any(arrays[name].dtype.kind != "i" for name in PLACES):
+            raise ValueError("trees whose arrays do not fit together")
         n, width = trees.values.shape
         whole = {trees.feature.shape, trees.threshold.shape, trees.left.shape, trees.right.shape} == {(n,)}
         if not whole or trees.base.shape != (n_c,) or trees.outputs.shape != trees.roots.shape or not len(trees.roots):
             raise ValueError("trees whose arrays do not fit together")
-        inner = np.flatnonzero(trees.feature != LEAF)
-        below = np.concatenate([trees.left[inner], trees.right[inner]])
-        within = (below > np.tile(inner, 2)).all() and (below < n).all()  # children after parents: no cycles
         inputs_known = ((trees.feature >= LEAF) & (trees.feature < inputs)).all()
-        roots_known = ((trees.roots >= 0) & (trees.roots < n)).all()
         outputs_known = ((trees.outputs >= 0) & (trees.outputs + width <= n_c)).all()
-        if not (within and inputs_known and roots_known and outputs_known) or trees.link not in ("shares", "softmax"):
+        if not (inputs_known and outputs_known and trees._is_forest()) or trees.link not in ("shares", "softmax"):
             raise ValueError("trees with nodes that lead nowhere")
+        if not trees._sums_are_finite():
+            raise ValueError("trees whose values add up to no probabilities")
         return trees
+
+    def _is_forest(self) -> bool:
+        """Whether children come after their parents, and every node but the roots is the child of one.
+
+        So no row comes by more nodes than there are, through all trees together.
+        """
+        inner = np.flatnonzero(self.feature != LEAF)
+        return is_forest(inner, self.left[inner], self.right[inner], self.roots, len(self.feature))
+
+    def _sums_are_finite(self) -> bool:
+        """Whether whatever leaves a row comes to, its scores are numbers; shares, that they have a sum above zero."""
+        leaves, base = self.values[self.feature == LEAF], self.base[np.isfinite(self.base)]
+        if self.link == "softmax":
+            return float(np.abs(leaves).max()) < LARGEST / len(self.roots) and float(np.abs(base).max()) < LARGEST
+        whole = leaves.shape[1] == self.n_c and len(base) == self.n_c
+        return whole and bool((leaves >= 0).all() and (leaves.sum(axis=1) > 0).all() and (base >= 0).all())
+
+
+def is_forest(inner: np.ndarray, left: np.ndarray, right: np.ndarray, roots: np.ndarray, n: int) -> bool:
+    """Whether these inner nodes, with their children, make trees with these roots of n nodes, none left over.
+
+    >>> is_forest(np.array([0]), np.array([1]), np.array([2]), np.array([0]), 3)
+    True
+    >>> is_forest(np.array([0, 1]), np.array([1, 2]), np.array([2, 3]), np.array([0]), 4)
+    False
+    """
+    below = np.concatenate([left, right, roots])
+    if ((below < 0) | (below >= n)).any() or (left <= inner).any() or (right <= inner).any():
+        return False
+    return bool((np.bincount(below, minlength=n) == 1).all())
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from understudy.algorithm.samples import Samples
 from understudy.certificate.user_sample import UserSample
 from understudy.checksums import read_json
 from understudy.errors import DirectoryError
-from understudy.files import as_path, current
+from understudy.files import as_path
 from understudy.models.training_rows import hashed
 from understudy.original import Labels, Said, Told, told_together
 from understudy.queries.known import CANDIDATES, TAUGHT
 from understudy.queries.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
+from understudy.reading import read_bytes
 from understudy.runs.directory import finished
 from understudy.runs.points import points
 from understudy.runs.result import Result, load
@@ -64,7 +65,7 @@ class Past:
         held_out = len(found["certificate"][1]) if "certificate" in found else 0
         layers = tuple(result.settings["layers"] or PAPER_LAYERS)
         network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
-        described = (current(path / name).read_bytes() for name in ("run.json", "copy.json"))
+        described = (read_bytes(path / name) for name in ("run.json", "copy.json"))
         digest = hashlib.sha256(b"".join(described)).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
         return cls(result, network, t, rows, said, held_out, digest, seed, found.get(USER_ROWS))

@@ -24,22 +24,26 @@ from understudy.engine.library import VERSION
 from understudy.errors import DirectoryError, warn
 from understudy.files import as_path, replaced_together
 from understudy.metrics import efficiency
-from understudy.models.base import model_of
+from understudy.models.base import check_answers, model_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.training_rows import TrainingRows
-from understudy.original import Original, Told
+from understudy.original import Labels, Original, Told
+from understudy.original.labels import kind_of
 from understudy.queries.ledger import CHECK, GIVEN, NAME, anchored, answers
+from understudy.reading import UNREADABLE, parse_json
 from understudy.runs import words
 from understudy.runs.directory import FILES, claim, held
 from understudy.runs.settings import AUTO, BLEND
 from understudy.space import Space
 from understudy.space.encoding import View
-from understudy.types import Json
+from understudy.types import Json, Label
 
 # Of copy.json.
 FORMAT = 1
 # Where run.json says which rows taught the copy, and for which purposes a ledger has such rows.
 TRAINING_ROWS, TAUGHT = "training_rows", (GIVEN, CHECK, "training")
+# What the labels of a copy may be, by the kind of their type; and the most bytes that they may take.
+KINDS, MOST_LABEL_BYTES = {"b": "booleans", "U": "words", **dict.fromkeys("iuf", "numbers")}, 2**28
 # The parts of a result that run.json holds as they are.
 PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versions")
 
@@ -293,7 +297,7 @@ def load(path: str | Path, types: Sequence[str] = ()) -> Result:
     try:
         space = Space.from_json(files["space.json"].decode())
         result = _build(path, run, about, files, space, types)
-    except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except UNREADABLE as error:
         hint = "copy again, or restore it from a backup"
         found = f"{type(error).__name__}: {error}"
         raise DirectoryError(str(path), "a directory written by save", found, hint) from error
@@ -309,15 +313,14 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         hint = "the file was changed or damaged; copy again"
         raise DirectoryError(str(path / "copy.safetensors"), f"sha256 {about['sha256']}", found, hint)
     arrays = _load_arrays(data)
-    classes = np.array(about["classes"]["values"], dtype=np.dtype(about["classes"]["type"]))
-    if classes.dtype.kind not in "biufU" or classes.ndim != 1:
-        raise ValueError(f"classes of type {classes.dtype}")
-    history = [Record(**json.loads(line)) for line in files["history.jsonl"].decode().splitlines()]
+    classes = _classes(about["classes"]["values"], about["classes"]["type"])
+    history = [Record(**parse_json(line)) for line in files["history.jsonl"].decode().splitlines()]
     if not history:
         raise ValueError("history.jsonl has no iteration")
     exclude = run["settings"].get("exclude", [])
     view, excluded = View(space, exclude), tuple(space.names.index(name) for name in exclude)
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
+    check_answers(model, view.encoding.width)
     known = _training_rows(path, run, excluded)
     return Result(
         copy=CopyClassifier(model, classes, view.space, excluded, known),
@@ -336,6 +339,16 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         signature=checksums.signature_of(run),
         **{key: run[key] for key in PLAIN},
     )
+
+
+def _classes(values: list[Label], kind: str) -> np.ndarray:
+    """The labels of a copy, in order and each once; what they take is known before an array is made of them."""
+    labels, dtype = Labels(values).classes, np.dtype(kind)
+    if KINDS.get(dtype.kind) != kind_of(labels) or dtype.itemsize * len(values) > MOST_LABEL_BYTES:
+        raise ValueError(f"classes of type {kind}")
+    if labels.tolist() != values or (classes := labels.astype(dtype)).tolist() != values:
+        raise ValueError(f"classes of type {kind} that are not in order, or not each once")
+    return classes
 
 
 def _certificate(content: Json, classes: np.ndarray) -> Certificate:

@@ -42,6 +42,7 @@ from understudy.queries.ledger.vocabulary import Vocabulary
 from understudy.queries.ledger.writer import Statement, Writer
 from understudy.queries.meter import Meter
 from understudy.queries.requests import ask
+from understudy.reading import parse_json
 from understudy.space import Space
 from understudy.space.rowkeys import Index, first_of_each, keys_of
 from understudy.types import Json, Table
@@ -221,7 +222,7 @@ class Ledger:
     def round(self, t: int) -> tuple[np.ndarray, Json] | None:
         """The parameters after round t and what is known about it, if it was trained before."""
         found = self._reader.execute("SELECT theta, about FROM rounds WHERE t = ?", (t,)).fetchone()
-        return None if found is None else (np.frombuffer(found[0], np.float32).copy(), json.loads(found[1]))
+        return None if found is None else (np.frombuffer(found[0], np.float32).copy(), parse_json(found[1]))
 
     def keep_round(self, t: int, theta: np.ndarray, about: Json) -> None:
         """Write down a round of training."""

@@ -25,8 +25,10 @@ from typing import TypeAlias
 from zlib import crc32
 
 from understudy.checksums import Anchor
-from understudy.errors import DamagedError
+from understudy.errors import DamagedError, DirectoryError
 from understudy.portable import open_without_links, write_at_start
+from understudy.queries.ledger.tables import check_values, tables_of
+from understudy.reading import parse_json, read_bytes
 
 Value: TypeAlias = int | float | str | bytes | memoryview | None
 """What SQLite keeps. None is a key that it chooses."""
@@ -51,6 +53,8 @@ BEGINNING = Anchor(0, "")
 LARGE = 4096
 # The columns that may hold such values, by table; what rounds of training hold can be made again.
 _LARGE = {"requests": "rows", "answers": "codes", "scores": "p"}
+# The most bytes of the file that says how far a chain has come.
+HEAD_BYTES = 1000
 _FLOAT = struct.Struct("<d")
 
 
@@ -121,9 +125,6 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
 
     `known` places come with the name of the file that says so. Gives how far the chain is.
     """
-    structure = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if structure != "ok":
-        raise damaged(path, "the structure of a database", structure)
     digests, expected = _chained(connection, path)
     for name, anchor in known:
         if anchor.batch >= len(digests):
@@ -132,8 +133,10 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
         if digests[anchor.batch] != anchor.sha256:
             expected_here = f"sha256 {anchor.sha256}, as {name} says"
             raise damaged(f"{path}: batch {anchor.batch}", expected_here, digests[anchor.batch])
+    definitions = tables_of(connection)
     for table in TABLES:
         for row in connection.execute(f"SELECT * FROM {table}"):
+            check_values(definitions[table], row, f"{path}: {_named(table, row[0])}")
             if expected.pop((table, row[0]), None) != digest_of(row):
                 raise damaged(f"{path}: {_named(table, row[0])}", "the row that was written", "another")
     for table, key in expected:
@@ -144,6 +147,13 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
     return Anchor(len(digests) - 1, digests[-1])
 
 
+def check_structure(connection: sqlite3.Connection, path: Path) -> None:
+    """Check the structure of the database: every page has one place in it, so that reading comes to an end."""
+    structure = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if structure != "ok":
+        raise damaged(path, "the structure of a database", structure)
+
+
 def _chained(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dict[tuple[str, Value], str]]:
     """The digest of each batch, and that of each row as it was last written."""
     digests, rows = [BEGINNING.sha256], dict[tuple[str, Value], str]()
@@ -151,7 +161,7 @@ def _chained(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dic
         if batch != len(digests) or not isinstance(entries, str) or digest != _link(digests[-1], entries):
             raise damaged(f"{path}: batch {len(digests)}", "a batch that follows from the last", "another")
         digests.append(digest)
-        rows.update(((table, key), found) for table, key, found in json.loads(entries))
+        rows.update(((table, key), found) for table, key, found in parse_json(entries))
     return digests, rows
 
 
@@ -199,9 +209,11 @@ def read_head(path: Path) -> Anchor | None:
     found = head_of(path)
     for _ in range(3):  # a reader may meet a line that is being written
         try:
-            content = found.read_bytes()
-        except FileNotFoundError:
-            return None
+            content = read_bytes(found, HEAD_BYTES)
+        except DirectoryError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
         with suppress(ValueError, IndexError):
             batch, digest = content.split()[:2]
             anchor = Anchor(int(batch), digest.decode())

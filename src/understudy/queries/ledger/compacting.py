@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from understudy.errors import DirectoryError
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.file import UNCHAINED, begin, format_of, reading
 from understudy.queries.ledger.opening import connect
+from understudy.reading import parse_json
 
 # Rows of a ledger in one batch of its chain.
 BATCH = 1000
@@ -54,7 +54,7 @@ def _rows(connection: sqlite3.Connection, last: int | None) -> Iterator[chain.Ro
     """Every row but sums and earlier rounds, in the order of the chain."""
     done = defaultdict[str, set[chain.Value]](set)
     for (entries,) in connection.execute("SELECT entries FROM chain ORDER BY batch"):
-        for table, key, _ in json.loads(entries):
+        for table, key, _ in parse_json(entries):
             dropped = table == "tallies" or (table == "rounds" and key != last)
             if not dropped and key not in done[table]:
                 done[table].add(key)

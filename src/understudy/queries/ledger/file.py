@@ -15,7 +15,9 @@ from understudy.errors import DirectoryError
 from understudy.files import current
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.left import errors_of
-from understudy.queries.ledger.opening import readable
+from understudy.queries.ledger.opening import bounded, readable
+from understudy.queries.ledger.tables import SCHEMA, check_values, tables_of
+from understudy.reading import parse_json
 from understudy.types import Json, Label
 
 FORMAT = 2
@@ -35,23 +37,6 @@ USER_ROWS, FURTHER = "rows", "further"
 SETTINGS = "settings"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
 SAVED = "saved"
-# Rows are only ever added, each with its key first: the chain covers them.
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE labels (code INTEGER PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE requests (
-  id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, n INTEGER NOT NULL, announced REAL NOT NULL, rows BLOB NOT NULL
-);
-CREATE TABLE answers (request INTEGER PRIMARY KEY, at REAL NOT NULL, codes BLOB NOT NULL);
-CREATE TABLE scores (request INTEGER PRIMARY KEY, p BLOB NOT NULL);
-CREATE TABLE attempts (id INTEGER PRIMARY KEY, request INTEGER NOT NULL, at REAL NOT NULL, n INTEGER NOT NULL);
-CREATE TABLE failures (id INTEGER PRIMARY KEY, request INTEGER NOT NULL, at REAL NOT NULL, found TEXT NOT NULL);
-CREATE TABLE tallies (id INTEGER PRIMARY KEY, name TEXT NOT NULL, n INTEGER NOT NULL);
-CREATE TABLE rounds (
-  t INTEGER PRIMARY KEY, theta BLOB NOT NULL, about TEXT NOT NULL
-);
-CREATE TABLE chain (batch INTEGER PRIMARY KEY, entries TEXT NOT NULL, digest TEXT NOT NULL);
-"""
 # Attempts beyond the first of a request; below zero, those that never arrived.
 _SENT = """(SELECT requests.*, n + coalesce(more, 0) AS sent FROM requests LEFT JOIN
   (SELECT request AS number, sum(n) AS more FROM attempts GROUP BY request) ON number = id)"""
@@ -85,7 +70,8 @@ def prepared(connection: sqlite3.Connection, path: Path, about: Json, more: Iter
 
     A new one begins with what it belongs to, and with `more`.
     """
-    found = check(connection, path, anchors(path))
+    with bounded(connection, path):
+        found = check(connection, path, anchors(path))
     if found is not None:
         return found
     if is_begun(connection):
@@ -98,7 +84,7 @@ def prepared(connection: sqlite3.Connection, path: Path, about: Json, more: Iter
 def begin(connection: sqlite3.Connection, about: Json, more: Iterable[chain.Row] = ()) -> None:
     """All tables and what the ledger belongs to, in one transaction: a ledger with tables is whole."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA.split(";"):
+    for statement in SCHEMA.split(";"):
         connection.execute(statement)
     rows: list[chain.Row] = [("meta", (key, json.dumps(value))) for key, value in about.items()]
     chain.write(connection, [*rows, *more], chain.BEGINNING)
@@ -112,7 +98,7 @@ def _adopt(connection: sqlite3.Connection) -> None:
     found = {table: _rows(connection, table) for table in chain.TABLES if table in there}
     for table in there:
         connection.execute(f'DROP TABLE "{table}"')
-    for statement in _SCHEMA.split(";"):
+    for statement in SCHEMA.split(";"):
         connection.execute(statement)
     found["meta"] = [(key, str(FORMAT) if key == "format" else value) for key, value in found["meta"]]
     chain.write(connection, [(table, row) for table, rows in found.items() for row in rows], chain.BEGINNING)
@@ -136,7 +122,13 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
         for name, anchor in known:
             raise chain.damaged(path, f"{anchor.batch} batches of rows, as {name} says", "none")
         return None
-    return None if format_of(connection, path) == UNCHAINED else chain.check(connection, path, known)
+    chain.check_structure(connection, path)
+    if format_of(connection, path) != UNCHAINED:
+        return chain.check(connection, path, known)
+    for table, definition in tables_of(connection).items():
+        for row in connection.execute(f"SELECT * FROM {table}"):
+            check_values(definition, row, f"{path}: table {table}")
+    return None
 
 
 def format_of(connection: sqlite3.Connection, path: Path) -> int:
@@ -151,7 +143,7 @@ def format_of(connection: sqlite3.Connection, path: Path) -> int:
 def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
     """What the ledger belongs to."""
     format_of(connection, path)
-    found = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
+    found = {key: parse_json(value) for key, value in connection.execute("SELECT key, value FROM meta")}
     found[SETTINGS] = found.get(_settings_key(_times_set(connection)))
     if not isinstance(found[SETTINGS], dict):
         raise DirectoryError(str(path), "the settings of a run", repr(found[SETTINGS])[:80])
@@ -196,7 +188,7 @@ def unanswered(connection: sqlite3.Connection) -> Iterator[tuple[str, np.ndarray
 
 def labels_of(connection: sqlite3.Connection) -> list[Label]:
     """Every label that was ever answered, by code."""
-    return [json.loads(value) for (value,) in connection.execute("SELECT value FROM labels ORDER BY code")]
+    return [parse_json(value) for (value,) in connection.execute("SELECT value FROM labels ORDER BY code")]
 
 
 def answered_requests(connection: sqlite3.Connection) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
@@ -17,9 +16,11 @@ from understudy.errors import DamagedError, DirectoryError, UnderstudyError, Unw
 from understudy.files import current, is_full
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.opening import copied
+from understudy.queries.ledger.tables import check_values, tables_of
+from understudy.reading import UNREADABLE, parse_json
 
 # What comes of values that are not what they should be.
-_UNREADABLE = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, OSError)
+_UNREADABLE = (sqlite3.Error, *UNREADABLE)
 # SQLite's codes for a file that somebody else holds, that cannot be written to, or not opened: there is no damage.
 _WHOLE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 _ROUNDS = "rounds"
@@ -35,12 +36,16 @@ class Left:
     def of(cls, path: Path) -> Left:
         """Look for them in a copy of the file, one by one."""
         rows = defaultdict[str, dict[chain.Value, tuple[chain.Value, ...]]](dict)
-        with suppress(*_UNREADABLE), copied(path) as connection:
-            for table, key, digest in _entries(connection):
-                with suppress(*_UNREADABLE):
+        with suppress(*_UNREADABLE, UnderstudyError), copied(path) as connection:
+            there = tables_of(connection)
+            for table, key, digest in _entries(connection) if "chain" in there else ():
+                if table not in there:
+                    continue
+                with suppress(*_UNREADABLE, UnderstudyError):
                     row = connection.execute(
                         f"SELECT * FROM {table} WHERE {chain.TABLES[table]} = ?", (key,)
                     ).fetchone()
+                    check_values(there[table], row, table)
                     if chain.digest_of(row) == digest:
                         rows[table][key] = row
         return cls(_consistent(rows))
@@ -62,7 +67,7 @@ def _entries(connection: sqlite3.Connection) -> Iterator[tuple[str, chain.Value,
     for batch in range(1, last + 1):
         with suppress(*_UNREADABLE):
             found = connection.execute("SELECT entries FROM chain WHERE batch = ?", (batch,)).fetchone()
-            yield from ((table, key, digest) for table, key, digest in json.loads(found[0]) if table in chain.TABLES)
+            yield from ((table, key, digest) for table, key, digest in parse_json(found[0]) if table in chain.TABLES)
 
 
 def _consistent(

@@ -1,4 +1,8 @@
-"""The files of a ledger, and connections to them: to write, to read, and to read where nothing can be written."""
+"""The files of a ledger, and connections to them: to write, to read, and to read where nothing can be written.
+
+What is read may be somebody else's. So its files are regular ones, as long as they say, and hold our tables alone; SQL
+that is in them is not run; and reading ends after as many steps as a ledger of that size can take.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,25 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
-from understudy.errors import DirectoryError
+from understudy.errors import DamagedError, DirectoryError
 from understudy.files import BESIDE_DATABASE, current
+from understudy.queries.ledger.tables import check_tables
+from understudy.reading import open_regular, refuse_irregular
 
 NAME = "ledger.sqlite"
 # What lies beside it while it is open, and after a run was killed.
 BESIDE = BESIDE_DATABASE
+# What SQLite would read beside it, if it were there.
+JOURNAL = "-journal"
+# The most steps of SQLite's machine while a ledger is read: so many, and for each of its bytes. All readings together
+# take a few for each byte.
+STEPS, STEPS_PER_BYTE = 10**8, 500
+# After so many steps SQLite asks whether to go on.
+ASKED_AFTER = 10**6
 
 
 @contextmanager
@@ -24,24 +38,31 @@ def readable(path: Path) -> Iterator[sqlite3.Connection]:
     place, path = path, current(path)
     path = path.resolve() if (linked := path.is_symlink()) else path
     if path == place and not linked and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-        with closing(connect(path)) as connection:
-            yield connection
+        opened = closing(connect(path))
     elif beside(path, "-wal").is_file() and beside(path, "-wal").stat().st_size:
         with copied(path) as connection:
+            check_tables(connection, path)
             yield connection
+        return
     else:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
-            yield connection
+        _check_files(path)
+        opened = closing(_hardened(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)))
+    with opened as connection, bounded(connection, path):
+        check_tables(connection, path)
+        yield connection
 
 
 @contextmanager
 def copied(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a copy of a ledger: SQLite writes where it recovers a write-ahead log."""
+    """A connection to a copy of a ledger, whatever is in it: SQLite writes where it recovers a write-ahead log."""
+    _check_files(path)
     with tempfile.TemporaryDirectory(prefix="understudy-") as folder:
         for file in (path, beside(path, "-wal")):
             if file.is_file():
-                shutil.copyfile(file, Path(folder) / file.name)
-        with closing(connect(Path(folder) / path.name)) as connection:
+                with open_regular(file) as source, open(Path(folder) / file.name, "wb") as copy:
+                    shutil.copyfileobj(source, copy)
+        own = Path(folder) / path.name
+        with closing(_opened(own)) as connection, bounded(connection, own):
             yield connection
 
 
@@ -51,9 +72,36 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection whose transactions are on disk when they are committed."""
+    """A connection whose transactions are on disk when they are committed, to a file of our tables or a new one."""
+    _check_files(path)
+    connection = _opened(path)
+    try:
+        with bounded(connection, path):
+            check_tables(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Within, SQLite is interrupted once it took more steps than a ledger of this size can take."""
+    files = (path, beside(path, "-wal"))
+    most = STEPS + STEPS_PER_BYTE * sum(file.stat().st_size for file in files if file.is_file())
+    asked = count(ASKED_AFTER, ASKED_AFTER)
+    connection.set_progress_handler(lambda: next(asked) > most, ASKED_AFTER)
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.ProgrammingError):  # it may be closed by now
+            connection.set_progress_handler(None, ASKED_AFTER)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
+        _hardened(connection)
         connection.execute("PRAGMA page_size = 16384")  # rows are large blobs: fewer pages, less to check and copy
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA wal_autocheckpoint = 4096")
@@ -63,6 +111,41 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """The same connection, by which SQLite trusts neither SQL nor numbers in the file."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA mmap_size = 0")
+    return connection
+
+
+def _check_files(path: Path) -> None:
+    """Refuse what is no regular file, which SQLite would wait for, and a file that is longer than it says."""
+    for suffix in ("", *BESIDE, JOURNAL):
+        file = beside(path, suffix)
+        try:
+            refuse_irregular(file.stat().st_mode)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise DirectoryError(str(file), "a file that can be read", str(error)) from error
+    if path.exists():
+        _check_length(path)
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a database with more behind it than a write-ahead log may have added before it was cut off."""
+    with open_regular(path) as file:
+        head, size = file.read(100), os.fstat(file.fileno()).st_size
+    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
+        return  # what it is instead, SQLite says
+    page = {1: 65536}.get(found := int.from_bytes(head[16:18], "big"), found)
+    log = beside(path, "-wal")
+    said = page * int.from_bytes(head[28:32], "big") + (log.stat().st_size if log.exists() else 0)
+    if size > said:
+        raise DamagedError(str(path), f"a file of at most {said} bytes, as it says", size)
 
 
 def refuse_links(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from understudy.queries.ledger import chain
 from understudy.queries.ledger.file import begin
 from understudy.queries.ledger.left import Left, errors_of
 from understudy.queries.ledger.opening import NAME, connect
+from understudy.reading import parse_json
 
 
 def salvage(directory: str | Path, out: str | Path) -> int:
@@ -26,7 +26,7 @@ def salvage(directory: str | Path, out: str | Path) -> int:
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
         raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
     with errors_of(new / NAME), whole_folder(new) as folder, closing(connect(folder / NAME)) as connection:
-        begin(connection, {str(key): json.loads(str(row[1])) for key, row in left.rows["meta"].items()})
+        begin(connection, {str(key): parse_json(str(row[1])) for key, row in left.rows["meta"].items()})
         connection.execute("BEGIN IMMEDIATE")
         rows = [(table, row) for table, kept in left.rows.items() if table != "meta" for row in kept.values()]
         chain.write(connection, rows, chain.last(connection))

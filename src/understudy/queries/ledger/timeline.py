@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from understudy.queries.ledger.file import UNCHAINED, format_of, reading, sent
+from understudy.reading import parse_json
 
 # How long a bin is, in seconds, and up to which span such bins are used: what a screen has room for.
 BINS = {"minute": (60, 7200), "hour": (3600, 3 * 86400), "day": (86400, float("inf"))}
@@ -76,7 +76,7 @@ def _rounds(connection: sqlite3.Connection) -> Iterator[dict[str, int]]:
     sizes = dict(connection.execute("SELECT id, n FROM requests WHERE purpose = ?", (TRAINING,)).fetchall())
     waiting, done = list[int](), set[int]()
     for (entries,) in connection.execute("SELECT entries FROM chain ORDER BY batch"):
-        for table, key, _ in json.loads(entries):
+        for table, key, _ in parse_json(entries):
             if table == "requests" and key in sizes:
                 waiting.append(sizes[key])
             elif table == "rounds" and key not in done:
