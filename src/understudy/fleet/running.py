@@ -125,7 +125,6 @@ def run_fleet(
         due = [model for model in fleet.models if _due(model, Place(folder, model.name).read())]
         if due:
             purse = Purse(folder, fleet.limits)
-            closing.callback(purse.close)
             closing.enter_context(engine)
             keeper = closing.enter_context(Gatekeeper(Turns(fleet.limits, purse), tell, engine.address))
             jobs = [Job(_task(model, fleet, folder, refresh, keeper.ticket)) for model in due]
