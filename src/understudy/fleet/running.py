@@ -19,7 +19,7 @@ from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, WAITING, P
 from understudy.fleet.table import Fleet, Model
 from understudy.fleet.work import Task, work
 from understudy.queries.check import MORE
-from understudy.runs.directory import locked
+from understudy.queries.ledger import locked
 from understudy.runs.plan import Plan
 from understudy.runs.settings import Settings
 from understudy.workers import Engine, drive

@@ -14,7 +14,7 @@ from understudy.errors import DirectoryError
 from understudy.files import as_path, errors_of, missing_folders, remove_empty, write_text
 from understudy.paper.units import Record, Unit
 from understudy.portable import UNFINISHED
-from understudy.runs.directory import locked
+from understudy.queries.ledger import locked
 
 NAME = "units.jsonl"
 FORMAT = 1

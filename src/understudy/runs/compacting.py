@@ -11,8 +11,8 @@ from understudy import checksums
 from understudy.checksums import RUN, Key
 from understudy.errors import DirectoryError
 from understudy.files import as_path, errors_of, unfinished_folder
-from understudy.queries.ledger import BESIDE, NAME, anchored, compacted
-from understudy.runs.directory import finished, locked
+from understudy.queries.ledger import BESIDE, NAME, anchored, compacted, locked
+from understudy.runs.directory import finished
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from understudy.errors import DirectoryError, warn
 from understudy.files import as_path, errors_of, missing_folders, remove_empty, unfinished_folder
 from understudy.original import Told
 from understudy.original.opening import MEANS
-from understudy.portable import UNFINISHED, lock_folder
-from understudy.queries.ledger import BESIDE, NAME, Ledger, settings_of
+from understudy.portable import UNFINISHED
+from understudy.queries.ledger import BESIDE, NAME, SESSIONS, Ledger, locked, settings_of
 from understudy.space import Space
 from understudy.types import Json
 
@@ -115,18 +115,6 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
                 remove_empty([path])
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Within, nobody else writes to this folder."""
-    with ExitStack() as opened:
-        with errors_of(path):
-            ours = opened.enter_context(lock_folder(path))
-        if not ours:
-            found, hint = "another process that writes to it", "wait until it has finished"
-            raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint)
-        yield
-
-
 def settings_there(path: Path) -> Json | None:
     """The settings of the run that is in a directory, finished or not, if there is one."""
     if finished(path):
@@ -150,7 +138,7 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
 
 def _foreign(entry: Path) -> bool:
     """Whether a file is none of ours; without a ledger, ours are of a run that was being saved from memory."""
-    return not (entry.name.startswith(UNFINISHED) or entry.name in FILES)
+    return not (entry.name.startswith((UNFINISHED, SESSIONS)) or entry.name in FILES)
 
 
 def refuse_differences(path: Path, there: Json, now: Json) -> None:

@@ -16,7 +16,7 @@ from understudy.checksums import RUN
 from understudy.errors import DamagedError, DirectoryError, UnderstudyError, UnwrittenError
 from understudy.files import is_full
 from understudy.queries.ledger import chain
-from understudy.queries.ledger.opening import copied
+from understudy.queries.ledger.opening import NAME, copied
 
 # What comes of values that are not what they should be.
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, OSError)
@@ -112,6 +112,8 @@ def _error(path: Path, error: Exception) -> DirectoryError:
 def _how_to_go_on(path: Path) -> str:
     """What is left of a damaged ledger, and what to do with it."""
     backup = "restore it from a backup"
+    if path.name != NAME:
+        return f"{backup}, or move it away: what it holds was paid for, and the same command asks anew"
     beside = "; the copy beside it can be used without it" if (path.parent / RUN).is_file() else ""
     try:
         left = Left.of(path)

@@ -7,12 +7,16 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from understudy.errors import DirectoryError
+from understudy.files import errors_of
+from understudy.portable import lock_folder
 
 NAME = "ledger.sqlite"
+# The ledger of what is asked about a finished run, beside the run's own, which nothing is added to.
+SESSIONS = "asked.sqlite"
 # What lies beside it while it is open, and after a run was killed.
 BESIDE = ("-wal", "-shm", "-head")
 
@@ -61,6 +65,18 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Within, nobody else writes to this folder."""
+    with ExitStack() as opened:
+        with errors_of(path):
+            ours = opened.enter_context(lock_folder(path))
+        if not ours:
+            found, hint = "another process that writes to it", "wait until it has finished"
+            raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint)
+        yield
 
 
 def refuse_links(path: Path) -> None:
