@@ -100,7 +100,6 @@ def driver(seconds: float) -> Driver:
                 thread.start()
             for thread in threads:
                 thread.join()
-        purse.close()
         written, clock = 0, perf_counter()
         while perf_counter() - clock < seconds:
             Place(Path(name), f"m{written % 50}").write(State("m", note="x" * 100))

@@ -91,7 +91,7 @@ def test_a_copy_is_made_saved_resumed_and_remade(tmp_path):
 def test_a_second_process_cannot_write_to_a_run_there_either(tmp_path):
     code = """
     from understudy.errors import DirectoryError
-    from understudy.runs.directory import locked
+    from understudy.files import locked
     with locked(Path(".")):
         names = [path.name for path in Path(".").iterdir()]
         assert names == [".unfinished-lock"], names

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError
+from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError, warn
 from understudy.portable import LOCK, UNFINISHED, is_folder, is_ours, lock_folder, sync_directory
 
 # Where files are that were committed together, until each is in its place.
@@ -143,6 +143,22 @@ def replaced_together(folder: Path) -> Iterator[Path]:
             os.replace(part, folder / COMMITTED)
             sync_directory(folder)
         roll_forward(folder)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Within, nobody else writes to this folder, and what was committed there is in its place."""
+    with ExitStack() as opened:
+        with errors_of(folder):
+            ours = opened.enter_context(lock_folder(folder))
+        if ours is None:
+            warn(f"there are no locks of files here: let no other process write to {folder}")
+        if ours is False:
+            found, hint = "another process that writes to it", "wait until it has finished"
+            raise DirectoryError(str(folder), "a run that nobody else is at work on", found, hint)
+        with errors_of(folder):
+            roll_forward(folder)
+        yield
 
 
 def current(path: Path) -> Path:

@@ -14,6 +14,7 @@ import pytest
 from commands import run_command
 from faulty import FaultyServer
 from understudy.fleet import Outlook, read_fleet, run_fleet
+from understudy.fleet.limits import spent
 from understudy.workers import Local
 
 MODELS = """
@@ -140,16 +141,16 @@ def test_a_table_that_asks_for_more_goes_on_and_one_that_asks_for_another_family
     asked = 'budget = {}\nto = "{}"\n'
     head, model = "[limits]\nqueries = 1000\n", ("disc", "fleetmodels:disc", asked.format(150, "mlp"))
     ran(written(folder, model, head=head), folder / "out", slots=1)
-    spent = json.loads((folder / "out/spent.json").read_text())["rows"]
+    before = spent(folder / "out").rows
     more = ("disc", "fleetmodels:disc", asked.format(300, "mlp"))
     states, _ = ran(written(folder, more, head=head), folder / "out", slots=1)
     assert (states["disc"].did, states["disc"].queries, states["disc"].copy) == ("went on", 300, "disc/copy-1")
-    after = json.loads((folder / "out/spent.json").read_text())["rows"]
-    assert 150 <= after - spent <= 160  # and those that are asked again
+    after = spent(folder / "out").rows
+    assert 150 <= after - before <= 160  # and those that are asked again
     tree = ("disc", "fleetmodels:disc", asked.format(300, "tree"))
     states, _ = ran(written(folder, tree, head=head), folder / "out", slots=1)
     assert (states["disc"].did, states["disc"].family, states["disc"].copy) == ("remade", "tree", "disc/copy-2")
-    assert json.loads((folder / "out/spent.json").read_text())["rows"] == after
+    assert spent(folder / "out").rows == after
     other = ("disc", "fleetmodels:disc", asked.format(300, "tree") + "seed = 3\n")
     states, _ = ran(written(folder, other, head=head), folder / "out", slots=1)
     assert states["disc"].state == "failed"

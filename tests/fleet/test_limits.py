@@ -1,9 +1,11 @@
 """Limits that many share: windows, the purse, and the gate that workers ask at."""
 
+import os
 import socket
 import threading
 from collections import deque
 from contextlib import ExitStack
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -58,11 +60,6 @@ def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
         again.pay(40, 0.02)
     again.pay(40, 0.01)
     assert spent(tmp_path).rows == 100
-    for one in (purse, again):
-        one.close()
-    (tmp_path / "spent.json").write_text("[1")
-    with pytest.raises(DirectoryError, match="remove it to count from nothing"):
-        spent(tmp_path)
 
 
 def test_a_new_day_has_a_purse_of_its_own(tmp_path):
@@ -71,7 +68,118 @@ def test_a_new_day_has_a_purse_of_its_own(tmp_path):
     purse.pay(50, 0.0)
     assert purse.spent.rows == 50
     assert len(purse.spent.span) == 10
-    purse.close()
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self, time):
+        self.time = time
+
+    def __call__(self):
+        return datetime.fromisoformat(self.time)
+
+
+@pytest.mark.parametrize("starts", [False, True])
+def test_a_clock_that_goes_back_and_forth_does_not_open_a_day_again(tmp_path, starts):
+    """Whatever the clock's time zone, and also where each payment is that of a driver that starts anew."""
+    clock = Clock("2026-11-18T12:00:00+00:00")
+    limits = Limits(queries=100, per="day")
+    purse = Purse(tmp_path, limits, clock)
+    for time, rows, left in (
+        ("2026-11-18T12:00:00+00:00", 60, 40),
+        ("2026-11-17T12:00:00+00:00", 100, 0),
+        ("2026-11-18T23:59:59+00:00", 30, 10),
+        ("2026-11-19T01:00:00+09:00", 10, 0),  # still the 18th in UTC
+        ("2026-11-18T19:30:00-05:00", 70, 30),  # the 19th there
+        ("2026-11-17T23:00:00+00:00", 0, 0),
+        ("2026-10-25T00:30:00+00:00", 70, 30),  # clocks in Europe go back: an hour comes twice, and the day does not
+        ("2026-10-25T02:30:00+01:00", 20, 10),
+        ("2026-11-19T10:00:00+00:00", 0, 30),
+    ):
+        clock.time = time
+        purse = Purse(tmp_path, limits, clock) if starts else purse
+        if rows:
+            purse.pay(rows, 0.0)
+        with pytest.raises(LimitError, match=f"found {100 - left} made and {left + 1} more to make"):
+            purse.charge(left + 1, 0.0)
+
+
+def test_days_add_up_to_months_and_to_all(tmp_path):
+    """So another `per` finds what was spent before."""
+    clock = Clock("2026-10-31T12:00:00+00:00")
+    for time in ("2026-10-31T12:00:00+00:00", "2026-11-01T12:00:00+00:00", "2026-11-18T12:00:00+00:00"):
+        clock.time = time
+        Purse(tmp_path, Limits(queries=30, per="day"), clock).pay(30, 0.5)
+    with pytest.raises(LimitError, match="at most 70 a month, found 60 made and 11 more"):
+        Purse(tmp_path, Limits(queries=70, per="month"), clock).pay(11, 0.0)
+    with pytest.raises(LimitError, match="at most 100 in all, found 90 made and 11 more"):
+        Purse(tmp_path, Limits(queries=100), clock).pay(11, 0.0)
+    with pytest.raises(LimitError, match="cost: expected at most 50 a month, found 30 spent and 21 more"):
+        Purse(tmp_path, Limits(cost=50.0, per="month"), clock).pay(1, 21.0)
+    Purse(tmp_path, Limits(queries=70, per="month"), clock).pay(10, 0.0)
+    assert spent(tmp_path) == Spent("2026-11", 70, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda text: "", "an empty file"),
+        (lambda text: text[: len(text) // 2], "Unterminated string|Expecting|delimiter"),
+        (lambda text: text.replace("60", "10"), "other content than its checksum is of"),
+        (lambda text: "[1]", "other content"),
+        (lambda text: "[" * 100_000, "recursion"),
+        (lambda text: '{"span": "", "rows": -5, "cost": 0.0}', "a day that is no number of rows"),
+        (lambda text: '{"span": [], "rows": 5, "cost": 0.0}', "unhashable"),
+    ],
+)
+def test_what_was_spent_is_not_forgotten_because_its_file_is_damaged(tmp_path, damage, found):
+    Purse(tmp_path, Limits(queries=100)).pay(60, 0.0)
+    file = tmp_path / "spent.json"
+    file.write_text(damage(file.read_text()))
+    with pytest.raises(DirectoryError, match=rf"spent\.json: expected rows and cost by day.*{found}.*remove it"):
+        Purse(tmp_path, Limits(queries=100))
+    with pytest.raises(DirectoryError, match="restore it from a backup"):
+        spent(tmp_path)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(DirectoryError, match="found something that is no file"):  # and nothing waits for it
+        spent(tmp_path)
+
+
+def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
+    """File and folder are synced, and threads that pay at the same time share it."""
+    synced = []
+    real = os.fsync
+
+    def fsync(descriptor):
+        real(descriptor)
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        synced.append(spent(tmp_path).rows if name == str(tmp_path) else "file")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    turns = Turns(Limits(), Purse(tmp_path, Limits(queries=1000)))
+    turns.enter("a", "", 10, 0.0)
+    assert synced == ["file", 10]
+    threads = [threading.Thread(target=turns.enter, args=("b", "", 5, 0.0)) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert spent(tmp_path).rows == 110
+    assert synced.count("file") <= 21
+    assert turns.rows == {"a": 10, "b": 100}
+
+
+def test_rows_that_cannot_be_written_down_are_not_let_in(tmp_path):
+    folder = tmp_path / "fleet"
+    folder.mkdir()
+    turns = Turns(Limits({"slow": 2}), Purse(folder, Limits({"slow": 2})))
+    folder.rmdir()
+    with pytest.raises(DirectoryError, match=r"spent\.json"):
+        turns.enter("a", "slow", 2, 0.0)
+    folder.mkdir()
+    assert spent(folder).rows == 0
 
 
 @pytest.fixture
@@ -83,7 +191,6 @@ def gate(tmp_path):
         keeper.turns, keeper.told = turns, told
         keeper.turnstile = lambda *about: opened.enter_context(Turnstile(keeper.ticket, *about))
         yield keeper
-    purse.close()
 
 
 def test_a_worker_is_let_in_told_of_limits_and_refused_beyond_them(gate):

@@ -22,13 +22,15 @@ from understudy.models.training_rows import training_rows_of
 from understudy.original import Original, as_original, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
+from understudy.queries.ledger import Ledger
+from understudy.queries.session import session
 from understudy.queries.sources import Answers, sources_of
 from understudy.space import Space
 from understudy.streams import Stream, stream
-from understudy.types import Answered, Rows
+from understudy.types import Answered, Json, Rows
 
-# What the user's own rows are asked for.
-DATA = "data"
+# What the user's own rows are asked for, and what a session is for in which a copy is certified.
+DATA, CERTIFY = "data", "certify"
 
 
 def certify(
@@ -61,6 +63,8 @@ def certify(
     `answers` that the original gave before, such as to real traffic, are certified separately as `.on_answers`, and
     nothing is asked for them: a directory of kept traffic or of another run, a table, or several of these. Those that
     the copy learned from are left out likewise; with `run`, its directory, so are those of its certificate.
+    With `run`, what is asked is written there too, to `asked.sqlite`: the same call goes on where it was interrupted,
+    and nothing that was answered is asked twice; once it has ended, it asks anew. Without, answers are in memory alone.
     `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
     `progress` shows how far it is, on a terminal or in a notebook.
     Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
@@ -71,10 +75,19 @@ def certify(
     >>> proof.estimate < 0.6, proof.differences.rules[0].text
     (True, 'x0 <= 0')
     """
-    options: Options = {"explain": explain, "retries": retries, "progress": progress, "design": design}
+    n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
+    asked, seed = as_original(original), checks.count("seed", seed, 0)
     known = None if answers is None else known_of(sources_of(answers), copy, space, run)
-    proof = proved(copy, original, space, n, confidence, seed, data, **options)[0]
+    sample = None if data is None else sample_of(data, copy, asked, space)
+    with session(run, CERTIFY, asked, space, about_of(n, seed, design, sample)) as ledger:
+        options: Options = {"explain": explain, "retries": retries, "progress": progress, "design": design}
+        proof = proved(copy, asked, space, n, confidence, seed, sample, ledger, **options)[0]
     return proof if known is None else replace(proof, on_answers=on_answers(copy, space, known, confidence, seed))
+
+
+def about_of(n: int, seed: int, design: str | None, sample: UserSample | None) -> Json:
+    """What tells one session that certifies from another: which rows are asked."""
+    return {"n": n, "seed": seed, "design": design, "data": None if sample is None else sample.digest}
 
 
 class Options(TypedDict, total=False):
@@ -88,24 +101,21 @@ class Options(TypedDict, total=False):
 
 def proved(
     copy: object,
-    original: object,
+    original: Original,
     space: Space,
     n: int,
     confidence: float,
     seed: int,
-    data: Rows | UserSample | None,
+    given: UserSample | None,
+    ledger: Ledger | None,
     **options: Unpack[Options],
 ) -> tuple[Certificate, Answered]:
     """A certificate, with the rows asked for it that are a plain sample of the space, and their answers."""
-    explain, retries = options.get("explain", True), options.get("retries")
-    n, confidence = checks.count("n", n, 1), checks.fraction("confidence", confidence)
-    seed = checks.count("seed", seed, 0)
-    asked, copied = as_original(original), as_original(copy, name="copy")
-    given = data if data is None or isinstance(data, UserSample) else sample_of(data, copy, asked, space)
-    limits = {SPACE: n, DATA: 0 if given is None else given.distinct}
-    queries = Queries(asked, space, limits, seed=seed, allowance=allowed(asked, limits, retries))
-    about = Proving(copy, copied, asked.declared, space, confidence, seed)
-    chosen = about.designed(n, design_for(options.get("design"), copy, asked.stored is not None))
+    explain, limits = options.get("explain", True), {SPACE: n, DATA: 0 if given is None else given.distinct}
+    allowance = allowed(original, limits, options.get("retries"))
+    queries = Queries(original, space, limits, ledger, seed, allowance)
+    about = Proving(copy, as_original(copy, name="copy"), original.declared, space, confidence, seed)
+    chosen = about.designed(n, design_for(options.get("design"), copy, original.stored is not None))
     ranks = chosen.ranks(n, stream(seed, Stream.SETS))
     fresh = about.drawn(queries, ranks) if chosen.cut else queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))
     with shown("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ class UserSample:
         """The same with the original's labels, each distinct row asked once."""
         first, which = self._distinct
         try:
-            found = queries.ask(purpose, self.rows[first], lambda places: self.present(first[places]))
+            found = queries.ask(purpose, self._told_apart(first), lambda places: self.present(first[places]))
             return replace(self, answers=found[which])
         except OriginalError as error:
             if self.further is None:
@@ -128,6 +129,25 @@ class UserSample:
     def distinct(self) -> int:
         """How many different rows there are."""
         return len(self._distinct[0])
+
+    @property
+    def digest(self) -> str:
+        """What tells these rows from others."""
+        hashed = sha256(self.rows.tobytes())
+        if self.further is not None:
+            hashed.update(self.further.to_csv(index=False).encode())
+        return hashed.hexdigest()
+
+    def _told_apart(self, places: np.ndarray) -> np.ndarray:
+        """Distinct rows as a ledger tells them apart: those that differ in further columns alone are numbered."""
+        rows, times = self.rows[places], Counter[bytes]()
+        if self.further is None:
+            return rows
+        number = np.zeros(len(rows))
+        for at, row in enumerate(rows):
+            number[at] = times[row.tobytes()]
+            times[row.tobytes()] += 1
+        return np.column_stack([rows, number]) if number.any() else rows
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:

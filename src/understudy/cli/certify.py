@@ -78,18 +78,22 @@ def command(
     labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
     its bound is about the population that they are a random sample of. With --answers likewise for answers that are
     there, but for those that the copy learned from; ORIGINAL may then be left out. Then says how many further rows a
-    wanted width of the bound would take. Nothing is written but the page that --report names. The copy's files are
-    checked against their checksums and, if UNDERSTUDY_SIGNING_KEY is set, their signature.
+    wanted width of the bound would take. The copy's files are checked against their checksums and, if
+    UNDERSTUDY_SIGNING_KEY is set, their signature.
 
-    Exit codes: 0 done; 2 bad input; 3 the original failed.
+    What is asked is written to DIRECTORY/asked.sqlite before it is sent. So the same command goes on where it was
+    interrupted, within a week, and asks nothing twice; once it has ended, it asks anew.
+
+    Exit codes: 0 done; 2 bad input; 3 the original failed, and what was answered is kept; 130 interrupted, likewise.
     """
     from understudy import checks
     from understudy.certificate.answered import known_of, on_answers
-    from understudy.certificate.certify import allowed, design_for, proved, sample_of
+    from understudy.certificate.certify import CERTIFY, about_of, allowed, design_for, proved, sample_of
     from understudy.certificate.planning import planned
     from understudy.cli.table import certificate
     from understudy.original.table import read_table
     from understudy.queries.known import sentence
+    from understudy.queries.session import session
     from understudy.queries.sources import sources_of
     from understudy.runs.result import load
 
@@ -114,31 +118,34 @@ def command(
     words = f"{source.name} will be asked {most.planned} queries"
     say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
-    with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        proof, asked = proved(
-            result.copy, source, result.space, n, confidence, seed, rows, retries=retries, design=design
-        )
-    proof, plan = replace(proof, on_answers=given), planned(proof, width)
-    queries = {"certificate": n, "data": different}
-    told = replace(result, certificate=proof, queries=_spent(result, queries))
-    page = None if report is None else _reported(report, directory, told, asked, source)
-    if as_json:
-        seconds = round(perf_counter() - clock, 3)
-        checked = {"checked": result.checked, "signature": result.signature}
-        document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
-        written: Json = {} if page is None else {"report": str(page)}
-        written |= {} if known is None else {"answers": known.as_json()}
-        found = {"certificate": proof.as_json(), "plan": plan.as_json()}
-        click.echo(json.dumps({**document, **checked, **found, **written}))
-        return
-    certificate(proof, data)
-    if known is not None:
-        say(sentence(known.as_json()))
-    say()
-    say(plan.text)
-    say(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
-    if page is not None:
-        say(f"The report is {page}.")
+    with session(directory, CERTIFY, source, result.space, about_of(n, seed, design, rows)) as ledger:
+        with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+            proof, asked = proved(
+                *(result.copy, source, result.space, n, confidence, seed, rows, ledger),
+                retries=retries,
+                design=design,
+            )
+        proof, plan = replace(proof, on_answers=given), planned(proof, width)
+        queries = {"certificate": n, "data": different}
+        told = replace(result, certificate=proof, queries=_spent(result, queries))
+        page = None if report is None else _reported(report, directory, told, asked, source)
+        if as_json:
+            seconds = round(perf_counter() - clock, 3)
+            checked = {"checked": result.checked, "signature": result.signature}
+            document = {"directory": str(directory), "original": source.name, "queries": queries, "seconds": seconds}
+            written: Json = {} if page is None else {"report": str(page)}
+            written |= {} if known is None else {"answers": known.as_json()}
+            found = {"certificate": proof.as_json(), "plan": plan.as_json()}
+            click.echo(json.dumps({**document, **checked, **found, **written}))
+            return
+        certificate(proof, data)
+        if known is not None:
+            say(sentence(known.as_json()))
+        say()
+        say(plan.text)
+        say(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
+        if page is not None:
+            say(f"The report is {page}.")
 
 
 def _tell_given(directory: Path, known: Known | None, given: Certificate | None, as_json: bool) -> None:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from understudy.errors import DirectoryError, LimitError
-from understudy.files import errors_of
-from understudy.portable import open_without_links, write_at_start
+from understudy.files import write_text
 
 # The limits of hosts that are not named.
 ANY = "*"
 # What `per` may be, and how a time becomes the span that it belongs to.
 SPANS = {"ever": "", "month": "%Y-%m", "day": "%Y-%m-%d"}
-# The file that keeps what was spent, and its size: it is written over in place, so that no kill leaves half of it.
-NAME, SIZE = "spent.json", 128
+# The file that keeps what was spent.
+NAME = "spent.json"
 
 
 @dataclass(frozen=True)
@@ -104,47 +104,139 @@ class Spent(NamedTuple):
     cost: float = 0.0
 
 
-class Purse:
-    """What was spent so far, kept in a file that outlives a kill."""
+@dataclass(frozen=True)
+class Account:
+    """What was spent on every day, in UTC, and the span that was last paid in.
 
-    def __init__(self, folder: Path, limits: Limits):
-        self._limits, self.path = limits, folder / NAME
-        with errors_of(self.path):
-            self._file = open_without_links(self.path, os.O_RDWR)
-        self.spent = spent(folder)
+    Days are kept because a clock may go back, and `per` may become another: whatever the span, its sum is of its days.
 
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+    >>> account = Account().paid("2026-11-17", "2026-11", 30, 0.5).paid("2026-11-18", "2026-11", 10, 0.0)
+    >>> account.of("2026-11").rows, account.of("2026-11-17").rows, account.last
+    (40, 30, Spent(span='2026-11', rows=40, cost=0.5))
+    """
 
-    def pay(self, n: int, cost: float) -> None:
-        """Pay for n rows, or refuse them."""
-        format = SPANS[self._limits.per]
-        span = datetime.now(UTC).strftime(format) if format else ""
-        before = self.spent if self.spent.span == span else Spent(span)
-        after = Spent(span, before.rows + n, before.cost + n * cost)
-        when = "in all" if not span else f"a {self._limits.per}"
-        if self._limits.queries is not None and after.rows > self._limits.queries:
-            found = f"{before.rows} made and {n} more to make"
-            raise LimitError("[limits] queries", f"at most {self._limits.queries} {when}", found, "raise it to go on")
-        if self._limits.cost is not None and after.cost > self._limits.cost * (1 + 1e-12):
-            found = f"{before.cost:g} spent and {n * cost:g} more to spend"
-            raise LimitError("[limits] cost", f"at most {self._limits.cost:g} {when}", found, "raise it to go on")
-        with errors_of(self.path):
-            write_at_start(self._file, json.dumps(after._asdict()).ljust(SIZE - 1).encode() + b"\n")
-        self.spent = after
+    days: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    span: str = ""
+
+    def of(self, span: str) -> Spent:
+        """The sum of a span: of a day, a month, or of all time."""
+        found = [spent for day, spent in self.days.items() if day.startswith(span)]
+        return Spent(span, sum(rows for rows, _ in found), sum((cost for _, cost in found), 0.0))
+
+    @property
+    def last(self) -> Spent:
+        """The sum of the span that was last paid in."""
+        return self.of(self.span)
+
+    def paid(self, day: str, span: str, rows: int, cost: float) -> Account:
+        """The account after a payment on a day, for a fleet whose limits are for such a span."""
+        before = self.days.get(day, (0, 0.0))
+        return Account({**self.days, day: (before[0] + rows, before[1] + cost)}, span)
+
+    @classmethod
+    def read(cls, folder: Path) -> Account:
+        """That of the fleet in this directory; nothing was spent if there is no file, and only then."""
+        path = folder / NAME
+        try:
+            if not path.is_file():
+                if path.exists():
+                    raise ValueError("something that is no file")
+                return cls()
+            return cls._of_json(json.loads(path.read_bytes()))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            found = "an empty file" if path.is_file() and not path.stat().st_size else str(error)
+            hint = (
+                "restore it from a backup; or remove it, and the limits count from nothing: `understudy ledger` says "
+                "for each copy what was asked"
+            )
+            raise DirectoryError(str(path), "rows and cost by day, as they were written", found, hint) from error
+
+    def write(self, folder: Path) -> None:
+        """Write it, whole or not at all; it is on disk then."""
+        content = {"span": self.span, "days": self.days}
+        text = json.dumps({**content, "sha256": _digest(content)}) + "\n"
+        write_text(folder / NAME, text)
+
+    @classmethod
+    def _of_json(cls, found: Any) -> Account:
+        if isinstance(found, dict) and found.keys() == {*Spent._fields}:  # of version 0.1: one span, and no checksum
+            found = {"span": found["span"], "days": {found["span"]: [found["rows"], found["cost"]]}}
+            found["sha256"] = _digest(found)
+        if not isinstance(found, dict) or found.keys() != {"span", "days", "sha256"}:
+            raise ValueError("other content")
+        if _digest({"span": found["span"], "days": found["days"]}) != found["sha256"]:
+            raise ValueError("other content than its checksum is of")
+        if not isinstance(found["days"], dict) or not all(map(_is_sum, found["days"].values())):
+            raise ValueError("a day that is no number of rows with their cost")
+        return cls({day: (rows, cost) for day, (rows, cost) in found["days"].items()}, str(found["span"]))
 
 
 def spent(folder: Path) -> Spent:
     """What a fleet in this directory has spent, in the span that it was last at work in."""
-    try:
-        found = json.loads((folder / NAME).read_text() or "{}")
-        return Spent(str(found.get("span", "")), int(found.get("rows", 0)), float(found.get("cost", 0.0)))
-    except FileNotFoundError:
-        return Spent()
-    except (OSError, ValueError, AttributeError) as error:
-        hint = "remove it to count from nothing: the ledgers have what was asked"
-        raise DirectoryError(str(folder / NAME), "rows and cost", str(error), hint) from error
+    return Account.read(folder).last
+
+
+def _digest(content: object) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _is_sum(value: object) -> bool:
+    """Whether a value of JSON is a number of rows and their cost."""
+    match value:
+        case [int(rows), int(cost) | float(cost)]:
+            return rows >= 0 and cost >= 0 and isfinite(cost)
+    return False
+
+
+class Purse:
+    """What was spent so far, on disk before a row is sent. For many threads: those that wait share a write."""
+
+    def __init__(self, folder: Path, limits: Limits, clock: Callable[[], datetime] = lambda: datetime.now(UTC)):
+        self._folder, self._limits, self._clock = folder, limits, clock
+        self._account = self._written = Account.read(folder)
+        self._paying, self._writing = threading.Lock(), threading.Lock()
+
+    @property
+    def spent(self) -> Spent:
+        """The sum of the span that was last paid in."""
+        return self._account.last
+
+    def pay(self, n: int, cost: float) -> None:
+        """Pay for n rows, or refuse them, and wait until that has reached the disk."""
+        self.charge(n, cost)
+        self.settle()
+
+    def charge(self, n: int, cost: float) -> None:
+        """Count n rows as paid for, or refuse them."""
+        time, per = self._clock().astimezone(UTC), self._limits.per
+        span = time.strftime(SPANS[per]) if SPANS[per] else ""
+        with self._paying:
+            before = self._account.of(span)
+            self._refuse_beyond(before, n, n * cost, f"a {per}" if span else "in all")
+            self._account = self._account.paid(time.strftime(SPANS["day"]), span, n, n * cost)
+
+    def settle(self) -> None:
+        """Wait until all that was charged has reached the disk."""
+        wanted = self._account
+        with self._writing:
+            if _rows(self._written) < _rows(wanted):  # else another thread's write had it
+                latest = self._account
+                latest.write(self._folder)
+                self._written = latest
+
+    def _refuse_beyond(self, before: Spent, n: int, cost: float, when: str) -> None:
+        most, dear = self._limits.queries, self._limits.cost
+        if most is not None and before.rows + n > most:
+            found = f"{before.rows} made and {n} more to make"
+            raise LimitError("[limits] queries", f"at most {most} {when}", found, "raise it to go on")
+        if dear is not None and before.cost + cost > dear * (1 + 1e-12):
+            found = f"{before.cost:g} spent and {cost:g} more to spend"
+            raise LimitError("[limits] cost", f"at most {dear:g} {when}", found, "raise it to go on")
+
+
+def _rows(account: Account) -> int:
+    """All rows ever paid for, which only become more."""
+    return account.of("").rows
 
 
 class Turns:
@@ -175,10 +267,15 @@ class Turns:
                     hint = "ask it in smaller requests: request_rows"
                     raise LimitError(f"[limits.hosts] {host}", f"at most {window.most} rows at once", n, hint)
                 self._wait(me, window, self._queues[host], n)
-            self._purse.pay(n, cost)
+            self._purse.charge(n, cost)
             self.rows[model] += n
             if window is not None:
                 window.enter(n)
+        try:
+            self._purse.settle()
+        except BaseException:
+            self.leave(host, n)  # nothing is sent that is not written down
+            raise
 
     def leave(self, host: str, n: int) -> None:
         """Say that n rows came back."""

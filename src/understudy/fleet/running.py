@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from understudy.errors import LimitError, UnderstudyError
-from understudy.files import errors_of, make_folder
+from understudy.files import errors_of, locked, make_folder
 from understudy.fleet.gate import Gatekeeper, Pass
 from understudy.fleet.limits import Purse, Spent, Turns, spent
 from understudy.fleet.page import write_page
@@ -19,7 +19,6 @@ from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, WAITING, P
 from understudy.fleet.table import Fleet, Model
 from understudy.fleet.work import Task, work
 from understudy.queries.check import MORE
-from understudy.runs.directory import locked
 from understudy.runs.plan import Plan
 from understudy.runs.settings import Settings
 from understudy.workers import Engine, drive
@@ -125,7 +124,6 @@ def run_fleet(
         due = [model for model in fleet.models if _due(model, Place(folder, model.name).read())]
         if due:
             purse = Purse(folder, fleet.limits)
-            closing.callback(purse.close)
             closing.enter_context(engine)
             keeper = closing.enter_context(Gatekeeper(Turns(fleet.limits, purse), tell, engine.address))
             jobs = [Job(_task(model, fleet, folder, refresh, keeper.ticket)) for model in due]

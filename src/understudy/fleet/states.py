@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 from typing import Any
 
 from understudy.certificate.values import Certificate
@@ -131,4 +132,9 @@ def states(folder: str | Path) -> list[State]:
 
 def now() -> str:
     """The time, in UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return at(time())
+
+
+def at(moment: float) -> str:
+    """A time in seconds since 1970, in UTC."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")

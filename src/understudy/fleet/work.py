@@ -12,7 +12,7 @@ from time import perf_counter
 
 from understudy.errors import SettingError, UnderstudyWarning
 from understudy.fleet.gate import Pass, Turnstile
-from understudy.fleet.states import CHANGED, DONE, MISSED, Place, State, now
+from understudy.fleet.states import CHANGED, DONE, MISSED, Place, State, at, now
 from understudy.fleet.table import Model
 from understudy.original import Original, open_original
 from understudy.original.table import read_table
@@ -133,9 +133,9 @@ class _Work:
         path, model = self.place.next, self.model
         planned = Refresh.of(current, self.original, {}, path, None, model.check, model.deterministic)
         if not self.refresh:
-            found = planned.checked()
-            if not found.changed:
-                return self._state(planned.past.result, current, "checked")
+            found, since = planned.checked()
+            if not found.changed:  # all of its answers are of then, or later
+                return replace(self._state(planned.past.result, current, "checked"), checked=at(since))
             shown = f"{found.stayed} of {len(found.places)} answers changed"
             return replace(self.before, state=CHANGED, note=shown, did="checked")
         result = finish(planned.steps(), self._tell)

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import DirectoryError
-from understudy.files import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
+from understudy.files import as_path, errors_of, locked, make_folder, missing_folders, remove_empty, write_text
 from understudy.paper.units import Record, Unit
 from understudy.portable import UNFINISHED
-from understudy.runs.directory import locked
 
 NAME = "units.jsonl"
 FORMAT = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from understudy.original import Original
 from understudy.queries import Allowance, Queries, allowance_of, check_fit
 from understudy.queries.check import MORE, ROWS, Check, check
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
+from understudy.queries.session import session
 from understudy.queries.sources import Answers, sources_of
 from understudy.refresh.flips import flips
 from understudy.refresh.given import AGAIN, Given, measured
@@ -132,9 +134,14 @@ class Refresh:
         given = {} if self.given is None else {"answers": self.given.digest}
         return {**described, **asked, **given, "refresh_of": self.past.digest}
 
-    def checked(self) -> Check:
-        """Whether the original has changed, and nothing else: nothing is written."""
-        return self._checked(None)
+    def checked(self) -> tuple[Check, float]:
+        """Whether the original has changed, and nothing else; and since when it was asked, in seconds since 1970.
+
+        What is asked is kept beside the run: the same check goes on where it was interrupted.
+        """
+        with session(self.directory, CHECK, self.original, self.past.result.space, self.about) as ledger:
+            since = time.time() if ledger is None else ledger.since
+            return self._checked(ledger), since
 
     def steps(self) -> Generator[Record, None, Result]:
         """A record per iteration, then the result: the last run's, if no change is found."""

@@ -54,7 +54,7 @@ def content(evidence: Evidence, results: Mapping[str, Result], original: Origina
         "reached": reached(result),
         "curves": list(paper_curves({name: one for name, one in results.items() if one.remade is None})),
         "spent": evidence.spent,
-        "maps": maps_of(result, original),
+        "maps": maps_of(result, original, evidence.run),
         "colours": len(COLOURS),
         "original_drawn": original is not None and result.space.d == result.copy.space.d,
         "own_rows": [] if proof is None else _own_rows(proof),

@@ -15,6 +15,7 @@ from understudy.models.base import Model
 from understudy.models.families import Family, Limits, boosted, fit
 from understudy.original import Labels, Said, Told, told_together
 from understudy.queries.ledger import CHECK, GIVEN, NAME, Summary, answers, summary
+from understudy.runs.directory import finished
 from understudy.runs.result import Result
 from understudy.space import Space
 from understudy.space.encoding import Encoding, View
@@ -50,6 +51,11 @@ class Evidence:
             found[GIVEN] = _complete(result.space, found[GIVEN])
         training, held_out = (_labelled(found, purposes) for purposes in ((GIVEN, CHECK, "training"), ("certificate",)))
         return cls(result, training, held_out, None if book is None else summary(book), folder)
+
+    @property
+    def run(self) -> Path | None:
+        """The directory, if it is that of a finished run."""
+        return self.directory if self.directory is not None and finished(self.directory) else None
 
     @cached_property
     def compared(self) -> Compared | None:

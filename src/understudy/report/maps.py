@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 import numpy as np
 
 from understudy.original import Labels, Original, as_original
+from understudy.queries import Queries
+from understudy.queries.session import session
 from understudy.report.bins import shown
 from understudy.report.words import percent
 from understudy.runs.plane import COLOURS, PIXELS, Plane, plane_of
 from understudy.runs.result import Result
+from understudy.space import Space
 
 # What stands for a point at which they differ, after the labels' colours.
 DIFFERS = len(COLOURS)
+# What its points are asked for.
+PAGE = "page"
 # The side of a map, in the units of its text.
 SIDE = 240
 # How wide a digit of its text is at most.
@@ -29,19 +35,27 @@ class Map:
     svg: str
 
 
-def maps_of(result: Result, original: Original | None) -> list[Map]:
-    """Decision regions of the copy, and of the original if it may be asked and takes no other column."""
+def maps_of(result: Result, original: Original | None, run: Path | None = None) -> list[Map]:
+    """Decision regions of the copy, and of the original if it may be asked and takes no other column.
+
+    What is asked is kept in the directory of the run, if there is one.
+    """
     space, copy = result.copy.space, result.copy
     plane = plane_of(space)
     if plane is None:
         return []
     pictures = {"The copy": copy.decide(copy.encoding(plane.rows))}
     if original is not None and result.space.d == space.d:
-        answers = Labels(copy.classes_).encode(as_original(original).answer(space.present(plane.rows)))
+        answers = Labels(copy.classes_).encode(_answers(as_original(original), space, plane.rows, run))
         differ = answers != pictures["The copy"]
         share = f"Where they differ: {percent(float(differ.mean()))} of the area"
         pictures = {"The original": answers, **pictures, share: np.where(differ, DIFFERS, -1)}
     return [Map(title, _svg(title, codes, plane, space.names)) for title, codes in pictures.items()]
+
+
+def _answers(original: Original, space: Space, rows: np.ndarray, run: Path | None) -> np.ndarray:
+    with session(run, PAGE, original, space, {}) as ledger:
+        return Queries(original, space, {PAGE: len(rows)}, ledger).ask(PAGE, rows)
 
 
 def _svg(title: str, codes: np.ndarray, plane: Plane, names: tuple[str, ...]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,11 +17,12 @@ from understudy.original import CHUNK, Labels, Original, Told, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Queries
 from understudy.queries.ledger import NAME, REPEAT, answers
+from understudy.queries.session import session
 from understudy.routing.thresholds import Held
 from understudy.runs.result import Result
 from understudy.space import Space
 from understudy.streams import Stream, stream
-from understudy.types import Answered, Label
+from understudy.types import Answered, Json, Label
 from understudy.types import Rows as UserRows
 
 # Where the held-out rows are from, in words.
@@ -62,8 +65,7 @@ def of_run(result: Result) -> Evidence | None:
 
 def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bool) -> Evidence:
     """n fresh rows of the space, asked now."""
-    queries = _queries(result, original, n, seed)
-    with shown("cascade", n, wanted=progress, step=ROWS):
+    with _queries(result, original, n, seed) as queries, shown("cascade", n, wanted=progress, step=ROWS):
         told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
     rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
     free = _free(result)
@@ -73,9 +75,9 @@ def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bo
 def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progress: bool) -> Evidence:
     """Rows of the user's own, each distinct one asked once, without those that taught the copy."""
     sample = UserSample.of(original, result.space, rows, "rows").untaught(result.copy.training_rows).some("rows")
-    n = sample.distinct
-    with shown("cascade", n, wanted=progress, step=ROWS):
-        sample = sample.asked(_queries(result, original, n, seed), NAMED)
+    n, about = sample.distinct, {"rows": sample.digest}
+    with _queries(result, original, n, seed, about) as queries, shown("cascade", n, wanted=progress, step=ROWS):
+        sample = sample.asked(queries, NAMED)
     assert sample.answers is not None
     held = _judged(result, sample.rows, sample.answers)
     return Evidence(held, OWN, _free(result), held.margins, n, left_out=dict(sample.left_out))
@@ -112,8 +114,18 @@ def _answers(result: Result) -> dict[str, Told]:
     return answers(path) if path is not None and path.is_file() else result.asked
 
 
-def _queries(result: Result, original: Original, n: int, seed: int) -> Queries:
-    return Queries(original, result.space, {NAMED: n}, seed=seed, allowance=allowed(original, {NAMED: n}))
+@contextmanager
+def _queries(result: Result, original: Original, n: int, seed: int, about: Json | None = None) -> Iterator[Queries]:
+    """Queries that are kept beside the run, if it has a directory.
+
+    A server that is started again is certified by the answers that it paid for, as by those of the run; not so an
+    original in memory, which cannot be told from another of its name.
+    """
+    folder, known = result.directory, bool(original.opened or original.fingerprint)
+    folder = folder if folder is not None and folder.is_dir() else None
+    about = {"n": n, "seed": seed, **(about or {})}
+    with session(folder, NAMED, original, result.space, about, ends=not known) as ledger:
+        yield Queries(original, result.space, {NAMED: n}, ledger, seed, allowed(original, {NAMED: n}))
 
 
 def _among(proof: Certificate) -> float:

@@ -9,9 +9,9 @@ from pathlib import Path
 from understudy import checksums
 from understudy.checksums import RUN, Key
 from understudy.errors import DirectoryError
-from understudy.files import as_path, replaced_together
+from understudy.files import as_path, locked, replaced_together
 from understudy.queries.ledger import NAME, anchored, compacted
-from understudy.runs.directory import finished, locked
+from understudy.runs.directory import finished
 
 
 @dataclass(frozen=True)

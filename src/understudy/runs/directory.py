@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from understudy.files import (
     as_path,
     current,
     errors_of,
+    locked,
     make_folder,
     missing_folders,
     remove_empty,
@@ -25,7 +26,7 @@ from understudy.files import (
 from understudy.original import Told
 from understudy.original.opening import MEANS
 from understudy.portable import UNFINISHED, lock_folder
-from understudy.queries.ledger import BESIDE, NAME, Ledger, settings_of
+from understudy.queries.ledger import BESIDE, NAME, SESSIONS, Ledger, settings_of
 from understudy.space import Space
 from understudy.types import Json
 
@@ -116,22 +117,6 @@ def held(path: Path) -> Iterator[None]:
         remove_empty(missing)
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Within, nobody else writes to this folder."""
-    with ExitStack() as opened:
-        with errors_of(path):
-            ours = opened.enter_context(lock_folder(path))
-        if ours is None:
-            warn(f"there are no locks of files here: let no other process write to {path}")
-        if ours is False:
-            found, hint = "another process that writes to it", "wait until it has finished"
-            raise DirectoryError(str(path), "a run that nobody else is at work on", found, hint)
-        with errors_of(path):
-            roll_forward(path)
-        yield
-
-
 def settings_there(path: Path) -> Json | None:
     """The settings of the run that is in a directory, finished or not, if there is one."""
     if finished(path):
@@ -155,7 +140,7 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
 
 def _foreign(entry: Path) -> bool:
     """Whether a file is none of ours; without a ledger, ours are of a run that was being saved from memory."""
-    return not (entry.name.startswith(UNFINISHED) or entry.name in (COMMITTED, *FILES))
+    return not (entry.name.startswith((UNFINISHED, SESSIONS)) or entry.name in (COMMITTED, *FILES))
 
 
 def refuse_differences(path: Path, there: Json, now: Json) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 
 import numpy as np
 
@@ -58,11 +57,8 @@ class Own:
     @property
     def about(self) -> Json:
         """What tells them from other rows: a run is recognised by it."""
-        hashed, further = sha256(self.every.rows.tobytes()), self.every.further
-        if further is None:
-            return {NAME: hashed.hexdigest()}
-        hashed.update(further.to_csv(index=False).encode())
-        return {NAME: hashed.hexdigest(), FURTHER: list(further.columns)}
+        further = self.every.further
+        return {NAME: self.every.digest} | ({} if further is None else {FURTHER: list(further.columns)})
 
     def present(self, rows: np.ndarray) -> Table:
         """Some of the rows as the original takes them."""

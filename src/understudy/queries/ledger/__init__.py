@@ -12,7 +12,7 @@ from understudy.queries.ledger.book import Ledger
 from understudy.queries.ledger.compacting import compacted
 from understudy.queries.ledger.entry import Entry, answered, write_new
 from understudy.queries.ledger.file import CHECK, FORMAT, FURTHER, GIVEN, REPEAT, TRAFFIC, USER_ROWS
-from understudy.queries.ledger.opening import BESIDE, NAME
+from understudy.queries.ledger.opening import BESIDE, NAME, SESSIONS
 from understudy.queries.ledger.reading import (
     Summary,
     anchored,
@@ -37,6 +37,7 @@ __all__ = [
     "GIVEN",
     "NAME",
     "REPEAT",
+    "SESSIONS",
     "TRAFFIC",
     "USER_ROWS",
     "Entry",

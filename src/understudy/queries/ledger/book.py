@@ -66,40 +66,42 @@ class Ledger:
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._known = lru_cache(maxsize=64)(self._read)
             self._vocabulary = Vocabulary(labels_of(self._reader))
+            self._prefix = self._begun(settings)
             # Purposes whose rows are another question: those asked again, and those sent with more columns.
             self._apart = {REPEAT, USER_ROWS} if settings.get(FURTHER) else {REPEAT}
             self._indexes = defaultdict[str, Index](Index)
             self._given = 0  # requests that were never sent
-            for number, purpose, rows, _ in answered_requests(self._reader):
+            known = 0
+            for number, purpose, rows, _ in answered_requests(self._reader, self._prefix):
                 self._given += purpose == GIVEN
                 if purpose != GIVEN:
+                    known += len(rows)
                     self._indexes[self._kind(purpose)].add(keys_of(rows), number)
             self._tried = defaultdict[str, set[int]](set)  # keys of rows sent and not answered
-            self.meter = self._metered()
-            self._note_stage(settings)
+            self.meter = self._metered(known)
             undone.pop_all()
 
-    def _note_stage(self, settings: Json) -> None:
-        """Write down the settings of a run that goes on."""
+    def _begun(self, settings: Json) -> str:
+        """Write down the settings of a run that goes on; gives how the purposes of what is asked begin."""
         if settings.get("stages") and meta_of(self._reader, self.path)["settings"].get("stages") != settings["stages"]:
             table, entry = later_settings(self._reader, settings)
             self._writer.put(table, *entry)
+        return ""
 
     def _kind(self, purpose: str) -> str:
         """Purposes of the same kind share their answers: a row that was asked for one is not asked for another."""
         return purpose if purpose in self._apart else ""
 
-    def _metered(self) -> Meter:
+    def _metered(self, known: int) -> Meter:
         """A meter of what was sent so far, and of what was under way when an earlier process ended without a word."""
-        sql = "SELECT coalesce(sum(n), 0) FROM requests JOIN answers ON request = id WHERE purpose != ?"
-        known, lost = self._reader.execute(sql, (GIVEN,)).fetchone()[0], 0
-        for purpose, rows, failed in unanswered(self._reader):
+        lost = 0
+        for purpose, rows, failed in unanswered(self._reader, self._prefix):
             keys = keys_of(rows)
             later, _ = self._indexes[self._kind(purpose)].find(keys)
             self._tried[self._kind(purpose)].update(np.delete(keys, later).tolist())
             lost += 0 if failed else len(rows)
         different = known + sum(map(len, self._tried.values()))
-        return Meter(sum(sent_by_purpose(self._reader).values()), different, known, lost)
+        return Meter(sum(sent_by_purpose(self._reader, self._prefix).values()), different, known, lost)
 
     def close(self) -> None:
         """Write what is still waiting, and close the file."""
@@ -167,7 +169,7 @@ class Ledger:
         keys, index = keys_of(rows), self._indexes[self._kind(purpose)]
         codes, new = self._vocabulary.codes(labels)
         known = [("labels", (code, json.dumps(value))) for code, value in new]
-        request = ("requests", (self._next, purpose, len(rows), now, rows.data))
+        request = ("requests", (self._next, self._prefix + purpose, len(rows), now, rows.data))
         with errors_of(self.path):
             answer = ("answers", (self._next, now, codes.tobytes()))
             self._writer.wait(self._writer.together(*known, request, answer))
@@ -277,7 +279,8 @@ class _Entries:
         """Write down that these rows will be asked."""
         number = self.ledger._next
         self.ledger._next += 1
-        entry = (number, self.purpose, part.stop - part.start, time.time(), self.rows[part].data)
+        purpose = self.ledger._prefix + self.purpose
+        entry = (number, purpose, part.stop - part.start, time.time(), self.rows[part].data)
         return number, part, self.ledger._writer.put("requests", *entry)
 
     def ready(self, ticket: _Ticket) -> None:

@@ -15,7 +15,7 @@ from understudy.errors import DirectoryError
 from understudy.files import current
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.left import errors_of
-from understudy.queries.ledger.opening import bounded, readable
+from understudy.queries.ledger.opening import NAME, bounded, readable
 from understudy.queries.ledger.tables import SCHEMA, check_values, tables_of
 from understudy.reading import parse_json
 from understudy.types import Json, Label
@@ -40,6 +40,8 @@ SAVED = "saved"
 # Attempts beyond the first of a request; below zero, those that never arrived.
 _SENT = """(SELECT requests.*, n + coalesce(more, 0) AS sent FROM requests LEFT JOIN
   (SELECT request AS number, sum(n) AS more FROM attempts GROUP BY request) ON number = id)"""
+# Requests whose purpose begins with a prefix, for SQL, and what follows it: several may write to one ledger in turn.
+_BEGINS, _REST = "substr(purpose, 1, length(:prefix)) = :prefix", "substr(purpose, length(:prefix) + 1) AS purpose"
 # What version 0.1 had otherwise: columns, in the order that they have now.
 _BEFORE = {"failures": "NULL, request, at, found", "tallies": "NULL, name, n"}
 
@@ -112,7 +114,8 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[chain.Value,
 def anchors(path: Path) -> list[tuple[str, Anchor]]:
     """How far a ledger's chain has come at least, by the files that say so."""
     head = chain.read_head(path)
-    run = anchor_of(read_run(path.parent)) if current(path.parent / RUN).is_file() else None
+    finished = path.name == NAME and current(path.parent / RUN).is_file()
+    run = anchor_of(read_run(path.parent)) if finished else None
     return [(name, found) for name, found in ((f"{path.name}-head", head), (RUN, run)) if found is not None]
 
 
@@ -172,17 +175,17 @@ def sent(connection: sqlite3.Connection) -> str:
     return _SENT if there else "(SELECT *, n AS sent FROM requests)"
 
 
-def sent_by_purpose(connection: sqlite3.Connection) -> dict[str, int]:
-    """The rows that were sent, in all attempts."""
-    found = connection.execute(f"SELECT purpose, sum(sent) FROM {sent(connection)} GROUP BY purpose").fetchall()
-    return {purpose: n for purpose, n in found if n}
+def sent_by_purpose(connection: sqlite3.Connection, prefix: str = "") -> dict[str, int]:
+    """The rows that were sent, in all attempts, for purposes that begin so."""
+    sql = f"SELECT {_REST}, sum(sent) FROM {sent(connection)} WHERE {_BEGINS} GROUP BY purpose"
+    return {purpose: n for purpose, n in connection.execute(sql, {"prefix": prefix}) if n}
 
 
-def unanswered(connection: sqlite3.Connection) -> Iterator[tuple[str, np.ndarray, bool]]:
+def unanswered(connection: sqlite3.Connection, prefix: str = "") -> Iterator[tuple[str, np.ndarray, bool]]:
     """Purpose and rows of every request that was sent and has no answer, and whether it is known to have failed."""
-    sql = f"""SELECT purpose, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent(connection)} AS asked
-      WHERE sent > 0 AND asked.id NOT IN (SELECT request FROM answers) ORDER BY asked.id"""
-    for purpose, n, rows, failed in connection.execute(sql):
+    sql = f"""SELECT {_REST}, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent(connection)} AS asked
+      WHERE sent > 0 AND asked.id NOT IN (SELECT request FROM answers) AND {_BEGINS} ORDER BY asked.id"""
+    for purpose, n, rows, failed in connection.execute(sql, {"prefix": prefix}):
         yield purpose, matrix(rows, n), bool(failed)
 
 
@@ -191,10 +194,12 @@ def labels_of(connection: sqlite3.Connection) -> list[Label]:
     return [parse_json(value) for (value,) in connection.execute("SELECT value FROM labels ORDER BY code")]
 
 
-def answered_requests(connection: sqlite3.Connection) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
-    """Number, purpose, rows and codes of every request that was answered."""
-    sql = "SELECT id, purpose, n, rows, codes FROM requests JOIN answers ON request = id ORDER BY id"
-    for number, purpose, n, rows, answers in connection.execute(sql):
+def answered_requests(
+    connection: sqlite3.Connection, prefix: str = ""
+) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
+    """Number, purpose, rows and codes of every request that was answered, of those whose purposes begin so."""
+    sql = f"SELECT id, {_REST}, n, rows, codes FROM requests JOIN answers ON request = id WHERE {_BEGINS} ORDER BY id"
+    for number, purpose, n, rows, answers in connection.execute(sql, {"prefix": prefix}):
         yield number, purpose, matrix(rows, n), np.frombuffer(answers, np.int32)
 
 

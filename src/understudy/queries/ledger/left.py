@@ -15,7 +15,7 @@ from understudy.checksums import RUN
 from understudy.errors import DamagedError, DirectoryError, UnderstudyError, UnwrittenError
 from understudy.files import current, is_full
 from understudy.queries.ledger import chain
-from understudy.queries.ledger.opening import copied
+from understudy.queries.ledger.opening import NAME, copied
 from understudy.queries.ledger.tables import check_values, tables_of
 from understudy.reading import UNREADABLE, parse_json
 
@@ -117,6 +117,8 @@ def _error(path: Path, error: Exception) -> DirectoryError:
 def _how_to_go_on(path: Path) -> str:
     """What is left of a damaged ledger, and what to do with it."""
     backup = "restore it from a backup"
+    if path.name != NAME:
+        return f"{backup}, or move it away: what it holds was paid for, and the same command asks anew"
     beside = "; the copy beside it can be used without it" if current(path.parent / RUN).is_file() else ""
     try:
         left = Left.of(path)

@@ -21,6 +21,8 @@ from understudy.queries.ledger.tables import check_tables
 from understudy.reading import open_regular, refuse_irregular
 
 NAME = "ledger.sqlite"
+# The ledger of what is asked about a finished run, beside the run's own, which nothing is added to.
+SESSIONS = "asked.sqlite"
 # What lies beside it while it is open, and after a run was killed.
 BESIDE = BESIDE_DATABASE
 # What SQLite would read beside it, if it were there.

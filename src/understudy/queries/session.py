@@ -1,0 +1,172 @@
+"""Asking about a finished run: a certificate, a check, a calibration. Each is a session in one ledger beside the run's.
+
+A command that was killed goes on in its session, and nothing that was answered is asked twice. Once a session has
+ended, the same command asks anew: what it is to find out is how the original answers now. What was asked and answered
+stays in the ledger either way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from understudy.errors import DirectoryError, warn
+from understudy.files import as_path, locked
+from understudy.original import Original
+from understudy.original.identity import identified
+from understudy.queries.ledger import BESIDE, SESSIONS, Ledger
+from understudy.queries.ledger.file import reading
+from understudy.space import Space
+from understudy.types import Json
+
+# How long after its last answer a session is gone on with, in seconds. Later, its answers are too old to be told
+# together with new ones.
+WITHIN = 7 * 86400
+# What the ledger calls the settings of a session, and its end, among what it belongs to; a number follows.
+_SETTINGS, _ENDED = "session", "ended"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A session, as its ledger has it. Times are in seconds since 1970."""
+
+    number: int
+    about: Json
+    """What is asked, and of which original."""
+    rows: int
+    """How many were answered."""
+    first: float | None
+    """When the first was."""
+    last: float | None
+    ended: float | None
+    """When the session was; None if it can be gone on with."""
+
+    def as_json(self) -> Json:
+        """What was asked, of whom and when, as JSON values."""
+        times = {"first": self.first, "last": self.last, "ended": self.ended}
+        about = {"for": self.about["for"], "original": self.about["original"], "rows": self.rows}
+        return {**about, **{name: None if at is None else _iso(at) for name, at in times.items()}}
+
+
+class Session(Ledger):
+    """A ledger of sessions, open for one of them: what was answered in it, and in no other, is not asked again."""
+
+    def __init__(self, path: Path, about: Json, space: Space):
+        """Find the session about this that has not ended, or begin one."""
+        self._about: Json = json.loads(json.dumps(about))  # as it is written down
+        self.earlier: Entry | None = None
+        super().__init__(path, {}, space)
+
+    def _begun(self, settings: Json) -> str:
+        entries = _entries(self._reader)
+        found = next((entry for entry in reversed(entries) if entry.about == self._about), None)
+        if found is not None and found.ended is None and time.time() - (found.last or time.time()) < WITHIN:
+            self.earlier, self.number = found, found.number
+        else:
+            self.number = len(entries) + 1
+            self._writer.put("meta", f"{_SETTINGS} {self.number}", json.dumps(self._about))
+        return f"{self.number} "
+
+    def _kind(self, purpose: str) -> str:
+        return purpose  # the user's own rows may be sent with more columns than drawn ones
+
+    @property
+    def since(self) -> float:
+        """When its first answer came, or, before that, now."""
+        return time.time() if self.earlier is None or self.earlier.first is None else self.earlier.first
+
+    def end(self) -> None:
+        """Write down that it has ended, and wait until that has reached the disk."""
+        self._writer.put("meta", f"{_ENDED} {self.number}", json.dumps(time.time()))
+        self.settle()
+
+
+@contextmanager
+def session(
+    folder: str | Path | None, purpose: str, original: Original, space: Space, about: Json, *, ends: bool = True
+) -> Iterator[Session | None]:
+    """A session about a run in a folder, which ends if nothing is raised within; None where nothing can be kept.
+
+    `about` and the original tell it from others. One that does not end is gone on with, as long as it is recent. Nobody
+    else writes to the folder meanwhile.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from understudy.queries import Queries
+    >>> sign, space = Original(lambda rows: rows[:, 0] > 0, name="sign"), Space.normal(1)
+    >>> with TemporaryDirectory() as run, session(run, "certify", sign, space, {"n": 10}) as ledger:
+    ...     _ = Queries(sign, space, {"certificate": 10}, ledger).ask("certificate", np.ones((10, 1)))
+    ...     ledger.meter.sent
+    1
+    """
+    path = None if folder is None else as_path(folder) / SESSIONS
+    if path is None or original.stored is not None or not _can_be_kept(path):
+        yield None
+        return
+    with locked(path.parent):
+        new = not path.exists()
+        ledger = Session(path, {"for": purpose, **identified(original), "space": space.digest, **about}, space)
+        try:
+            _say_earlier(ledger)
+            yield ledger
+            if ends:
+                ledger.end()
+        finally:
+            ledger.close()
+            if new and ledger.empty:
+                for suffix in ("", *BESIDE):
+                    path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+
+
+def sessions(folder: Path) -> list[Entry]:
+    """What was asked about the run in a folder, the first session first."""
+    path = folder / SESSIONS
+    if not path.is_file():
+        return []
+    with reading(path) as connection:
+        return _entries(connection)
+
+
+def _entries(connection: sqlite3.Connection) -> list[Entry]:
+    meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    sql = """SELECT CAST(purpose AS INTEGER), sum(n), min(at), max(at) FROM requests JOIN answers ON request = id
+      GROUP BY CAST(purpose AS INTEGER)"""
+    answered = {number: found for number, *found in connection.execute(sql)}
+    entries = list[Entry]()
+    while (about := meta.get(f"{_SETTINGS} {len(entries) + 1}")) is not None:
+        number = len(entries) + 1
+        ended = meta.get(f"{_ENDED} {number}")
+        rows, first, last = answered.get(number, (0, None, None))
+        at = None if ended is None else json.loads(ended)
+        entries.append(Entry(number, json.loads(about), rows, first, last, at))
+    return entries
+
+
+def _can_be_kept(path: Path) -> bool:
+    """Whether the folder can be written to; a run in an archive that cannot is certified all the same."""
+    if not path.parent.is_dir():
+        raise DirectoryError(str(path.parent), "the directory of a run", "none", "name one that is there")
+    if os.access(path.parent, os.W_OK):
+        return True
+    warn(f"{path.parent} cannot be written to: answers are kept in memory alone, and asked again after an interruption")
+    return False
+
+
+def _say_earlier(ledger: Session) -> None:
+    """Say which answers are not of today, and what may be asked beyond what was announced."""
+    found, lost = ledger.earlier, ledger.meter.lost
+    if found is not None and found.first is not None:
+        words = f"{found.rows} answers are taken from {ledger.path}, the first of {_iso(found.first)}"
+        warn(f"{words}; move it away to ask anew")
+    if lost:
+        warn(f"{lost} rows were under way when this was stopped, and are asked again, beyond what is announced")
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
