@@ -7,9 +7,10 @@ import pytest
 import understudy as us
 from cases import loans
 from commands import run_command
-from understudy.errors import OriginalError, SettingError, SpaceError
+from understudy.errors import OriginalError, SettingError, SpaceError, UnderstudyWarning
 from understudy.original import open_original
 from understudy.runs import choosing
+from understudy.space.inside import outside
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -166,3 +167,22 @@ def test_random_queries_ask_about_no_row_of_ones_own_twice():
     us.copy_classifier(original, SPACE, rows=FRAME, rows_share=1.0, draw="random", **QUICK)
     trained = pd.concat(original.asked)[200:600].astype(str)
     assert len(trained.drop_duplicates()) == len(trained) == 400
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_rows_whose_answers_are_given_are_not_asked_again(share):
+    """They teach the copy already, and certify nothing: all that is paid for counts."""
+    allowed = FRAME[~np.any([*outside(SPACE, SPACE.read(FRAME, "rows")).values()], axis=0)]
+    known = allowed[: int(share * len(allowed))]
+    told, original = known.assign(label=Watched()(known)), Watched()
+    if share < 1:
+        result = us.copy_classifier(original, SPACE, rows=allowed, answers=told, **QUICK)
+        proof = result.certificate.on_data
+        assert (proof.n, proof.reasons) == (result.queries["rows"], {"taught": len(known)})
+    else:
+        with pytest.warns(UnderstudyWarning, match=f"none of these {len(known)} rows is left to certify on"):
+            result = us.copy_classifier(original, SPACE, rows=allowed, answers=told, **QUICK)
+        assert result.certificate.on_data is None
+    rows = {tuple(row) for row in known.astype(str).to_numpy()}
+    again = [tuple(row) in rows for part in original.asked for row in part.astype(str).to_numpy()]
+    assert sum(again) == result.queries["same"]  # those that tell whether the original is the same

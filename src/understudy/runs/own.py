@@ -9,7 +9,9 @@ import numpy as np
 
 from understudy.certificate.user_sample import UserSample
 from understudy.errors import SettingError
+from understudy.models.training_rows import TrainingRows
 from understudy.original import Original
+from understudy.queries.known import Known
 from understudy.queries.ledger import FURTHER
 from understudy.runs.plan import Plan
 from understudy.space import Space
@@ -34,15 +36,22 @@ class Own:
     """All of them."""
 
     @classmethod
-    def of(cls, rows: Rows, original: Original, space: Space, plan: Plan) -> Own:
-        """Read and divide them: as many are held out as rows of the space are, but half of them at most."""
-        every = UserSample.of(original, space, rows, NAME)
-        order = stream(plan.asked.seed, Stream.OWN).permutation(len(every))
+    def of(cls, rows: Rows, original: Original, space: Space, plan: Plan, known: Known | None = None) -> Own:
+        """Read and divide them: as many are held out as rows of the space are, but half of them at most.
+
+        Those whose answers are known teach the copy already: nothing is paid for them, and they certify nothing.
+        """
+        every = unknown = UserSample.of(original, space, rows, NAME)
+        if known is not None:
+            hidden = [*map(space.names.index, plan.asked.exclude)]
+            unknown = every.untaught(TrainingRows.of([known.rows], excluded=hidden))
+            unknown.warn_if_empty(NAME)
+        order = stream(plan.asked.seed, Stream.OWN).permutation(len(unknown))
         n = min(plan.asked.certificate_n, int(HELD_OUT * len(order)))
-        held_out = every.at(order[:n])
+        held_out = unknown.at(order[:n])
         seen = Seen()
         seen.add(held_out.rows)
-        others = every.rows[order[n:]]
+        others = unknown.rows[order[n:]]
         pool = others[seen.new(others, at_least=0)]
         found = cls(held_out, pool, every)
         if every.further is not None:
