@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Required, TypedDict
 
-# The version of ASGI, and of its part about HTTP, that our own server speaks.
-VERSIONS = {"version": "3.0", "spec_version": "2.4"}
-
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Scope(TypedDict, total=False):
-    """What is known of a request before its body. `route` is ours: the name that the request is counted under."""
+    """What is known of a request before its body.
+
+    Two are ours: `route`, the name that the request is counted under, and `full`, the reason why only probes are
+    answered on this connection.
+    """
 
     type: Required[str]
     asgi: dict[str, str]
@@ -25,6 +26,7 @@ class Scope(TypedDict, total=False):
     root_path: str
     headers: Headers
     route: str
+    full: Exception
 
 
 class Message(TypedDict, total=False):
