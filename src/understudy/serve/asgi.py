@@ -24,6 +24,7 @@ class Scope(TypedDict, total=False):
     raw_path: bytes
     query_string: bytes
     root_path: str
+    client: tuple[str, int]
     headers: Headers
     route: str
     full: Exception

@@ -103,7 +103,7 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.parser = HttpRequestParser(self)  # without the leniency that uvicorn gives it
-        self._service: Service = self.app  # type: ignore[assignment]  # what uvicorn was given
+        self._service: Service = self.app  # what uvicorn was given
         self._limits, self._seconds = self._service.limits, self._service.limits.seconds
         self._waiting: bytes | memoryview = b""
         self._fed = self._began = self._body = self._length = self._thrown = 0
@@ -137,7 +137,7 @@ class Protocol(HttpToolsProtocol):
         if self._over:
             self._throw_away(len(data))
         else:
-            self._waiting = b"%b%b" % (self._waiting, data) if self._waiting else data
+            self._waiting = b"".join((self._waiting, data)) if self._waiting else data
             self._advance()
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -255,7 +255,7 @@ class Protocol(HttpToolsProtocol):
             kept.append((b"connection", b"close"))
         lines = [b"%b %b HTTP/%b" % (method, self.url, version), *(b"%b: %b" % header for header in kept), b"\r\n"]
         self.parser = HttpRequestParser(self)
-        self._waiting = b"%b%b" % (rest, self._waiting)
+        self._waiting = b"".join((rest, self._waiting))
         self._fed -= len(rest)
         self._feed(b"\r\n".join(lines))
 

@@ -72,6 +72,8 @@ class Worker(Process):
 class Workers(Multiprocess):
     """Starts workers, and stays until all have ended."""
 
+    processes: list[Worker]  # type: ignore[assignment]
+
     def __init__(self, n: int, served: Served, fronts: Fronts, started: Started):
         listening = bound(fronts.address)
         self._address = replace(fronts.address, port=listening.getsockname()[1])
