@@ -109,6 +109,7 @@ class Protocol(HttpToolsProtocol):
         self._fed = self._began = self._body = self._length = self._thrown = 0
         # Whether a request has begun that is not whole, whether its head is, and what comes to an end.
         self._partial = self._headed = self._stopping = self._eof = self._over = False
+        self._running: Any = None
         self._refusal: Refusal | None = None
         self._full: Refusal | None = None
 
@@ -194,10 +195,7 @@ class Protocol(HttpToolsProtocol):
     @property
     def _answering(self) -> bool:
         """Whether a whole request is being answered."""
-        cycle = self.cycle
-        return bool(self.pipeline) or not (
-            cycle is None or cycle.response_complete or cycle.more_body or cycle.disconnected
-        )
+        return self._running is not None and not self._running.more_body
 
     @property
     def _answered_early(self) -> bool:
@@ -287,7 +285,6 @@ class Protocol(HttpToolsProtocol):
         self.scope["http_version"] = version
         self.scope["raw_path"], self.scope["query_string"] = path, url.query or b""
         self.scope["path"] = unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii")
-        waits = self.cycle is not None and not self.cycle.response_complete
         self.cycle = cycle = Exchange(
             scope=self.scope,
             transport=self.transport,
@@ -302,10 +299,10 @@ class Protocol(HttpToolsProtocol):
             on_response=lambda: self._answered(cycle),
         )
         self._headed = True
-        if waits:
+        if self._running is not None:
             self.pipeline.appendleft((cycle, self.app))
         else:
-            self._start_asgi_task(cycle, self.app)
+            self._start(cycle)
 
     def _checked(self, version: str) -> int:
         """The length of the body that the head says, if all of it says the same to every reader."""
@@ -344,9 +341,14 @@ class Protocol(HttpToolsProtocol):
 
     # --- from answers to the next request, or to the end -------------------------------------------------------------
 
+    def _start(self, cycle: RequestResponseCycle) -> None:
+        self._running = cycle
+        self._start_asgi_task(cycle, self.app)
+
     def _answered(self, cycle: Exchange) -> None:
         """Go on to the next request, once one was answered."""
         self.server_state.total_requests += 1
+        self._running = None
         if self.transport.is_closing():
             return
         self._wait(self._seconds)
@@ -354,9 +356,10 @@ class Protocol(HttpToolsProtocol):
             self.pipeline.clear()
             self._leave()
         elif self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._start(self.pipeline.pop()[0])
         elif self._over:
             self._say()
+        self.flow.resume_reading()
         self._advance()  # the next one may be there, or the rest of its body
 
     def _refuse(self, error: Refusal) -> None:
@@ -365,11 +368,11 @@ class Protocol(HttpToolsProtocol):
         if not self._answered_early:
             self._refusal = error
             if self._partial and self._headed:  # the service waits for its body
-                if self.pipeline:
-                    self.pipeline.popleft()
-                else:
-                    self.cycle.disconnected = True
+                if self.cycle is self._running:
+                    self._running, self.cycle.disconnected = None, True
                     self.cycle.message_event.set()
+                else:
+                    self.pipeline.popleft()
         if not self._answering:
             self._say()
 
