@@ -7,8 +7,9 @@ each other's places, above all those that say where a request ends. Each is sent
 them in pieces. A request counts as taken if it reached the application whole, whatever that answered.
 
 What nobody may do is to take a request that both h11 and llhttp refuse, or to answer behind one that was refused. Where
-h11 and the server see other requests in the same bytes, that is counted by its kind: `stricter`, we refuse what h11
-takes; `looser`, we take what h11 refuses, but llhttp takes; `other`, both take something, and not the same.
+h11 and the server see other requests in the same bytes, that is counted by its kind, and by the reason of who refuses:
+`stricter`, we refuse what h11 takes; `looser`, we take what h11 refuses, but llhttp takes; `other`, both take
+something, and not the same.
 """
 
 from __future__ import annotations
@@ -97,12 +98,12 @@ Taken = list[tuple[str, bytes]]
 """The methods and bodies of requests that were taken, in their order."""
 
 
-def by_h11(raw: bytes) -> Taken:
-    """What h11 takes."""
+def by_h11(raw: bytes) -> tuple[Taken, str]:
+    """What h11 takes, and why it does not take what follows."""
     connection, taken = h11.Connection(h11.SERVER), Taken()
     connection.receive_data(raw)
     connection.receive_data(b"")
-    with suppress(h11.RemoteProtocolError):
+    try:
         while isinstance(request := connection.next_event(), h11.Request):
             body = b""
             while isinstance(event := connection.next_event(), h11.Data):
@@ -113,7 +114,9 @@ def by_h11(raw: bytes) -> Taken:
             if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                 break
             connection.start_next_cycle()
-    return taken
+    except h11.RemoteProtocolError as error:
+        return taken, str(error)
+    return taken, "the end"
 
 
 class ByLlhttp:
@@ -209,15 +212,14 @@ class Outcome:
 
     requests: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    examples: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, raw: bytes, ours: Taken, answer: bytes) -> None:
         """Compare what we took of these bytes, and answered, with the others."""
-        theirs, llhttp = by_h11(raw), ByLlhttp(raw).taken
+        (theirs, reason), llhttp = by_h11(raw), ByLlhttp(raw).taken
         self.requests += 1
-        allowed = [theirs, llhttp]
-        if not any(ours == taken[: len(ours)] for taken in allowed):
+        if not any(ours == taken[: len(ours)] for taken in (theirs, llhttp)):
             self.wrong.append(f"taken, though h11 and llhttp refuse: {raw!r}: {ours}, {theirs}, {llhttp}")
         if b"\r\nconnection: close\r\n" in answer.rpartition(b"HTTP/1.1 ")[0]:
             self.wrong.append(f"answered behind the last answer: {raw!r}")
@@ -226,7 +228,10 @@ class Outcome:
             kind = "stricter" if ours == theirs[: len(ours)] else "looser" if theirs == ours[: len(theirs)] else "other"
         self.kinds[kind] += 1
         self.kinds["refused"] += not ours
-        self.examples.setdefault(kind, []).append(repr(raw))
+        if kind == "stricter":
+            reason = answer.rpartition(b'"error": "')[2].rpartition(b'"')[0].decode()
+        if kind != "same":
+            self.reasons[f"{kind}: {reason}"] += 1
 
 
 def compared(n: int, seed: int = 0) -> Outcome:
@@ -247,17 +252,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--examples", type=int, default=0, help="show so many of each kind")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
     options = parser.parse_args()
     outcome = compared(options.requests, options.seed)
     found: dict[str, Any] = {"requests": outcome.requests, "wrong": len(outcome.wrong), **dict(outcome.kinds)}
     for example in outcome.wrong[:20]:
         print(example, file=sys.stderr)
-    for kind, examples in outcome.examples.items():
-        for example in examples[: options.examples]:
-            print(f"{kind}: {example}", file=sys.stderr)
-    print(json.dumps(found) if options.json else "\n".join(f"{name:10} {n:>7}" for name, n in found.items()))
+    if options.json:
+        print(json.dumps({**found, "reasons": dict(outcome.reasons)}))
+    else:
+        for name, n in [*found.items(), *outcome.reasons.most_common()]:
+            print(f"{n:>7}  {name}")
     sys.exit(bool(outcome.wrong))
 
 
