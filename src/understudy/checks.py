@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 from understudy.errors import SettingError
@@ -33,6 +34,22 @@ def number(name: str, value: object, expected: str, low: float, high: float) -> 
     if not low <= found < high:
         raise SettingError(name, expected, repr(value))
     return found
+
+
+def numerals(values: Iterable[object]) -> None:
+    """Refuse text that only Python takes for a number: with `_` between digits, or with digits of other scripts.
+
+    >>> numerals(["1", "-2.5e3", 4])
+    >>> numerals(["1_000"])
+    Traceback (most recent call last):
+        ...
+    ValueError: not a number: '1_000'
+    """
+    for value in values:
+        if isinstance(value, (str, bytes)):
+            text = value if isinstance(value, str) else value.decode("latin-1")
+            if "_" in text or not text.isascii():
+                raise ValueError(f"not a number: {text[:60]!r}")
 
 
 def flag(name: str, value: object) -> bool:

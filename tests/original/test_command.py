@@ -151,6 +151,7 @@ def test_several_requests_at_once(program):
         ("print('1\\n2.5\\n1')", [1, 2], "expected a whole number in line 2, found '2.5'", "output"),
         ("print('1\\ninf\\n1')", [1, 2], "expected a whole number in line 2, found 'inf'", "output"),
         ("print('1\\n1e30\\n1')", [1, 2], "expected a whole number in line 2, found '1e30'", "output"),
+        ("print('1\\n1_0\\n1')", [1, 2], "expected a number in line 2, found '1_0'", "output"),
         ("print('yes\\nno\\nyes')", [True, False], "expected true, false, 1 or 0 in line 1, found 'yes'", "output"),
         ("print('nan\\n1\\n1')", [1.0, 2.0], "expected labels, found NaN in row 0", None),
         ("import sys; sys.stdout.buffer.write(b'a\\n\\xff\\nb')", None, "UTF-8, found byte 0xff in line 2", "output"),

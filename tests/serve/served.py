@@ -1,7 +1,8 @@
 """Copies to serve, a server for them in this process, and raw clients, for tests."""
 
-import asyncio
+import queue
 import re
+import signal
 import socket
 import threading
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from understudy.runs.result import Record, Result
 from understudy.serve.app import Service
 from understudy.serve.limits import Limits
 from understudy.serve.model import Model
-from understudy.serve.server import Address, Server
+from understudy.serve.server import Address, Config, Fronts, Server, bound
 from understudy.space.encoding import Encoding
 
 # One for all tests, since making one takes long; it keeps no connection.
@@ -55,33 +56,32 @@ class Running:
     def __init__(self, copy, limits, **parts):
         proof = Certificate(0.98, 0.97, 0.95, 2000)
         self.service = Service(Model(copy, "m", "1", limits.rows), proof, limits=limits, **parts)
-        self._server = Server(self.service, limits)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
+        fronts, started = Fronts(Address(port=0)), queue.SimpleQueue()
+        self._server = Server(Config(self.service, fronts), lambda address, _: started.put(address))
+        self._thread = threading.Thread(target=self._server.run, args=([bound(fronts.address)],))
         self._thread.start()
-        self.port = self._do(self._server.start(Address(port=0))).port
+        self.port = started.get(timeout=30).port
         self.url = f"http://127.0.0.1:{self.port}"
         self.model = f"{self.url}/v2/models/m"
 
-    def _do(self, work):
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
-
     def all_gone(self):
         """Wait until no client is connected."""
-        self._do(self._server.gone())
+        waiting = threading.Event()
+        for _ in range(3000):
+            if not self._server.server_state.connections:
+                return
+            waiting.wait(0.01)
+        raise AssertionError("somebody is still connected")
 
-    def stop(self, seconds=5.0):
-        if self._thread.is_alive():
-            self._do(self._server.stop(seconds))
-            self.service.close()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+    def stop(self):
+        self._server.handle_exit(signal.SIGTERM, None)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
 
 
 @contextmanager
 def running(copy, seconds=30.0, most_bytes=20_000, most_rows=500, most_connections=64, **parts):
-    server = Running(copy, Limits(most_bytes, most_rows, most_connections, seconds), **parts)
+    server = Running(copy, Limits(most_bytes, most_rows, most_connections, seconds, grace=5.0), **parts)
     try:
         yield server
     finally:

@@ -1,22 +1,20 @@
 """What production asks for: a token, TLS, workers, gRPC, and an end at which no request is lost."""
 
-import asyncio
 import http.client
 import json
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import grpc
 import numpy as np
 import pytest
-from served import connected, drawn, head, question, received, running, saved, statuses
+from served import connected, drawn, head, question, received, saved, statuses
 
 import understudy as us
 from serving import Process
@@ -199,9 +197,9 @@ def test_workers_share_a_port_and_their_counts(remote, directory):
 
 def test_a_worker_that_dies_is_replaced(directory):
     with Process(directory, "--workers", "2") as served:
-        first, second = _children(served.pid)
+        first, second = _workers(served.pid)
         os.kill(int(first), signal.SIGKILL)
-        _wait(lambda: first not in _children(served.pid) and len(_children(served.pid)) == 2)
+        _wait(lambda: first not in _workers(served.pid) and len(_workers(served.pid)) == 2)
         for _ in range(10):
             with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)) as line:
                 assert posted(line)[0] == 200
@@ -210,8 +208,13 @@ def test_a_worker_that_dies_is_replaced(directory):
         assert not os.path.exists(f"/proc/{second}")
 
 
-def _children(pid):
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+def _workers(pid):
+    """The processes that serve; another one looks after what they share."""
+    found = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with suppress(OSError):  # it has just ended
+            found += [child] * (b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes())
+    return found
 
 
 def _wait(condition):
@@ -247,47 +250,49 @@ def test_options_that_are_refused(directory, options, reason):
 
 
 class Client(threading.Thread):
-    """Asks on one connection after the other until nobody listens; whatever it has sent is to be answered."""
+    """Asks until it is told not to; whatever it has sent is to be answered.
 
-    def __init__(self, port, halfway, keep):
+    On one connection, that is until an answer says that it is the last. On a new connection each time, it looks whether
+    the server is ready, as a load balancer does.
+    """
+
+    def __init__(self, served, halfway, keep):
         super().__init__()
-        self._port, self._halfway, self._keep = port, halfway, keep
+        self._served, self._halfway, self._keep = served, halfway, keep
         self.answered, self.lost = 0, []
 
     def run(self):
-        while True:
-            try:
-                line = socket.create_connection(("127.0.0.1", self._port), timeout=20)
-            except ConnectionRefusedError:
-                return
-            with line:
-                try:
-                    self._ask(line)
-                except OSError as error:
-                    self.lost.append(repr(error))
+        try:
+            if self._keep:
+                with connected(self._served) as line:
+                    while b"connection: close" not in self._ask(line, head(BODY)):
+                        pass
+            while not self._keep and _status(self._served, "/v2/health/ready") == 200:
+                with connected(self._served) as line:
+                    self._ask(line, head(BODY, "Connection: close"))
+        except OSError as error:
+            self.lost.append(repr(error))
 
-    def _ask(self, line):
-        again = True
-        while again:
-            line.sendall(head(BODY) if self._keep else head(BODY, "Connection: close"))
-            answer = b""
-            while b'"data":["up"]}]}' not in answer:
-                part = line.recv(65536)
-                if not part:
-                    raise ConnectionError(f"closed after {answer[:50]!r}")
-                answer += part
-            again = b"connection: close" not in answer
-            self.answered += 1
-            if self.answered == 50:
-                self._halfway.release()
+    def _ask(self, line, raw):
+        line.sendall(raw)
+        answer = b""
+        while b'"data":["up"]}]}' not in answer:
+            part = line.recv(65536)
+            if not part:
+                raise ConnectionError(f"closed after {answer[:50]!r}")
+            answer += part
+        self.answered += 1
+        if self.answered == 50:
+            self._halfway.release()
+        return answer
 
 
-@pytest.mark.parametrize("options", [["--drain", "0.3"], [], ["--workers", "2", "--drain", "0.3"]])
-def test_no_request_is_lost_when_it_stops(directory, options):
-    """Busy clients, half of them on new connections each time; each request that was sent is answered."""
+@pytest.mark.parametrize(("options", "kept"), [(["--drain", "1"], 4), ([], 8), (["--workers", "2", "--drain", "1"], 4)])
+def test_no_request_is_lost_when_it_stops(directory, options, kept):
+    """Busy clients, some of them on new connections each time; each request that was sent is answered."""
     halfway = threading.Semaphore(0)
     with Process(directory, *options) as served:
-        clients = [Client(served.port, halfway, keep=bool(k % 2)) for k in range(8)]
+        clients = [Client(served, halfway, keep=k < kept) for k in range(8)]
         for client in clients:
             client.start()
         for _ in clients:
@@ -300,13 +305,18 @@ def test_no_request_is_lost_when_it_stops(directory, options):
     assert all(client.answered >= 50 for client in clients)
 
 
-def test_while_draining_it_answers_but_is_not_ready(plane):
-    with running(plane) as server:
-        draining = asyncio.run_coroutine_threadsafe(server._server.drain(0.0), server._loop)
-        draining.result(20)
-        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as line:
-            assert posted(line, path="/v2/health/ready")[0] == 503
-            assert posted(line)[0] == 200
+def test_while_draining_it_answers_but_is_not_ready(directory):
+    with Process(directory, "--drain", "60") as served:
+        served.signal(signal.SIGTERM)
+        _wait(lambda: _status(served, "/v2/health/ready") == 503)
+        assert _status(served, "/v2/models/m/infer") == 200
+        served.signal(signal.SIGTERM)
+        assert served.ended()[0] == 0
+
+
+def _status(served, path):
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)) as line:
+        return posted(line, path=path)[0]
 
 
 def test_packed_labels_of_every_kind():

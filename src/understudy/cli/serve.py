@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -11,7 +10,6 @@ from contextlib import redirect_stdout
 from functools import partial, wraps
 from pathlib import Path
 from signal import SIGINT, Signals
-from socket import socket
 from typing import IO, TYPE_CHECKING
 from urllib.parse import quote
 
@@ -142,13 +140,12 @@ def command(
     checks.count("--workers", workers, 1, 1 if beside is not None or cascade is not None else 1024)
     copy = loaded(directory, name, model_version, limits)
     announce = partial(_announce, name=copy.model.name, out=sys.stdout if as_json else None)
-    stopped_by: Signals | None
     if workers == 1:
         with redirect_stdout(sys.stderr):  # what an original prints when it is asked before that
             service = copy.service(limits, beside, token, behind=cascade)
-        stopped_by = _served(service, fronts, limits, announce)
+        stopped_by = _served(service, fronts, announce)
     else:
-        stopped_by = _served_by_workers(workers, copy, fronts, limits, token, announce)
+        stopped_by = _served_by_workers(workers, copy, directory, limits, fronts, token, announce)
     if stopped_by == SIGINT:
         sys.exit(130)
 
@@ -193,48 +190,30 @@ def _beside(
     return None
 
 
-def _served(
-    service: Service,
-    fronts: Fronts,
-    limits: Limits,
-    announce: Started,
-    listening: socket | None = None,
-    alive: int | None = None,
-) -> Signals:
+def _served(service: Service, fronts: Fronts, announce: Started) -> Signals | None:
     """Serve until a signal, which is returned."""
-    from threadpoolctl import threadpool_limits
+    from understudy.serve.server import Config, Server, bound
 
-    from understudy.serve.server import serve
-
-    # One thread for products of matrices: those of a request are small, and threads that wait for each other spin.
-    # What an original prints is no part of ours.
-    with threadpool_limits(1), redirect_stdout(sys.stderr):
-        stopped_by = asyncio.run(serve(service, fronts, limits, announce, listening, alive))
-    if alive is None:
-        _say_goodbye(service.counts.requests)
-    return stopped_by
+    server = Server(Config(service, fronts), announce)
+    server.run([bound(fronts.address)])
+    _say_goodbye(service.counts.requests)
+    return server.stopped_by
 
 
 def _served_by_workers(
-    n: int, copy: Loaded, fronts: Fronts, limits: Limits, token: str | None, announce: Started
+    n: int, copy: Loaded, directory: Path, limits: Limits, fronts: Fronts, token: str | None, announce: Started
 ) -> Signals | None:
     """Let several processes serve until a signal, which is returned."""
     from understudy.serve.app import words_of
     from understudy.serve.counts import Counts, shared, size
-    from understudy.serve.workers import Workers
+    from understudy.serve.workers import Served, Workers
 
-    words = words_of(copy.model)
+    words, model = words_of(copy.model), copy.model
     table = shared(n, size(words))
-
-    def work(worker: int, fronts: Fronts, listening: socket, alive: int, ready: Callable[[], None]) -> None:
-        service = copy.service(limits, None, token, Counts(words, table, worker))
-        _served(service, fronts, limits, lambda *_: ready(), listening, alive)
-
-    stopped_by = Workers(n, fronts, work).run(announce)
-    if stopped_by is None:
-        raise SettingError("--workers", "processes that can serve", "one that ended as soon as it had started")
+    workers = Workers(n, Served(directory, model.name, model.version, limits, token, table), fronts, announce)
+    workers.run()
     _say_goodbye(Counts(words, table).requests)
-    return stopped_by
+    return workers.stopped_by
 
 
 def _say_goodbye(requests: float) -> None:

@@ -188,7 +188,7 @@ def _seconds(where: str, text: object) -> float:
     >>> _seconds("every", "12h"), _seconds("every", 0)
     (43200.0, 0.0)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([mhd])", text.strip()) if isinstance(text, str) else None
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([mhd])", text.strip()) if isinstance(text, str) else None
     if found:
         return float(found[1]) * UNITS[found[2]]
     if text in (0, "0"):

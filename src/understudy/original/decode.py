@@ -154,6 +154,7 @@ def _boolean(text: str) -> bool:
 
 def _number(text: str) -> float:
     try:
+        checks.numerals([text])
         return float(text)
     except ValueError as error:
         raise ValueError("a number") from error

@@ -2,8 +2,8 @@
 
 `v2` and `plain` read what a request asks, as `tensors` (in JSON, or `binary`); `reading` makes rows of them, `model` an
 answer, and `desk` decides when. `routes` knows the paths, `app` is the ASGI application that holds them together, and
-`openapi` describes it; `http1`, `connection`, `server` and `workers` are our own server for it, and `grpc_front` is the
-one for gRPC. `counts` and `metrics` are what /metrics shows. `shadow` asks the original too, and `keeping` keeps its
+`openapi` describes it; `server` and `workers` have uvicorn serve it, with `protocol` for each client, and `grpc_front`
+serves gRPC. `counts` and `metrics` are what /metrics shows. `shadow` asks the original too, and `keeping` keeps its
 answers; `fallback` asks where the copy is not certified to agree, `behind` says how.
 """
 

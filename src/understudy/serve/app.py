@@ -17,7 +17,7 @@ from understudy.certificate.values import Certificate
 from understudy.errors import UnderstudyError, UnderstudyWarning
 from understudy.serve import openapi
 from understudy.serve.asgi import Receive, Scope, Send
-from understudy.serve.bodies import TABLE, compressed, compression, expanded, kind, too_long
+from understudy.serve.bodies import TABLE, compressed, compression, expanded, media_type, too_long
 from understudy.serve.counts import Counts
 from understudy.serve.desk import SMALL_BYTES, Desk, Done
 from understudy.serve.fallback import Fallback
@@ -26,7 +26,7 @@ from understudy.serve.messages import Refusal, Request, Response, document, refu
 from understudy.serve.metrics import Metrics, label
 from understudy.serve.model import Model, Question
 from understudy.serve.plain import Style
-from understudy.serve.routes import Answer, Route, Routes, json_size
+from understudy.serve.routes import Answer, Route, Routes, json_size, size_said
 from understudy.serve.shadow import Shadow
 from understudy.types import Json
 
@@ -35,9 +35,9 @@ EXTENSIONS = ["binary_tensor_data"]
 
 
 class Service:
-    """Answers HTTP requests about one model, by ASGI 3, for our own server or another. It belongs to one event loop.
+    """Answers HTTP requests about one model, by ASGI 3. It belongs to one event loop.
 
-    Of the limits, it keeps those on the bytes of a body and on the seconds to stop in; the server keeps the others.
+    Of the limits, it keeps those on the bytes of a body and on the seconds to stop in; `protocol` keeps the others.
     With a token, only whether it is alive and ready is told without it.
     """
 
@@ -57,49 +57,30 @@ class Service:
         others = [family for part in (shadow, fallback) if part is not None for family in part.families]
         self.metrics, self.counts = Metrics(certificate, others, counts), counts
         self.desk = Desk(model, counts, shadow, fallback)
-        self._token = None if token is None else f"Bearer {token}".encode()
+        self._token = None if token is None else token.encode()
         self._routes = Routes(model.name, model.version, self._server_paths(), self._model_paths())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or one lifespan."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        elif scope["type"] == "http":
+        if scope["type"] == "http":
             response = await self._respond(scope, receive)
             if response is not None:
                 await response.send(send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
         else:
             raise ValueError(f"scope: expected http or lifespan, found {scope['type']}")
 
-    def find(self, request: Request) -> Route:
-        """What answers this request, or a `Refusal`."""
-        route = self._routes.find(request)
-        if self._token is not None and not route.open:
-            self.authorize(request.headers.get("authorization", ""))
-        return route
-
     def authorize(self, said: str) -> None:
         """Refuse who does not say the token; how long that takes tells nothing about it."""
-        if self._token is None or hmac.compare_digest(said.strip().encode(errors="replace"), self._token):
+        if self._token is None:
             return
-        challenge = {"www-authenticate": "Bearer"}
-        found = "another" if said else "none"
-        raise Refusal("Authorization", "Bearer and the token", found, status=401, headers=challenge)
-
-    def answer(self, route: Route, request: Request, body: bytes, done: Callable[[Response], None]) -> None:
-        """Answer a whole request; whatever goes wrong, there is one response."""
-        self.counts.in_flight.inc()
-
-        def finish(outcome: Response | Exception) -> None:
-            response = outcome if isinstance(outcome, Response) else self.failed(outcome, route.name)
-            self.counts.in_flight.dec()
-            self.counts.request(route.name, response.status)
-            done(response)
-
-        try:
-            route.answer(request, body, finish)
-        except Exception as error:
-            finish(error)
+        scheme, _, token = said.strip().partition(" ")
+        same = hmac.compare_digest(token.strip().encode(errors="replace"), self._token)
+        if not (same and scheme.lower() == "bearer"):
+            found = "another" if said else "none"
+            challenge = {"www-authenticate": "Bearer"}
+            raise Refusal("Authorization", "Bearer and the token", found, status=401, headers=challenge)
 
     def failed(self, error: Exception, route: str) -> Response:
         """The response to a request that cannot be answered."""
@@ -127,37 +108,65 @@ class Service:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _respond(self, scope: Scope, receive: Receive) -> Response | None:
-        """The response to a request; None if the client is gone."""
-        name = "none"
+        """The response to a request, whatever goes wrong; None if the client is gone."""
+        scope["route"] = "none"
         try:
             request = Request.of(scope)
-            route = self.find(request)
-            name = route.name
+            route = self._route(request, scope)
             body = await self._body(request, receive)
-        except Refusal as error:
-            self.counts.request(name, error.status)
-            return refused(error)
-        if body is None:
-            return None
+            if body is None:
+                return None
+            response = await self._answered(route, request, body)
+        except Exception as error:
+            response = self.failed(error, scope["route"])
+        self.counts.request(scope["route"], response.status)
+        return response
+
+    def _route(self, request: Request, scope: Scope) -> Route:
+        """What answers this request, or a `Refusal`."""
+        route = self._routes.find(request)
+        scope["route"] = route.name
+        if self._token is not None and not route.open:
+            self.authorize(request.header(b"authorization"))
+        if "full" in scope and not route.probe:
+            raise scope["full"]
+        return route
+
+    async def _answered(self, route: Route, request: Request, body: bytes) -> Response:
+        """The answer to a whole request."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self.answer(route, request, body, lambda response: None if future.done() else future.set_result(response))
-        return await future
+
+        def done(outcome: Response | Exception) -> None:
+            if future.done():  # nobody waits for it any more
+                return
+            if isinstance(outcome, Response):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        self.counts.in_flight.inc()
+        try:
+            route.answer(request, body, done)
+            return await future
+        finally:
+            self.counts.in_flight.dec()
 
     async def _body(self, request: Request, receive: Receive) -> bytes | None:
         """The whole body, refused as soon as it is known to be too long; None if it ends early."""
-        most, declared = self.limits.bytes, int(request.headers.get("content-length", 0))
-        if declared > most:
-            raise too_long(most, declared)
-        read, more = bytearray(), True
+        most, declared = self.limits.bytes, request.headers.get(b"content-length")
+        if declared is not None and (size := size_said("Content-Length", declared)) > most:
+            raise too_long(most, size)
+        parts, read, more = [], 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return None
-            read += message.get("body", b"")
-            if len(read) > most:
+            parts.append(message.get("body", b""))
+            read += len(parts[-1])
+            if read > most:
                 raise too_long(most, "more")
             more = message.get("more_body", False)
-        return bytes(read)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _server_paths(self) -> dict[str, Route]:
         about = {"name": "understudy", "version": __version__, "extensions": EXTENSIONS}
@@ -194,7 +203,7 @@ class Service:
         self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), Style()))
 
     def _predict(self, request: Request, body: bytes, done: Done) -> None:
-        style, said = _style(request), kind(request)
+        style, said = _style(request), media_type(request.headers.get(b"content-type", b""))
 
         def read(body: bytes) -> Question:
             looks_like_json = said != TABLE and ("json" in said or body.lstrip()[:1] in (b"[", b"{", b""))
@@ -205,7 +214,7 @@ class Service:
 
     def _ask(self, request: Request, body: bytes, done: Done, read: Callable[[bytes], Question]) -> None:
         """Answer what a body asks; it is expanded before, and the answer compressed, where the request says so."""
-        how, accepted = compression(request), request.headers.get("accept-encoding", "")
+        how, accepted = compression(request), request.header(b"accept-encoding")
 
         def question() -> Question:
             found = read(body if how is None else expanded(body, how, self.limits.bytes))
@@ -217,7 +226,7 @@ class Service:
         done(document({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503))
 
     def _metrics(self, request: Request, _: bytes, done: Done) -> None:
-        accepted = (request.headers.get(name, "") for name in ("accept", "accept-encoding"))
+        accepted = (request.header(name) for name in (b"accept", b"accept-encoding"))
         done(Response(200, *self.metrics.exposition(*accepted)))
 
 
@@ -244,10 +253,12 @@ def _told(summary: Callable[[], Json]) -> Answer:
 
 def _style(request: Request) -> Style:
     """How the answer to plain rows is written: `?scores=true` asks for scores, and Accept for CSV."""
-    scores = parse_qs(request.query, keep_blank_values=True).get("scores", ["false"])[-1]
+    scores = "false"
+    if request.query:
+        scores = parse_qs(request.query.decode("latin-1"), keep_blank_values=True).get("scores", ["false"])[-1]
     if scores not in ("true", "false"):
         raise Refusal("scores", "true or false", repr(scores[:100]))
-    return Style(scores == "true", TABLE in request.headers.get("accept", "").lower())
+    return Style(scores == "true", TABLE in request.header(b"accept").lower())
 
 
 def _smaller(

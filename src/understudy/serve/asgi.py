@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Required, TypedDict
 
-# The version of ASGI, and of its part about HTTP, that our own server speaks.
-VERSIONS = {"version": "3.0", "spec_version": "2.4"}
-
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Scope(TypedDict, total=False):
-    """What is known of a request before its body. `route` is ours: the name that the request is counted under."""
+    """What is known of a request before its body.
+
+    Two are ours: `route`, the name that the request is counted under, and `full`, the reason why only probes are
+    answered on this connection.
+    """
 
     type: Required[str]
     asgi: dict[str, str]
@@ -23,8 +24,10 @@ class Scope(TypedDict, total=False):
     raw_path: bytes
     query_string: bytes
     root_path: str
+    client: tuple[str, int]
     headers: Headers
     route: str
+    full: Exception
 
 
 class Message(TypedDict, total=False):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 import zlib
 from functools import lru_cache
 
@@ -14,14 +13,21 @@ UNSAID = ("", "application/octet-stream", "application/x-www-form-urlencoded", "
 TABLE = "text/csv"
 # By its name, how zlib is told to read a compression; deflate is zlib's own format, or, from some clients, a bare one.
 COMPRESSIONS = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+# The weights by which a client says that it does not accept something.
+NEVER = ("0", "0.", "0.0", "0.00", "0.000")
 # Answers of fewer bytes are not worth it.
 WORTH = 1024
 LEVEL = 1
 
 
-def kind(request: Request) -> str:
-    """The type of a body, in lower case and without parameters; empty if none is said."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+@lru_cache(maxsize=256)
+def media_type(said: bytes) -> str:
+    """A Content-Type in lower case and without parameters; empty if none is said.
+
+    >>> media_type(b"Application/JSON; charset=utf-8")
+    'application/json'
+    """
+    return said.partition(b";")[0].strip().lower().decode("latin-1")
 
 
 def is_json(said: str) -> bool:
@@ -31,7 +37,7 @@ def is_json(said: str) -> bool:
 
 def compression(request: Request) -> str | None:
     """How a body is compressed, or a `Refusal`."""
-    found = request.headers.get("content-encoding", "identity").strip().lower()
+    found = request.header(b"content-encoding").strip().lower()
     if found in ("identity", ""):
         return None
     if found not in COMPRESSIONS:
@@ -86,9 +92,11 @@ def chosen(accepted: str) -> str | None:
     >>> chosen("deflate, gzip;q=0.5"), chosen("gzip;q=0"), chosen("*")
     ('gzip', None, 'gzip')
     """
-    words = [re.split(r"\s*;\s*q\s*=\s*", word.strip().lower()) for word in accepted.split(",")]
-    allowed = {word[0] for word in words if len(word) == 1 or not re.fullmatch(r"0(\.0*)?", word[1])}
-    refused = {word[0] for word in words} - allowed
+    allowed, refused = set[str](), set[str]()
+    for word in accepted.lower().split(","):
+        how, _, weight = word.partition(";")
+        name, _, value = weight.partition("=")
+        (refused if name.strip() == "q" and value.strip() in NEVER else allowed).add(how.strip())
     return next((how for how in COMPRESSIONS if how in allowed or ("*" in allowed and how not in refused)), None)
 
 

@@ -5,10 +5,11 @@ Each worker adds to a row of its own, so that no lock is needed; the array is in
 
 from __future__ import annotations
 
-import mmap
+import multiprocessing
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -45,15 +46,15 @@ class Number:
     """A number that this worker adds to, and that is the sum of all workers' when it is read."""
 
     def __init__(self, table: np.ndarray, worker: int, at: int):
-        self._mine, self._all, self._at = table[worker], table[:, at], at
+        self._mine, self._all, self.at = table[worker], table[:, at], at
 
     def inc(self, by: float = 1.0) -> None:
         """Add to it."""
-        self._mine[self._at] += by
+        self._mine[self.at] += by
 
     def dec(self) -> None:
         """Take one away."""
-        self._mine[self._at] -= 1.0
+        self._mine[self.at] -= 1.0
 
     @property
     def value(self) -> float:
@@ -64,8 +65,9 @@ class Number:
 class Counts:
     """The numbers of one service, or of one worker of several that share a table."""
 
-    def __init__(self, labels: Sequence[str], table: np.ndarray | None = None, worker: int = 0):
-        self._labels, self._table = labels, np.zeros((1, size(labels))) if table is None else table
+    def __init__(self, labels: Sequence[str], table: Any = None, worker: int = 0):
+        memory = np.zeros(size(labels)) if table is None else np.frombuffer(table)
+        self._labels, self._table = labels, memory.reshape(-1, size(labels))
         self.worker, self._mine = worker, self._table[worker]
         self._statuses = {status: place for place, status in enumerate(STATUSES)}
         self._routes = {route: place * len(STATUSES) for place, route in enumerate(ROUTES)}
@@ -77,6 +79,7 @@ class Counts:
         self._buckets = self._answers + len(labels)
         self._sum = self._buckets + len(ENDS)
         self._mine[self._sum + 1] = os.getpid()
+        self._mine[self.in_flight.at] = 0.0  # those of a worker that was killed are under way no more
 
     def request(self, route: str, status: int) -> None:
         """Count a request."""
@@ -132,7 +135,6 @@ def size(labels: Sequence[str]) -> int:
     return len(ROUTES) * len(STATUSES) + NUMBERS + len(labels) + len(ENDS) + 2
 
 
-def shared(workers: int, numbers: int) -> np.ndarray:
-    """A table that processes share which are forked from this one."""
-    memory = mmap.mmap(-1, max(8 * workers * numbers, 1))
-    return np.frombuffer(memory, np.float64, workers * numbers).reshape(workers, numbers)
+def shared(workers: int, numbers: int) -> Any:
+    """A table for processes that are started by this one; of its memory nothing is left when all have ended."""
+    return multiprocessing.get_context("spawn").RawArray("d", workers * numbers)

@@ -94,6 +94,14 @@ class GrpcFront:
         await self._server.start()
         self.port = int(found)
 
+    def close(self) -> None:
+        """Take no more requests, and give those under way the grace to end."""
+        self._ending = asyncio.ensure_future(self.stop(self._service.limits.grace))
+
+    async def wait_closed(self) -> None:
+        """Wait until they have ended."""
+        await self._ending
+
     async def stop(self, seconds: float) -> None:
         """Take no more requests, and give those under way so many seconds."""
         await self._server.stop(seconds)

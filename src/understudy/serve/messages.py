@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,15 +42,14 @@ class Refusal(UnderstudyError):
         self.status, self.headers = status, headers or {}
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """The head of a request: a method, a decoded path, headers with lowercase names, and the query as it came."""
 
     method: str
     path: str
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[bytes, bytes]
     http_version: str = "1.1"
-    query: str = ""
+    query: bytes = b""
 
     @classmethod
     def of(cls, scope: Scope) -> Request:
@@ -56,9 +57,23 @@ class Request:
         path, root = scope["path"], scope.get("root_path", "")
         if root and (path == root or path.startswith(root + "/")):
             path = path[len(root) :]
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        query = scope.get("query_string", b"").decode("latin-1")
-        return cls(scope["method"], path, headers, scope.get("http_version", "1.1"), query)
+        listed = list(scope["headers"])
+        headers = {name.lower(): value for name, value in listed}
+        if len(headers) < len(listed):
+            headers = _joined(listed)
+        return cls(scope["method"], path, headers, scope.get("http_version", "1.1"), scope.get("query_string", b""))
+
+    def header(self, name: bytes) -> str:
+        """A header as text; empty if there is none."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+
+def _joined(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers of which some came several times; two readers of the first or of the last would read other requests."""
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in headers:
+        found.setdefault(name.lower(), []).append(value)
+    return {name: b", ".join(values) for name, values in found.items()}
 
 
 @dataclass(frozen=True)
@@ -76,10 +91,17 @@ class Response:
 
     async def send(self, send: Send) -> None:
         """Send it as ASGI messages."""
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
-        headers.append((b"content-length", b"%d" % len(self.body)))
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.start", "status": self.status, "headers": self.listed()})
         await send({"type": "http.response.body", "body": self.body})
+
+    def listed(self) -> list[tuple[bytes, bytes]]:
+        """Its headers as bytes, with the length of its body."""
+        return [*_encoded(tuple(self.headers.items())), (b"content-length", b"%d" % len(self.body))]
+
+
+@lru_cache(maxsize=256)
+def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
 def document(content: object, status: int = 200) -> Response:

@@ -71,10 +71,10 @@ class Reader:
         """The matrix that a tensor is as it stands; None if it needs a second look."""
         if len(tensor.shape) != 2 or tensor.shape[1] != self.space.d:
             return None
-        try:
-            matrix = np.array(tensor.values, np.float64).reshape(tensor.shape)
-        except (TypeError, ValueError):
+        found = np.array(tensor.values)
+        if found.dtype.kind not in "biuf":
             return None
+        matrix = found.astype(np.float64, copy=False).reshape(tensor.shape)
         return matrix if np.isfinite(matrix).all() else None
 
     def _columns(self, tensors: list[Tensor]) -> list[Values]:

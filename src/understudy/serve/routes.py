@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from understudy.serve.bodies import TABLE, compression, is_json, kind
+from understudy.serve.bodies import TABLE, compression, is_json, media_type
 from understudy.serve.desk import Done
 from understudy.serve.messages import JSON, Refusal, Request
 from understudy.serve.v2 import SIZE_HEADER
+
+# The header in which a client says how much of a body is JSON, as servers give its name.
+JSON_SIZE = SIZE_HEADER.encode()
+# The most digits of a number of bytes.
+MOST_DIGITS = 15
 
 Answer = Callable[[Request, bytes, Done], None]
 
@@ -70,24 +75,25 @@ class Routes:
 def _check_body(route: Route, request: Request) -> None:
     """Refuse a body whose length or type is not what can be read, before it is read."""
     headers = request.headers
-    lengthless = "content-length" not in headers and "transfer-encoding" not in headers
+    lengthless = b"content-length" not in headers and b"transfer-encoding" not in headers
     if lengthless and request.http_version.startswith("1"):  # HTTP/2 frames its bodies, and needs neither
         raise Refusal("Content-Length", "the length of the body", "none", status=411)
-    said = kind(request)
+    said = media_type(headers.get(b"content-type", b""))
     if not is_json(said) and not (route.table and said == TABLE):
         raise Refusal("Content-Type", f"{JSON} or {TABLE}" if route.table else JSON, said[:100], status=415)
     compression(request)
-    if SIZE_HEADER in headers:
-        json_size(request)
-        if not route.binary:
-            raise Refusal("Inference-Header-Content-Length", "none here", "one", "binary tensors belong to /infer")
+    if json_size(request) is not None and not route.binary:
+        raise Refusal("Inference-Header-Content-Length", "none here", "one", "binary tensors belong to /infer")
 
 
 def json_size(request: Request) -> int | None:
     """How much of a body is JSON, where bytes of tensors follow."""
-    text = request.headers.get(SIZE_HEADER)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise Refusal("Inference-Header-Content-Length", "a number of bytes", text[:100])
-    return int(text)
+    found = request.headers.get(JSON_SIZE)
+    return None if found is None else size_said("Inference-Header-Content-Length", found)
+
+
+def size_said(where: str, found: bytes) -> int:
+    """A number of bytes that a header says."""
+    if not found.isdigit() or len(found) > MOST_DIGITS:
+        raise Refusal(where, "a number of bytes", found[:100].decode("latin-1"))
+    return int(found)

@@ -1,36 +1,38 @@
-"""Our own HTTP server: accepts connections up to a number, and stops when told to, once requests are answered."""
+"""Uvicorn as the server of one service: told where to listen, and when to stop."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
+import multiprocessing
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
 
 from understudy.errors import SettingError
-from understudy.serve import deafness
-from understudy.serve.app import Service
-from understudy.serve.connection import Connection
-from understudy.serve.lifespan import lifespan
-from understudy.serve.limits import Limits
-from understudy.serve.messages import Refusal
+from understudy.serve.protocol import Protocol
 
 if TYPE_CHECKING:
+    from understudy.serve.app import Service
     from understudy.serve.grpc_front import GrpcFront
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
-# Connections beyond the most, which are for probes, and the seconds for one; and the most that wait to be accepted.
-SPARE, SPARE_SECONDS = 16, 2.0
-BACKLOG = 1024
-# How long connections that have begun may take until they can be accepted, once no more begin.
-SETTLING_SECONDS = 0.05
-# How long a client may take to agree on encryption.
-HANDSHAKE_SECONDS = 10.0
+LOG = logging.getLogger(__name__)
+
+# What is said when the system has no more descriptors or memory for connections, and how seldom.
+EXHAUSTED, QUIET_SECONDS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), 60.0
+# The most connections that wait to be accepted, and how long a client may take to agree on encryption.
+BACKLOG, HANDSHAKE_SECONDS = 1024, 10.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,35 @@ class Address:
 
     def __str__(self) -> str:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+Started = Callable[[Address, int | None], None]
+"""Whom to tell where the service is, with the port for gRPC, once it can be asked."""
+
+
+@dataclass(frozen=True)
+class Fronts:
+    """Where a service is reached: its address, a port for gRPC, and the files of a certificate and its key for TLS."""
+
+    address: Address
+    grpc_port: int | None = None
+    tls: tuple[Path, Path] | None = None
+
+    def __post_init__(self) -> None:
+        if self.tls is not None:
+            self.context()  # so that files that are no certificate are found out at once
+
+    def context(self, *_: object) -> ssl.SSLContext:
+        """What the certificate and its key are to a server."""
+        assert self.tls is not None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        certificate, key = self.tls
+        try:
+            context.load_cert_chain(certificate, key, password=lambda: "")  # or it would ask on the terminal
+        except (OSError, ssl.SSLError) as error:
+            expected = "PEM files of a certificate and its key, which has no password"
+            raise SettingError("--tls-cert and --tls-key", expected, str(error)) from error
+        return context
 
 
 def bound(
@@ -69,179 +100,138 @@ def bound(
     return found
 
 
-class Server:
-    """Connections to one service."""
+class _Quiet:
+    """Handles what an event loop cannot: one line a minute where clients have taken all descriptors.
 
-    def __init__(self, service: Service, limits: Limits, tls: ssl.SSLContext | None = None):
-        self._service, self._limits, self._tls = service, limits, tls
-        self._open: set[Connection] = set()
-        self._empty = asyncio.Event()
-        self._full = Refusal(
-            "connections", f"at most {limits.connections}", "one more", "come back when others have left", status=503
-        )
-
-    async def start(self, address: Address, listening: socket.socket | None = None) -> Address:
-        """Listen; the address that was bound."""
-        self._listening = listening or bound(address)
-        handshake = min(HANDSHAKE_SECONDS, self._limits.seconds) if self._tls else None
-        self._server = await asyncio.get_running_loop().create_server(
-            self._connection, sock=self._listening, ssl=self._tls, ssl_handshake_timeout=handshake, backlog=BACKLOG
-        )
-        return Address(address.host, self._listening.getsockname()[1], "https" if self._tls else "http")
-
-    async def drain(self, seconds: float) -> None:
-        """Go on answering, but say that the service is not ready, so that nobody is sent here any more."""
-        self._service.ready = False
-        if seconds:
-            await asyncio.sleep(seconds)
-
-    async def stop(self, seconds: float) -> None:
-        """Accept no more connections, close idle ones, and give the others so many seconds for their requests."""
-        self._service.ready = False
-        await self._close()
-        for connection in list(self._open):
-            connection.finish()
-        if self._open:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self.gone()
-            except TimeoutError:
-                for connection in list(self._open):
-                    connection.abort()
-                await self.gone()
-
-    async def gone(self) -> None:
-        """Wait until no client is connected."""
-        while self._open:
-            self._empty.clear()
-            await self._empty.wait()
-
-    async def _close(self) -> None:
-        """Listen no more; clients that have a connection already are heard, since their requests are on their way."""
-        loop = asyncio.get_running_loop()
-        if self._server.is_serving():
-            deafness.deafen(self._listening)
-            await asyncio.sleep(SETTLING_SECONDS)
-            loop.remove_reader(self._listening)
-            while (waiting := deafness.accepted(self._listening)) is not None:
-                await loop.connect_accepted_socket(self._connection, waiting, ssl=self._tls)
-            deafness.close(self._listening)
-        self._server.close()
-
-    def arrived(self, connection: Connection) -> tuple[float, Refusal | None]:
-        """How many seconds a client has, and the reason if it may only send a probe."""
-        before = len(self._open)
-        self._open.add(connection)
-        if before < self._limits.connections:
-            return self._limits.seconds, None
-        spare = before < self._limits.connections + SPARE
-        return min(self._limits.seconds, SPARE_SECONDS) if spare else 0.0, self._full
-
-    def left(self, connection: Connection) -> None:
-        """A client is gone."""
-        self._open.discard(connection)
-        if not self._open:
-            self._empty.set()
-
-    def _connection(self) -> Connection:
-        return Connection(self._service, self)
-
-
-@dataclass(frozen=True)
-class Fronts:
-    """Where a service is reached: its address, a port for gRPC, and the files of a certificate and its key for TLS."""
-
-    address: Address
-    grpc_port: int | None = None
-    tls: tuple[Path, Path] | None = None
-
-    def __post_init__(self) -> None:
-        self.context()  # so that files that are no certificate are found out at once
-
-    def context(self) -> ssl.SSLContext | None:
-        """What the certificate and its key are to a server."""
-        if self.tls is None:
-            return None
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        certificate, key = self.tls
-        try:
-            context.load_cert_chain(certificate, key, password=lambda: "")  # or it would ask on the terminal
-        except (OSError, ssl.SSLError) as error:
-            expected = "PEM files of a certificate and its key, which has no password"
-            raise SettingError("--tls-cert and --tls-key", expected, str(error)) from error
-        return context
-
-
-Started = Callable[[Address, int | None], None]
-
-
-async def serve(
-    service: Service,
-    fronts: Fronts,
-    limits: Limits,
-    started: Started,
-    listening: socket.socket | None = None,
-    alive: int | None = None,
-) -> signal.Signals:
-    """Serve until SIGINT or SIGTERM, which is returned; a second one does not wait for anybody.
-
-    `alive` is the end of a pipe: that the other end is closed counts as SIGTERM.
+    asyncio's own loop says that for every connection that waits, every second.
     """
-    async with lifespan(service):
-        server = Server(service, limits, fronts.context())
-        grpc = await _grpc(service, fronts, limits, shared=listening is not None)
-        with _signals(alive) as told:
-            started(await server.start(fronts.address, listening), None if grpc is None else grpc.port)
-            first = await told.get()
-            await _stopped(server, grpc, limits, told)
-        return first
+
+    def __init__(self) -> None:
+        self._again = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in EXHAUSTED):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._again:
+            self._again = loop.time() + QUIET_SECONDS
+            LOG.warning("no further connection can be accepted: %s", error)
 
 
-async def _grpc(service: Service, fronts: Fronts, limits: Limits, shared: bool) -> GrpcFront | None:
-    if fronts.grpc_port is None:
-        return None
-    from understudy.serve.grpc_front import GrpcFront
+class Config(uvicorn.Config):
+    """How uvicorn serves a service, or what makes one in the process that serves it."""
 
-    front = GrpcFront(service, limits, shared)
-    await front.start(fronts.address.host, fronts.grpc_port, fronts.tls)
-    return front
-
-
-async def _stopped(server: Server, grpc: GrpcFront | None, limits: Limits, told: asyncio.Queue[signal.Signals]) -> None:
-    async def ended(seconds: float) -> None:
-        await asyncio.gather(server.stop(seconds), *([] if grpc is None else [grpc.stop(seconds)]))
-
-    async def in_peace() -> None:
-        await server.drain(limits.drain)
-        await ended(limits.grace)
-
-    stopping = asyncio.ensure_future(in_peace())
-    hurried = asyncio.ensure_future(told.get())
-    await asyncio.wait((stopping, hurried), return_when=asyncio.FIRST_COMPLETED)
-    if not stopping.done():
-        stopping.cancel()
-        await ended(0)
-    await asyncio.gather(stopping, return_exceptions=True)
-    hurried.cancel()
+    def __init__(self, app: Callable[..., Any], fronts: Fronts, **others: Any):
+        super().__init__(
+            app,
+            http=Protocol,
+            ws="none",
+            lifespan="on",
+            interface="asgi3",
+            log_config=None,
+            log_level=logging.CRITICAL,  # what fails is in the service's own log, and clients cannot fill a disk
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=BACKLOG,
+            ssl_context_factory=None if fronts.tls is None else fronts.context,
+            **others,
+        )
+        self.fronts = fronts
 
 
-@contextmanager
-def _signals(alive: int | None) -> Iterator[asyncio.Queue[signal.Signals]]:
-    """Signals to stop, as they come; at the end, they act as they did before."""
-    loop, told = asyncio.get_running_loop(), asyncio.Queue[signal.Signals]()
+class Server(uvicorn.Server):
+    """Serves until a signal, at which the service is not ready first, and requests under way are answered."""
 
-    def orphaned() -> None:
-        loop.remove_reader(alive or 0)
-        told.put_nowait(signal.SIGTERM)
+    config: Config
 
-    if alive is not None:
-        loop.add_reader(alive, orphaned)
-    for number in STOPS:
-        loop.add_signal_handler(number, told.put_nowait, number)
-    try:
-        yield told
-    finally:
-        for number in STOPS:
-            loop.remove_signal_handler(number)
-        if alive is not None:
-            loop.remove_reader(alive)
+    def __init__(self, config: Config, started: Started | None = None):
+        super().__init__(config)
+        self._tell = started
+        self.stopped_by: signal.Signals | None = None
+        self._hurried = asyncio.Event()
+        self._grpc: GrpcFront | None = None
+
+    @property
+    def service(self) -> Service:
+        """What answers."""
+        return self.config.loaded_app
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve, on an event loop that uvicorn chooses."""
+        from threadpoolctl import threadpool_limits
+
+        # One thread for products of matrices: those of a request are small, and threads that wait for each other spin.
+        # What an original prints is no part of ours.
+        with threadpool_limits(1), redirect_stdout(sys.stderr):
+            super().run(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and tell that the service can be asked."""
+        assert sockets is not None
+        await self.lifespan.startup()
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_Quiet())
+        fronts, limits = self.config.fronts, self.service.limits
+        self.servers = []
+        try:
+            grpc_port = await self._start_grpc()
+            create = partial(Protocol, self.config, self.server_state, self.lifespan.state)
+            tls: Any = {} if self.config.ssl is None else {"ssl": self.config.ssl}
+            if tls:
+                tls["ssl_handshake_timeout"] = min(HANDSHAKE_SECONDS, limits.seconds)
+            for listening in sockets:
+                self.servers.append(await self._loop.create_server(create, sock=listening, backlog=BACKLOG, **tls))
+        except BaseException:
+            await self.lifespan.shutdown()
+            raise
+        if (parent := multiprocessing.parent_process()) is not None:
+            self._loop.add_reader(parent.sentinel, self._orphaned, parent.sentinel)
+        self.started = True
+        if self._tell is not None:
+            scheme = "https" if tls else "http"
+            self._tell(Address(fronts.address.host, sockets[0].getsockname()[1], scheme), grpc_port)
+
+    async def _start_grpc(self) -> int | None:
+        fronts = self.config.fronts
+        if fronts.grpc_port is None:
+            return None
+        from understudy.serve.grpc_front import GrpcFront
+
+        self._grpc = GrpcFront(self.service, self.service.limits, shared=self.config.workers > 1)
+        await self._grpc.start(fronts.address.host, fronts.grpc_port, fronts.tls)
+        self.servers.append(self._grpc)  # type: ignore[arg-type]  # it is closed, and waited for, like the others
+        return self._grpc.port
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say that the service is not ready; later accept no more; and give requests under way the grace to end."""
+        self.service.ready = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.service.limits.drain):
+                await self._hurried.wait()
+        ending = asyncio.ensure_future(self._end_grace())
+        await super().shutdown(sockets)
+        ending.cancel()
+
+    async def _end_grace(self) -> None:
+        """Let clients go once the grace is over, whatever is under way."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.service.limits.grace):
+                await self._hurried.wait()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        for task in self.server_state.tasks:
+            task.cancel()
+        if self._grpc is not None:
+            await self._grpc.stop(0)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at a first signal, and at a second one do not wait for anybody."""
+        if self.stopped_by is None:
+            self.stopped_by, self.should_exit = signal.Signals(sig), True
+        else:
+            self._loop.call_soon_threadsafe(self._hurried.set)
+
+    def _orphaned(self, sentinel: int) -> None:
+        self._loop.remove_reader(sentinel)
+        self.handle_exit(signal.SIGTERM, None)

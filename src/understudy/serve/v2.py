@@ -52,11 +52,22 @@ def read(body: bytes, json_size: int | None = None) -> Asked:
 
 
 def loaded(body: bytes) -> object:
-    """A body's JSON."""
+    """A body's JSON, in whose objects every name is there once: of two values, two readers take different ones."""
     try:
-        return json.loads(body)
+        return _decode(body.decode(json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise Refusal("body", "JSON", f"{type(error).__name__}: {str(error)[:100]}") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise Refusal("body", "every name once in an object", f"{shown(max(names, key=names.count))} more than once")
+    return found
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_object).decode
 
 
 def asked(content: object, tail: Tail | None) -> Asked:

@@ -1,133 +1,171 @@
-"""Several processes that serve one copy: they share its memory, its port and its counts; who dies is replaced."""
+"""Several processes that serve one copy, by uvicorn's supervisor: they share a port, and who dies is replaced."""
 
 from __future__ import annotations
 
 import logging
+import multiprocessing.connection
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from understudy.serve.server import STOPS, Address, Fronts, bound
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
+
+from understudy.errors import SettingError, UnderstudyError
+from understudy.serve.app import Service, words_of
+from understudy.serve.build import loaded
+from understudy.serve.counts import Counts
+from understudy.serve.limits import Limits
+from understudy.serve.server import Address, Config, Fronts, Server, Started, bound
 
 LOG = logging.getLogger(__name__)
 
-Work = Callable[[int, Fronts, socket.socket, int, Callable[[], None]], None]
-"""What a worker does: with its number, where to listen, its socket, a pipe that ends with us, and whom to tell."""
+# How long a worker may be silent until it counts as hung: one that loads a large copy is so for a while.
+HUNG_SECONDS = 60
 
 
-@dataclass
-class Worker:
-    """A process that serves: its number, the end of a pipe on which it says that it can be asked, and if it has."""
+@dataclass(frozen=True)
+class Served:
+    """What a worker needs to make its service: the directory of the copy and what is said of it, and its counts."""
 
-    number: int
-    pipe: int
-    ready: bool = False
+    directory: Path
+    name: str
+    version: str
+    limits: Limits
+    token: str | None
+    counts: Any
+    worker: int = 0
 
-    def wait(self) -> bool:
-        """Wait until it can be asked; False if it ends instead."""
-        if not self.ready:
-            self.ready = bool(os.read(self.pipe, 1))
-            os.close(self.pipe)
-        return self.ready
+    def __call__(self) -> Service:
+        """The service of one worker."""
+        copy = loaded(self.directory, self.name, self.version, self.limits)
+        counts = Counts(words_of(copy.model), self.counts, self.worker)
+        return copy.service(self.limits, token=self.token, counts=counts)
 
 
-class Workers:
-    """Forks workers, and stays until all have ended."""
+class Worker(Process):
+    """A process that serves. It ends with its parent, and hears of Ctrl-C from that alone."""
 
-    def __init__(self, n: int, fronts: Fronts, work: Work):
-        self._work, self._alive = work, os.pipe()
-        bound(fronts.address).close()  # a port that another server shares among its workers is taken
-        first = bound(fronts.address, shared=True)
-        port = first.getsockname()[1]
-        address = replace(fronts.address, port=port)
-        self._sockets = [first, *(bound(address, shared=True) for _ in range(1, n))]
-        self.fronts = replace(fronts, address=address, grpc_port=self._grpc_port(fronts))
-        self._running: dict[int, Worker] = {}
-        self._told: signal.Signals | None = None
-        self._failed = False
+    ready = False
 
-    def run(self, started: Callable[[Address, int | None], None]) -> signal.Signals | None:
-        """Serve until a signal, which is returned; None if workers end by themselves as soon as they start."""
-        before = {number: signal.signal(number, self._stop) for number in STOPS}
+    @property
+    def server(self) -> Server:
+        """The server, in the process of the worker."""
+        if self._server is None:
+            self._server = Server(self.config)  # type: ignore[arg-type]
+        return self._server  # type: ignore[return-value]
+
+    def target(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve, in the process of the worker."""
+        os.setpgid(0, 0)
         try:
-            for number in range(len(self._sockets)):
-                self._fork(number)
-            ready = [worker.wait() for worker in self._running.values()]
-            if all(ready) and self._told is None:
-                scheme = "http" if self.fronts.tls is None else "https"
-                started(replace(self.fronts.address, scheme=scheme), self.fronts.grpc_port)
-            while self._running:
-                self._wait()
-            return None if self._failed else self._told
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            super().target(sockets)
+        except UnderstudyError as error:
+            print(f"understudy: {error}", file=sys.stderr)
+            sys.exit(STARTUP_FAILURE)
 
-    def _grpc_port(self, fronts: Fronts) -> int | None:
-        """The port that all workers take; a socket that does not listen keeps it from others."""
+
+class Workers(Multiprocess):
+    """Starts workers, and stays until all have ended."""
+
+    processes: list[Worker]  # type: ignore[assignment]
+
+    def __init__(self, n: int, served: Served, fronts: Fronts, started: Started):
+        listening = bound(fronts.address)
+        self._address = replace(fronts.address, port=listening.getsockname()[1])
+        self._grpc_port, self._served, self._tell = self._reserved(fronts), served, started
+        self._fronts = replace(fronts, address=self._address, grpc_port=self._grpc_port)
+        self.stopped_by: signal.Signals | None = None
+        self._failed = False
+        super().__init__(self._config(0, n), [listening])
+
+    def run(self) -> None:
+        """Serve until a signal; refused if workers end as soon as they start, as those that replace them would."""
+        super().run()
+        if self._failed:
+            raise SettingError("--workers", "processes that can serve", "one that ended as soon as it had started")
+
+    def init_processes(self) -> None:
+        """Start all workers, and tell when all can be asked."""
+        self.processes = [self._worker(place) for place in range(self.processes_num)]
+        if all(self._wait_for(worker) for worker in self.processes):
+            scheme = "http" if self._fronts.tls is None else "https"
+            self._tell(replace(self._address, scheme=scheme), self._grpc_port)
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace who has ended, or hangs."""
+        for place, worker in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
+            if worker.is_alive(HUNG_SECONDS):
+                worker.ready = worker.ready or worker.is_ready()
+                continue
+            worker.kill()
+            worker.join()
+            self._failed = not worker.ready
+            if self._failed:
+                self.should_exit.set()
+            else:
+                LOG.warning("worker %d ended with status %s, and is replaced", place, worker.exitcode)
+                self.processes[place] = self._worker(place)
+
+    def join_all(self) -> None:
+        """Wait for all workers; a second signal is one for them."""
+        while any(worker.process.is_alive() for worker in self.processes):
+            if self.signal_queue:
+                self.signal_queue.clear()
+                self.terminate_all()
+            multiprocessing.connection.wait([worker.process.sentinel for worker in self.processes], 0.1)
+        super().join_all()
+
+    def handle_int(self) -> None:
+        """Stop."""
+        self._stop(signal.SIGINT)
+
+    def handle_term(self) -> None:
+        """Stop."""
+        self._stop(signal.SIGTERM)
+
+    handle_hup = handle_term
+
+    def handle_ttin(self) -> None:
+        """Do nothing: there are as many counts as workers."""
+
+    handle_ttou = handle_ttin
+
+    def _stop(self, number: signal.Signals) -> None:
+        self.stopped_by = self.stopped_by or number
+        self.should_exit.set()
+
+    def _config(self, place: int, n: int) -> Config:
+        return Config(replace(self._served, worker=place), self._fronts, factory=True, workers=n)
+
+    def _worker(self, place: int) -> Worker:
+        worker = Worker(self._config(place, self.processes_num), self.sockets)
+        worker.start()
+        return worker
+
+    def _wait_for(self, worker: Worker) -> bool:
+        """Wait until a worker can be asked; False if it ends instead, or all are to end."""
+        while not worker.ready:
+            self.handle_signals()
+            if self.should_exit.is_set():
+                return False
+            worker.ready = worker.wait_until_ready(0.5, self.should_exit)
+            if not worker.ready and not worker.process.is_alive():
+                self._failed = True
+                self.should_exit.set()
+        return True
+
+    def _reserved(self, fronts: Fronts) -> int | None:
+        """The port for gRPC that all workers take; a socket that does not listen keeps it from others."""
         if fronts.grpc_port is None:
             return None
         address = Address(fronts.address.host, fronts.grpc_port)
         bound(address, option="--grpc-port").close()
-        self._reserved = bound(address, shared=True, listens=False, option="--grpc-port")
-        return int(self._reserved.getsockname()[1])
-
-    def _stop(self, number: int, _: object) -> None:
-        self._told = self._told or signal.Signals(number)
-        for pid in list(self._running):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-
-    def _fork(self, number: int) -> None:
-        """Start a worker."""
-        read, write = os.pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # so that none is missed between the fork and its record
-        pid = os.fork()
-        if pid == 0:
-            self._be(number, read, write)
-        self._running[pid] = Worker(number, read)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-        os.close(write)
-
-    def _be(self, number: int, read: int, write: int) -> None:
-        """Work, and never come back."""
-        code = 1
-        try:
-            os.setpgid(0, 0)  # Ctrl-C is for the parent, which tells its workers once
-            for stop in STOPS:
-                signal.signal(stop, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-            os.close(read)
-            os.close(self._alive[1])
-            self._work(number, self.fronts, self._sockets[number], self._alive[0], lambda: _tell(write))
-            code = 0
-        except BaseException as error:
-            LOG.exception("worker %d failed", number)
-            print(f"understudy: worker {number}: {error}", file=sys.stderr)
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-
-    def _wait(self) -> None:
-        """Wait for a worker to end, and replace it unless all are to end."""
-        pid, status = os.wait()
-        worker = self._running.pop(pid)
-        if self._told is not None:
-            return
-        if worker.wait():
-            LOG.warning("worker %d ended with status %d, and is replaced", worker.number, status)
-            self._fork(worker.number)
-        else:  # and so would the next one
-            LOG.error("worker %d ended before it could be asked: status %d", worker.number, status)
-            self._stop(signal.SIGTERM, None)
-            self._failed = True
-
-
-def _tell(pipe: int) -> None:
-    with suppress(OSError):  # nobody waits for a worker that replaces another
-        os.write(pipe, b"1")
-    os.close(pipe)
+        self._reserving = bound(address, shared=True, listens=False, option="--grpc-port")
+        return int(self._reserving.getsockname()[1])

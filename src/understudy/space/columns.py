@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from understudy import checks
 from understudy.display import number
 from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal
 from understudy.errors import SpaceError, warn
@@ -161,6 +162,7 @@ class Number(Described):
         """Values of a data frame, none of them missing, as numbers."""
         if getattr(values.dtype, "kind", "O") not in "biuf":
             try:
+                checks.numerals(values)
                 values = values.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise self._error(where, "numbers", str(error)) from error

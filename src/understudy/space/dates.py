@@ -14,7 +14,8 @@ DAY = 86_400
 DATE = "%Y-%m-%d"
 # A date in the form of ISO 8601, and perhaps a time of day, its fraction, and its offset from UTC.
 _ISO = re.compile(
-    r"\d{4}-\d\d-\d\d(?:(?P<sep>[T ])\d\d:\d\d(?P<seconds>:\d\d(?P<part>\.\d+)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
+    r"\d{4}-\d\d-\d\d(?:(?P<sep>[T ])\d\d:\d\d(?P<seconds>:\d\d(?P<part>\.\d+)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?",
+    re.ASCII,
 )
 
 

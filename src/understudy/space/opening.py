@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from understudy import checks
 from understudy.errors import SpaceError
 from understudy.space.space import Space
 
@@ -16,6 +17,8 @@ def open_space(spec: str) -> Space:
     """
     kind, *parts = spec.split(":")
     try:
+        if kind in ("normal", "uniform"):
+            checks.numerals(parts)
         if kind == "normal" and len(parts) == 1:
             return Space.normal(int(parts[0]))
         if kind == "uniform" and len(parts) == 3:

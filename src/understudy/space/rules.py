@@ -36,7 +36,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "/": operator.truediv,
 }
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<quoted>`[^`]+`)"
+    r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<quoted>`[^`]+`)"
     r"|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|==|!=|<|>|[][,()*/+-]))"
 )
 _KEYWORDS = ("if", "then", "and", "in", "not", "is", "missing", "true", "false")

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
+from understudy import checks
 from understudy.display import listed
 from understudy.errors import SpaceError
 from understudy.types import Frame, Plain, Rows, Series
@@ -32,7 +33,10 @@ def as_matrix(rows: Rows, where: str, gaps: Sequence[bool] = ()) -> np.ndarray:
         table = rows.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         try:
-            table = np.asarray(rows, dtype=np.float64)
+            plain = np.asarray(rows)
+            if plain.dtype.kind in "OSU":
+                checks.numerals(plain.flat)
+            table = np.asarray(plain, dtype=np.float64)
         except (TypeError, ValueError) as error:
             hint = "give a data frame if some columns hold words or dates"
             raise SpaceError(where, "a table of numbers", str(error), hint) from error
