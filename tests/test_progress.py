@@ -1,8 +1,10 @@
 """Progress: a bar on a terminal and in a notebook, lines for the command, nothing elsewhere; and no part of a copy."""
 
+import io
 import json
 import sys
 import types
+from threading import Event
 
 import numpy as np
 import pytest
@@ -145,3 +147,21 @@ def test_lines_of_the_command_come_now_and_then(capsys, monkeypatch):
         doing("too soon for a line")
         tell(2, "200 queries")
     assert capsys.readouterr().err == "sequential: iteration 1/2, 100 queries\nsequential: iteration 2/2, 200 queries\n"
+
+
+def test_a_log_says_what_takes_long_though_nothing_happens(monkeypatch):
+    class Stream(io.StringIO):
+        said = Event()
+
+        def write(self, text):
+            found = super().write(text)
+            if "a step that takes long" in self.getvalue():
+                self.said.set()
+            return found
+
+    monkeypatch.setattr(progress, "MEANWHILE", 0.001)
+    monkeypatch.setattr(sys, "stderr", Stream())
+    with shown("export", 3, log=True, step="rows"):
+        doing("a step that takes long")
+        assert Stream.said.wait(60)
+    assert "export: rows 0/3, a step that takes long\n" in sys.stderr.getvalue()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from html import escape
 from importlib import import_module
+from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import Any
 
@@ -110,7 +111,8 @@ def _screen(title: str, total: int, log: bool, step: str) -> Iterator[Callable[[
         with _terminal(title, total, step) as draw:
             yield draw
     else:
-        yield _log() if log else lambda watch: None
+        with _log() if log else nullcontext(lambda watch: None) as draw:
+            yield draw
 
 
 @contextmanager
@@ -151,19 +153,34 @@ def _terminal(title: str, total: int, step: str) -> Iterator[Callable[[Watch], N
         bar.stop()
 
 
-def _log() -> Callable[[Watch], None]:
-    last, said = perf_counter(), ""
+@contextmanager
+def _log() -> Iterator[Callable[[Watch], None]]:
+    """Plain lines: as steps are done, and what is being done where one takes long."""
+    last, said, latest = perf_counter(), "", list[Watch]()
+    turn, ended = Lock(), Event()
 
     def draw(watch: Watch) -> None:
         nonlocal last, said
-        since = perf_counter() - last
-        line = ", ".join(filter(None, (f"{watch.title}: {watch.step} {watch.done}/{watch.total}", watch.words)))
-        due = since >= (MEANWHILE if watch.now else EVERY) or (watch.done == watch.total and not watch.now)
-        if due and line != said:
-            last, said = perf_counter(), line
-            print(line, file=sys.stderr, flush=True)
+        with turn:
+            latest[:] = [watch]
+            since = perf_counter() - last
+            line = ", ".join(filter(None, (f"{watch.title}: {watch.step} {watch.done}/{watch.total}", watch.words)))
+            due = since >= (MEANWHILE if watch.now else EVERY) or (watch.done == watch.total and not watch.now)
+            if due and line != said:
+                last, said = perf_counter(), line
+                print(line, file=sys.stderr, flush=True)
 
-    return draw
+    def remind() -> None:
+        while not ended.wait(MEANWHILE):
+            for watch in [one for one in latest if one.now]:
+                draw(watch)
+
+    with suppress(RuntimeError):  # no further thread is allowed: then long steps are silent
+        Thread(target=remind, name="understudy-progress", daemon=True).start()
+    try:
+        yield draw
+    finally:
+        ended.set()
 
 
 def _in_notebook() -> bool:

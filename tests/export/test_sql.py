@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sqlite3
+import sys
 import warnings
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from understudy.export.checking import fresh_rows
 from understudy.export.databases import sql_answers
 from understudy.export.dialects import DIALECTS, GUARD
 from understudy.export.sql import is_query, sql_text
+from understudy.export.tree_text import _Nodes
 from understudy.models.blend import Blend
 from understudy.models.classifier import CopyClassifier
 from understudy.models.families import fit
@@ -285,3 +287,77 @@ def test_every_dialect_has_quotes_and_numbers_of_its_own(smaller):
     for word in re.findall(r"\b(?:CASE|END)\b", deep):
         depth += 1 if word == "CASE" else -1
         assert depth <= 10  # the most that SQL Server nests
+
+
+# --- large copies -----------------------------------------------------------------------------------------------------
+
+
+def grown(leaves, trees=3):
+    """A forest with so many leaves in each tree, every one at a threshold of its own."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    from understudy.models.trees import of_forest
+
+    rng = np.random.default_rng(0)
+    space, y = us.Space.normal(2), np.arange(leaves) % 2
+    X = Encoding(space)(space.sample(leaves, rng))
+    found = ExtraTreesClassifier(trees, random_state=0, max_features=1).fit(X, y)
+    return CopyClassifier(of_forest(found, 2), np.array([0, 1]), space)
+
+
+def calls(work):
+    """How many functions are called, Python's own ones too."""
+    found = 0
+
+    def count(frame, event, argument):
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_what_is_written_takes_work_in_proportion_to_the_nodes():
+    small, large = grown(200), grown(1600)
+    ratio = len(large.model.feature) / len(small.model.feature)
+    sql_text(small)  # what is imported once
+    assert calls(lambda: sql_text(large)) < 1.5 * ratio * calls(lambda: sql_text(small))
+
+
+@pytest.mark.parametrize("dialect", ["ansi", "sqlite"])  # nested deeply, and listed below a few levels
+def test_a_forest_that_is_too_large_is_refused_before_it_is_written(dialect, monkeypatch):
+    copy = grown(400)
+    size = len(sql_text(copy, DIALECTS[dialect]))
+    written = []
+    monkeypatch.setattr(_Nodes, "text", lambda *about: written.append(about))
+    smaller = replace(DIALECTS[dialect], bytes=size // 2)
+    message = (
+        f"expected at most {size // 2} bytes, .* more than that: its trees have {len(copy.model.feature)} nodes; make"
+    )
+    with pytest.raises(ExportError, match=message):
+        sql_text(copy, smaller)
+    assert not written
+    monkeypatch.undo()
+    assert len(sql_text(copy, replace(smaller, bytes=size))) == size  # what is not too large is never refused
+
+
+def test_a_chain_of_nodes_is_refused_though_each_of_its_conditions_is_short():
+    """Listed one by one, the paths to its leaves would take a gigabyte."""
+    n = 20_000
+    feature = np.tile([0, LEAF], n)
+    feature[-1] = LEAF
+    inner = np.arange(0, 2 * n, 2)
+    left, right = (np.zeros(2 * n, np.int32) for _ in range(2))
+    left[inner], right[inner] = np.minimum(inner + 2, 2 * n - 1), inner + 1
+    feature[2 * n - 2] = 0
+    values = np.where((feature == LEAF)[:, None], np.arange(2 * n)[:, None] % 2 == [0, 1], 0.0).astype(float)
+    values[1::4] = values[1::4, ::-1]
+    threshold = np.where(feature == LEAF, 0, np.linspace(2, -2, 2 * n)).astype(np.float32)
+    trees = Trees(feature, threshold, left, right, values, np.array([0, 0]), np.array([0, 0]), np.zeros(2), "shares")
+    copy = CopyClassifier(trees, np.array([0, 1]), us.Space.normal(1))
+    with pytest.raises(ExportError, match=f"its trees have {2 * n} nodes"):
+        sql_text(copy, DIALECTS["sqlite"])

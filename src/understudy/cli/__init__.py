@@ -8,11 +8,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from understudy._version import __version__
+
+if TYPE_CHECKING:
+    from understudy.errors import UnderstudyError
 
 # The command's name: its module here, and one line of help that must not cost an import.
 COMMANDS = {
@@ -59,34 +62,75 @@ def understudy() -> None:
 
     For models you are entitled to copy.
     """
+    from understudy.cli.shortage import check_directory
+
+    check_directory()
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; errors become a line on stderr and an exit code."""
+    from understudy.cli.streams import standard_streams
+
+    with standard_streams() as output:
+        code = _code_of(arguments)
+        if output is not None:
+            sys.stdout.flush()
+            if output.lost is not None:
+                code = _said(_unprinted(output.lost)) if code == 0 else code
+    sys.exit(code)
+
+
+def _code_of(arguments: list[str] | None) -> int:
+    """Run the command, and give its exit code."""
+    from understudy.cli.shortage import shortage
     from understudy.cli.terminal import Terminated
-    from understudy.display import printable
     from understudy.errors import UnderstudyError
 
     try:
         with _warnings_as_lines():
             code = understudy.main(args=arguments, prog_name="understudy", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except SystemExit as end:
+        return int(end.code or 0)
     except UnderstudyError as error:
-        click.echo(f"understudy: {printable(error)}", err=True)
-        sys.exit(error.exit_code)
+        return _said(error)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         cause = error.__cause__ or error  # click raises an error of its own from it
         word, code = ("terminated", 143) if isinstance(cause, Terminated) else ("interrupted", 130)
         click.echo(f"understudy: {'; '.join([word, *getattr(cause, '__notes__', ())])}", err=True)
-        sys.exit(code)
-    except Exception:  # a fault of ours: 1 would say that a target was missed
-        for line in traceback.format_exc().splitlines():
-            click.echo(printable(line), err=True)
-        click.echo("understudy: this is a bug; please report it with the lines above", err=True)
-        sys.exit(70)
-    sys.exit(code if isinstance(code, int) else 0)
+        return code
+    except Exception as error:
+        lacking = shortage(error)
+        return _bug() if lacking is None else _said(lacking)
+
+
+def _said(error: UnderstudyError) -> int:
+    """Print an error as a line; gives its exit code."""
+    from understudy.display import printable
+
+    click.echo(f"understudy: {printable(error)}", err=True)
+    return error.exit_code
+
+
+def _bug() -> int:
+    """Print the error that is being handled, a fault of ours: 1 would say that a target was missed."""
+    from understudy.display import printable
+
+    for line in traceback.format_exc().splitlines():
+        click.echo(printable(line), err=True)
+    click.echo("understudy: this is a bug; please report it with the lines above", err=True)
+    return 70
+
+
+def _unprinted(error: OSError) -> UnderstudyError:
+    """What the command was to print did not arrive; what it did is done."""
+    from understudy.errors import UnwrittenError
+
+    hint = "what the command did is done and kept: only what it prints is lost; give it another place to print to"
+    return UnwrittenError("standard output", "room to write", error, hint)
 
 
 @contextmanager

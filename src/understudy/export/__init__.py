@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from understudy import checks
+from understudy import checks, progress
 from understudy.errors import DirectoryError, ExportError, SettingError
 from understudy.files import whole_folder, written
 
@@ -93,7 +93,9 @@ def export(
     wish = replace(wish_of(kind, dialect, table, keep), name=c_name(path.stem))
     rows, seed = checks.count("rows", rows, ROWS), checks.count("seed", seed, 0)
     with _made(path) if kind == "mlflow" else written(path) as part:
+        progress.doing("the file is written")
         size = checking.write(copy, wish, part)
+        progress.doing(f"{size:,} bytes are compared with the copy")
         differ, found = checking.compared(copy, wish, part, rows, seed)
         tolerance = checking.tolerance(copy, kind, found.rows)
         if differ > tolerance:

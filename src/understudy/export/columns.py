@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.export.dialects import Dialect, refuse_nul
 from understudy.export.levels import are_words, words_of
-from understudy.logic.cells import Cells, intervals
+from understudy.logic.cells import Cells, interval, runs
 from understudy.space.columns import Boolean, Category, Column
 
 # Doubles hold all integers up to here.
@@ -61,17 +61,27 @@ def condition(cells: Cells, inside: np.ndarray, column: Written) -> str:
     if inside.all():
         return ""
     there = inside[:-1] if cells.gap else inside
-    parts = _levels(there, column) if cells.levels else _intervals(cells, there, column)
-    if cells.gap and inside[-1]:
-        parts.append(f"{column.gap} IS NULL")
+    parts = _levels(there, column) if cells.levels else _intervals(cells, runs(there), column)
+    return _either(parts, cells.gap and bool(inside[-1]), column)
+
+
+def below(cells: Cells, count: int, gap: bool, column: Written) -> str:
+    """The condition that a number lies in the first so many of its cells, or is a gap; empty if every value does."""
+    if count > len(cells.cuts) and gap == cells.gap:
+        return ""
+    return _either(_intervals(cells, [(0, count)] if count else [], column), gap, column)
+
+
+def _either(parts: list[str], gap: bool, column: Written) -> str:
+    parts = [*parts, f"{column.gap} IS NULL"] if gap else parts
     return parts[0] if len(parts) == 1 else "(" + " OR ".join(parts) + ")"
 
 
-def _intervals(cells: Cells, inside: np.ndarray, column: Written) -> list[str]:
-    if inside.all():
+def _intervals(cells: Cells, runs: list[tuple[int, int]], column: Written) -> list[str]:
+    if runs == [(0, len(cells.cuts) + 1)]:
         return [f"{column.gap} IS NOT NULL"]
     parts = []
-    for low, high in intervals(cells, inside):
+    for low, high in (interval(cells, *run) for run in runs):
         sides = [_side(column, ">", low)] if low is not None else []
         sides += [_side(column, "<=", high)] if high is not None else []
         parts.append(" AND ".join(sides))

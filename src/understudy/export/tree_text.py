@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from understudy import progress
 from understudy.engine.trees import LEAF
-from understudy.export.columns import Written, condition
+from understudy.export.columns import Written, below, condition
 from understudy.export.dialects import Dialect
+from understudy.export.sql import too_large
 from understudy.logic.cells import Cells, inputs_of
 from understudy.models.trees import Trees
 from understudy.space.encoding import Encoding
+
+# What a node is written as, without its condition and what follows from it.
+FRAME = "CASE WHEN  THEN  ELSE  END"
+# What holds for every row, and for none.
+EVERY, NONE = "1 = 1", "1 = 0"
 
 
 def tree_text(
@@ -23,7 +30,8 @@ def tree_text(
     nodes = _Nodes(model, step, _conditions(model, cells, encoding, columns), dialect)
     bases = (model.base / step).tolist()
     found = {code: [dialect.number(base)] for code, base in enumerate(bases) if np.isfinite(base)}
-    for root, output in zip(model.roots.tolist(), model.outputs.tolist(), strict=True):
+    for t, (root, output) in enumerate(zip(model.roots.tolist(), model.outputs.tolist(), strict=True)):
+        progress.doing(f"tree {t + 1} of {len(model.roots)} is written")
         for k in range(model.values.shape[1]):
             text = nodes.text(root, k)
             if text:
@@ -38,24 +46,33 @@ def step_of(model: Trees) -> float:
 
 
 def _conditions(model: Trees, cells: list[Cells], encoding: Encoding, columns: list[Written]) -> list[str]:
-    """For every node, when a row goes left; empty at leaves, and where every row does."""
+    """For every node, when a row goes left; empty at leaves."""
+    found = np.full(len(model.feature), "", object)
     seen = [inputs_of(cell, j, encoding) for j, cell in enumerate(cells)]
-    sources, known, found = encoding.sources, dict[tuple[int, float], str](), []
-    for feature, threshold in zip(model.feature.tolist(), model.threshold.tolist(), strict=True):
-        if feature == LEAF:
-            found.append("")
-            continue
-        if (feature, threshold) not in known:
-            j = int(sources[feature])
-            known[feature, threshold] = _left(cells[j], seen[j][:, feature] <= np.float32(threshold), columns[j])
-        found.append(known[feature, threshold])
-    return found
+    for feature in np.unique(model.feature[model.feature != LEAF]).tolist():
+        j, nodes = int(encoding.sources[feature]), model.feature == feature
+        thresholds, which = np.unique(model.threshold[nodes], return_inverse=True)
+        own = feature < len(encoding.numbers) and not cells[j].levels
+        texts = (_ascending if own else _any_way)(cells[j], seen[j][:, feature], thresholds, columns[j])
+        found[nodes] = np.array(texts, object)[which.ravel()]
+    return found.tolist()
 
 
-def _left(cells: Cells, inside: np.ndarray, column: Written) -> str:
-    if inside.all():
-        return "1 = 1"
-    return condition(cells, inside, column) if inside.any() else "1 = 0"
+def _ascending(cells: Cells, seen: np.ndarray, thresholds: np.ndarray, column: Written) -> list[str]:
+    """When a number goes left at each of several thresholds: in its first cells, as inputs ascend with numbers."""
+    numbers = seen[:-1] if cells.gap else seen
+    counts = np.searchsorted(numbers, thresholds, side="right").tolist()
+    gaps = (seen[-1] <= thresholds).tolist() if cells.gap else [False] * len(counts)
+    return [
+        (below(cells, count, gap, column) or EVERY) if count or gap else NONE
+        for count, gap in zip(counts, gaps, strict=True)
+    ]
+
+
+def _any_way(cells: Cells, seen: np.ndarray, thresholds: np.ndarray, column: Written) -> list[str]:
+    """The same for an input that may be of any cells."""
+    sides = (seen <= threshold for threshold in thresholds)
+    return [(condition(cells, side, column) or EVERY) if side.any() else NONE for side in sides]
 
 
 class _Nodes:
@@ -64,11 +81,37 @@ class _Nodes:
     def __init__(self, model: Trees, step: float, conditions: list[str], dialect: Dialect):
         self._left, self._right = model.left.tolist(), model.right.tolist()
         self._conditions, self._dialect = conditions, dialect
-        same = np.where((model.feature == LEAF)[:, None], model.values / step, np.nan)
-        for node in np.flatnonzero(model.feature != LEAF)[::-1]:  # children come after their parents
-            left, right = model.left[node], model.right[node]
-            same[node] = np.where(same[left] == same[right], same[left], np.nan)
-        self._same = same.T.tolist()
+        inner = np.flatnonzero(model.feature != LEAF)[::-1].tolist()  # children come after their parents
+        self._same = (model.values / step).T.tolist()
+        for same in self._same:
+            for node in inner:
+                left = same[self._left[node]]
+                same[node] = left if left == same[self._right[node]] else np.nan
+        self._check_size(model)
+
+    def _check_size(self, model: Trees) -> None:
+        """Refuse what would take too many bytes, before it is written."""
+        most = self._dialect.bytes
+        least = self._least_bytes(model, most)
+        if least > most:
+            found = f"more than that: its trees have {len(self._left)} nodes"
+            raise too_large(self._dialect, f"at most {most} bytes, which is what it takes", found)
+
+    def _least_bytes(self, model: Trees, most: int) -> int:
+        """How many bytes all texts take at least, with numbers of one digit; counted until they are too many."""
+        lengths, total = np.array([len(text) for text in self._conditions]), 0
+        for same in self._same:
+            nodes, values, level = model.roots, np.array(same), 0
+            paths = np.zeros(len(nodes), int)  # the bytes of conditions that lead to a node within one CASE
+            while len(nodes) and total <= most:
+                split = np.isnan(values[nodes])
+                total += int((paths[~split] + 1).sum())
+                nodes, paths = nodes[split], paths[split]
+                here, nested = lengths[nodes], level < self._dialect.nesting
+                total += int((here + len(FRAME)).sum()) if nested else 0
+                nodes = np.concatenate([model.left[nodes], model.right[nodes]])
+                paths, level = np.concatenate([paths if nested else paths + here, paths]), level + 1
+        return total
 
     def text(self, root: int, k: int) -> str:
         """What a tree adds to its k-th class; empty for nothing."""

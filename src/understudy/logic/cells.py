@@ -53,9 +53,24 @@ def cells_of(space: Space, encoding: Encoding, thresholds: dict[int, np.ndarray]
 
 def intervals(cells: Cells, inside: np.ndarray) -> list[tuple[float | None, float | None]]:
     """Runs of adjacent cells of a number, as half-open intervals (low, high]; None where unbounded."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
-    ends = [None, *(int(cut) if getattr(cells.column, "whole", False) else cut for cut in cells.cuts.tolist()), None]
-    return [(ends[start], ends[stop]) for start, stop in edges.reshape(-1, 2)]
+    return [interval(cells, *run) for run in runs(inside)]
+
+
+def runs(inside: np.ndarray) -> list[tuple[int, int]]:
+    """Runs of adjacent cells: the first of each, and the first after it.
+
+    >>> runs(np.array([True, True, False, True]))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]])))
+    return [(start, stop) for start, stop in edges.reshape(-1, 2).tolist()]
+
+
+def interval(cells: Cells, start: int, stop: int) -> tuple[float | None, float | None]:
+    """A run of adjacent cells of a number, as a half-open interval (low, high]; None where unbounded."""
+    kind = int if getattr(cells.column, "whole", False) else float
+    low = kind(cells.cuts[start - 1]) if start else None
+    return low, kind(cells.cuts[stop - 1]) if stop <= len(cells.cuts) else None
 
 
 def inputs_of(cells: Cells, j: int, encoding: Encoding) -> np.ndarray:
