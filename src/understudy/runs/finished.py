@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from understudy.algorithm.network import MLP, PAPER_LAYERS, Network
+from understudy.algorithm.network import PAPER_LAYERS, Network
 from understudy.algorithm.samples import Samples
 from understudy.certificate.user_sample import UserSample
-from understudy.checksums import read_json
+from understudy.checksums import RUN, read_json
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.models.training_rows import hashed
 from understudy.original import Labels, Said, Told, told_together
 from understudy.queries.known import CANDIDATES, TAUGHT
 from understudy.queries.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
+from understudy.reading import read_bytes
 from understudy.runs.directory import finished
 from understudy.runs.points import points
 from understudy.runs.result import Result, load
@@ -62,9 +63,8 @@ class Past:
         purposes = (GIVEN, CHECK, "training", "certificate")
         rows, said = told_together(found[purpose] for purpose in purposes if purpose in found)
         held_out = len(found["certificate"][1]) if "certificate" in found else 0
-        layers = tuple(result.settings["layers"] or PAPER_LAYERS)
-        network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
-        digest = hashlib.sha256((path / "run.json").read_bytes() + (path / "copy.json").read_bytes()).hexdigest()
+        network = _network(path, result, theta)
+        digest = hashlib.sha256(read_bytes(path / RUN) + read_bytes(path / "copy.json")).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
         return cls(result, network, t, rows, said, held_out, digest, seed, found.get(USER_ROWS))
 
@@ -127,3 +127,12 @@ class Past:
         held_out = np.arange(len(self.rows)) >= len(self.rows) - self.held_out
         learned, kept = left & ~held_out, left & held_out
         return (self.rows[learned], self.answers[learned]), (self.rows[kept], self.answers[kept])
+
+
+def _network(path: Path, result: Result, theta: np.ndarray) -> Network:
+    """The network of a run's last round, if its parameters are as many as it needs."""
+    about = {"hidden": tuple(result.settings["layers"] or PAPER_LAYERS)}
+    try:
+        return Network.of_state(about, {"theta": theta}, result.copy.encoding.width, len(result.copy.classes))
+    except ValueError as error:
+        raise DirectoryError(str(path / NAME), "the network that the run trained", str(error), "copy again") from error

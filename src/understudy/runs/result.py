@@ -30,9 +30,10 @@ from understudy.models.training_rows import TrainingRows
 from understudy.original import Labels, Original, Told
 from understudy.original.labels import kind_of
 from understudy.queries.ledger import CHECK, GIVEN, NAME, anchored, answers
-from understudy.reading import UNREADABLE, parse_json
+from understudy.reading import UNREADABLE, check_type, parse_json
 from understudy.runs import words
 from understudy.runs.directory import FILES, claim, write_whole
+from understudy.runs.records import check_records
 from understudy.runs.settings import AUTO, BLEND
 from understudy.space import Space
 from understudy.space.encoding import View
@@ -316,7 +317,8 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
     check_answers(model, view.encoding.width)
     known = _training_rows(path, run, excluded)
-    return Result(
+    check_records(run, RUN)
+    found = Result(
         copy=CopyClassifier(model, classes, view.space, excluded, known),
         certificate=None if run["certificate"] is None else _certificate(run["certificate"], classes),
         history=history,
@@ -333,6 +335,8 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         signature=checksums.signature_of(run),
         **{key: run[key] for key in PLAIN},
     )
+    check_type(found, Result, RUN)
+    return found
 
 
 def _classes(values: list[Label], kind: str) -> np.ndarray:
