@@ -19,12 +19,15 @@ from understudy.models.training_rows import hashed
 from understudy.original import Labels, Said, Told, told_together
 from understudy.queries.known import CANDIDATES, TAUGHT
 from understudy.queries.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
-from understudy.reading import read_bytes
+from understudy.reading import UNREADABLE, check_type, read_bytes
 from understudy.runs.directory import finished
+from understudy.runs.plan import settings_of_json
 from understudy.runs.points import points
+from understudy.runs.records import Planned
 from understudy.runs.result import Result, load
 from understudy.space.encoding import View
 from understudy.space.inside import complete
+from understudy.types import Json
 
 Answered = tuple[np.ndarray, np.ndarray]
 
@@ -58,6 +61,7 @@ class Past:
             hint = "run the command that made it once more: it goes on where it was"
             raise DirectoryError(str(path), "a finished run", "one that was interrupted", hint)
         result = load(path)
+        _check_planned(path, result.settings)
         # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
         found, t, theta = learned(path / NAME)
         purposes = (GIVEN, CHECK, "training", "certificate")
@@ -136,3 +140,12 @@ def _network(path: Path, result: Result, theta: np.ndarray) -> Network:
         return Network.of_state(about, {"theta": theta}, result.copy.encoding.width, len(result.copy.classes))
     except ValueError as error:
         raise DirectoryError(str(path / NAME), "the network that the run trained", str(error), "copy again") from error
+
+
+def _check_planned(path: Path, settings: Json) -> None:
+    try:
+        check_type(settings, Planned, "settings")
+        settings_of_json(settings)
+    except UNREADABLE as error:
+        hint = "copy again"
+        raise DirectoryError(str(path / RUN), "the settings that a run was made with", str(error), hint) from error

@@ -56,10 +56,10 @@ class Remembered(TypedDict):
 
     original: str
     method: str
-    seed: int
-    classes: list[Label] | None
-    fingerprint: str | None
-    schedule: dict[str, float]
+    seed: NotRequired[int]
+    classes: NotRequired[list[Label] | None]
+    fingerprint: NotRequired[str | None]
+    schedule: NotRequired[dict[str, float]]
     to: NotRequired[str | dict[str, Any]]
     stages: NotRequired[list[int]]
     known: NotRequired[list[int]]
@@ -67,6 +67,21 @@ class Remembered(TypedDict):
     rows: NotRequired[str]
     further: NotRequired[list[str]]
     opened: NotRequired[dict[str, Any]]
+
+
+class Planned(TypedDict):
+    """Settings without which a run can neither go on nor be made anew from its answers."""
+
+    seed: int
+    classes: list[Label] | None
+    schedule: dict[str, float]
+    layers: list[int] | None
+    batch: int | None
+    target: float | None
+    until_flat: bool
+    certificate_n: int
+    confidence: float
+    preset: str
 
 
 # What run.json holds, part by part; what may be missing in those of earlier versions is checked where it is there.
