@@ -594,8 +594,8 @@ MUTATIONS: dict[str, Callable[[Rng, Path], str]] = {
 OFTEN = [5, 2, 1, 5, 3, 1, 5, 2, 0.3, 3]
 
 
-def sealed(run: Path) -> None:
-    """Compute all checksums anew, as far as there is still something to compute them of."""
+def sealed(run: Path, others: bool) -> None:
+    """Compute all checksums anew, of run.json and of the others if they changed, as far as there is something left."""
     with contextlib.suppress(Exception):
         about = json.loads((run / "copy.json").read_text())
         about["sha256"] = hashlib.sha256((run / "copy.safetensors").read_bytes()).hexdigest()
@@ -603,11 +603,10 @@ def sealed(run: Path) -> None:
         (run / "copy.json").write_text(re.sub(r'"sha256": "[0-9a-f]{64}"', f'"sha256": "{about["sha256"]}"', text))
     try:
         content = json.loads((run / "run.json").read_text())
-        for name in FILES[1:5]:
+        for name in FILES[1:5] if others else ():
             content["files"][name] = checksums.described(name, (run / name).read_bytes())
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(run / NAME)) as connection:
-            found = chain.finished(connection)
-            content["ledger"] = {**content["ledger"], **vars(found)}
+            content["ledger"] = vars(chain.finished(connection)) if others else content["ledger"]
         for part in (checksums.CHECKSUMS, checksums.SIGNATURE):
             content.pop(part, None)
         (run / "run.json").write_text(json.dumps(checksums.sealed(content)))
@@ -624,7 +623,7 @@ def mutated(rng: Rng, run: Path) -> tuple[str, str]:
     if kind == "no regular file":  # which no checksum can be computed of
         return kind, MUTATIONS[kind](rng, run)
     done = MUTATIONS[kind](rng, run)
-    sealed(run)
+    sealed(run, others=kind != "run.json")
     return kind, done
 
 

@@ -169,8 +169,9 @@ def check_type(value: object, hint: Any, where: str) -> None:
                 check_type(found[name], get_args(inside)[0] if optional else inside, f"{where}: {name}")
     else:
         _expect(value, hint, getattr(hint, "__name__", str(hint)), where)
-        for part in fields(hint) if is_dataclass(hint) else ():
-            check_type(getattr(value, part.name), _hints(hint)[part.name], f"{where}: {part.name}")
+        names = [part.name for part in fields(hint)] if is_dataclass(hint) else getattr(hint, "_fields", ())
+        for name in names:
+            check_type(getattr(value, name), _hints(hint)[name], f"{where}: {name}")
 
 
 @cache

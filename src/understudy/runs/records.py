@@ -26,6 +26,12 @@ class Queries(TypedDict):
     training: int
 
 
+class Versions(TypedDict):
+    """What made the copy."""
+
+    understudy: str
+
+
 class Given(TypedDict):
     """Answers that were given, as `Known.as_json` tells of them."""
 
@@ -89,7 +95,7 @@ PARTS: dict[str, Any] = {
     "settings": Remembered,
     "queries": Queries,
     "tried": list[Tried],
-    "versions": dict[str, str],
+    "versions": Versions,
     "given": Given | None,
     "remade": Remade | None,
     "refreshed": Refreshed | None,

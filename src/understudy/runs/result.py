@@ -357,7 +357,10 @@ def _certificate(content: Json, classes: np.ndarray) -> Certificate:
 def _training_rows(path: Path, run: Json, excluded: tuple[int, ...]) -> TrainingRows | None:
     """The rows that taught a copy; of a run of an earlier version, those in its ledger, where there is one."""
     if TRAINING_ROWS in run:
-        return TrainingRows.from_json(run[TRAINING_ROWS])
+        known = TrainingRows.from_json(run[TRAINING_ROWS])
+        if known.excluded != excluded:
+            raise ValueError(f"training rows without the columns {known.excluded}, of a copy without {excluded}")
+        return known
     if not (path / NAME).is_file():
         return None
     found = answers(path / NAME)
