@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from types import UnionType
-from typing import Any, BinaryIO, NotRequired, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, NotRequired, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from understudy.display import shortened
 from understudy.errors import DirectoryError
@@ -40,7 +41,7 @@ class NotRegularError(OSError):
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
+def open_regular(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file to read, also through links; what else has its name is an OSError, and is not waited for.
 
     >>> with open_regular(Path(os.devnull)):
@@ -151,11 +152,11 @@ def check_type(value: object, hint: Any, where: str) -> None:
         _check_any(value, inner, where)
     elif origin in (list, tuple, Sequence):
         _expect(value, (list, tuple), "a list", where)
-        for at, part in enumerate(value):  # type: ignore[arg-type]
+        for at, part in enumerate(cast(Sequence[object], value)):
             check_type(part, inner[at] if origin is tuple and inner[-1] is not Ellipsis else inner[0], f"{where}: {at}")
     elif origin in (dict, Mapping):
         _expect(value, dict, "an object", where)
-        for key, part in value.items():  # type: ignore[attr-defined]
+        for key, part in cast(dict[object, object], value).items():
             check_type(key, inner[0], where)
             check_type(part, inner[1], f"{where}: {key}")
     elif is_typeddict(hint):

@@ -318,7 +318,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     check_answers(model, view.encoding.width)
     known = _training_rows(path, run, excluded)
     check_records(run, RUN)
-    found = Result(
+    result = Result(
         copy=CopyClassifier(model, classes, view.space, excluded, known),
         certificate=None if run["certificate"] is None else _certificate(run["certificate"], classes),
         history=history,
@@ -335,8 +335,8 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         signature=checksums.signature_of(run),
         **{key: run[key] for key in PLAIN},
     )
-    check_type(found, Result, RUN)
-    return found
+    check_type(result, Result, RUN)
+    return result
 
 
 def _classes(values: list[Label], kind: str) -> np.ndarray:

@@ -78,7 +78,10 @@ def _consistent(
     found["labels"] = {code: row for code, row in found["labels"].items() if code in range(labels)}
     for key, (_, _, codes) in list(found["answers"].items()):
         with suppress(*_UNREADABLE):
-            codes_of(codes, found["requests"][key][2], labels)
+            n = found["requests"][key][2]
+            assert isinstance(codes, bytes)
+            assert isinstance(n, int)
+            codes_of(codes, n, labels)
             continue
         del found["answers"][key]
     found["scores"] = {key: row for key, row in found["scores"].items() if key in found["answers"]}
