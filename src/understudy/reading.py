@@ -53,9 +53,12 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
     # Without O_NONBLOCK, opening a pipe waits for somebody to write to it; Windows has neither.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
     descriptor = os.open(path, flags)
-    with open(descriptor, "rb") as file:
+    try:
         refuse_irregular(os.fstat(descriptor).st_mode)
-        yield file
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
 
 
 def refuse_irregular(mode: int) -> None:
