@@ -36,6 +36,7 @@ import traceback
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,9 @@ def predict(run: Path) -> str:
     if not np.isfinite(found).all():
         raise FloatingPointError("probabilities")
     said = result.copy.predict(rows).tolist(), result.copy.outside(rows).tolist()
-    return f"{found.tobytes().hex()} {said} {result} {result.history} {result.eff} {finite(json.dumps(result.summary()))}"
+    return (
+        f"{found.tobytes().hex()} {said} {result} {result.history} {result.eff} {finite(json.dumps(result.summary()))}"
+    )
 
 
 def serve(run: Path) -> str:
@@ -232,15 +235,15 @@ def nasty(rng: Rng, value: object) -> object:
     """What may stand in place of a JSON value."""
     swaps: list[object] = [
         None, True, False, 0, -1, 1, 7, 2**31, -(2**63) - 1, 2**64, 10**300, 0.5, -0.0, 1e308, -1e308, 5e-324, "", "x",
-        "x" * 10**6, "\x1b[31m", "a\0b", "nan", "<U200000000", "../../etc/passwd", [], [[]], {}, [1, "a", None], {"a": {}},
-        *RAW,
+        "x" * 10**6, "\x1b[31m", "a\0b", "nan", "<U200000000", "../../etc/passwd", [], [[]], {}, [1, "a", None],
+        {"a": {}}, *RAW,
     ]  # fmt: skip
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         swaps += [-value, value + 1, float(value) * 1e6 if abs(value) < 1e300 else 0, str(value), [value]] * 2
     if isinstance(value, str):
         swaps += [value * 2, value[:-1], value + "\u202e", [value], {value: value}] * 2
     if isinstance(value, list):
-        swaps += [value * 2, value[::-1], value[1:], value + [None], value * 1000, {"0": value}] * 3
+        swaps += [value * 2, value[::-1], value[1:], [*value, None], value * 1000, {"0": value}] * 3
     if isinstance(value, dict):
         swaps += [dict(list(value.items())[1:]), {**value, "more": 1}, list(value.values()), list(value)] * 3
     return pick(rng, swaps)
@@ -533,7 +536,9 @@ def in_files(rng: Rng, run: Path) -> str:
     name = pick(rng, BESIDE)
     file = run / name
     content = file.read_bytes() if file.is_file() else b"x"
-    done = pick(rng, ["pipe", "endless", "device", "folder", "sparse", "empty", "gone", "loop", "socket", "link", "tail"])
+    done = pick(
+        rng, ["pipe", "endless", "device", "folder", "sparse", "empty", "gone", "loop", "socket", "link", "tail"]
+    )
     if done in ("sparse", "tail"):
         file.write_bytes(content)
         os.truncate(file, SPARSE if done == "sparse" else len(content) + 10**6)
@@ -559,8 +564,15 @@ def in_files(rng: Rng, run: Path) -> str:
 
 def in_frontier(rng: Rng, run: Path) -> str:
     """A frontier that was written by somebody else."""
-    table = {"a family": "family,size\ntree,8 leaves\n", "no size": "family\ntree\n", "empty": "", "NUL": "\0,\0\n\0,\0\n",
-             "wide": "family,size\n" + "a," * 10**6, "another": "family,size\n../x,1e999\n", "binary": "\udcff\udc80"}  # fmt: skip
+    table = {
+        "a family": "family,size\ntree,8 leaves\n",
+        "no size": "family\ntree\n",
+        "empty": "",
+        "NUL": "\0,\0\n\0,\0\n",
+        "wide": "family,size\n" + "a," * 10**6,
+        "another": "family,size\n../x,1e999\n",
+        "binary": "\udcff\udc80",
+    }
     done = pick(rng, table)
     (run / "frontier.csv").write_bytes(table[done].encode(errors="surrogateescape"))
     return done
@@ -582,8 +594,8 @@ MUTATIONS: dict[str, Callable[[Rng, Path], str]] = {
 OFTEN = [5, 2, 1, 5, 3, 1, 5, 2, 0.3, 3]
 
 
-def sealed(run: Path) -> None:
-    """Compute all checksums anew, as far as there is still something to compute them of."""
+def sealed(run: Path, others: bool) -> None:
+    """Compute all checksums anew, of run.json and of the others if they changed, as far as there is something left."""
     with contextlib.suppress(Exception):
         about = json.loads((run / "copy.json").read_text())
         about["sha256"] = hashlib.sha256((run / "copy.safetensors").read_bytes()).hexdigest()
@@ -591,11 +603,10 @@ def sealed(run: Path) -> None:
         (run / "copy.json").write_text(re.sub(r'"sha256": "[0-9a-f]{64}"', f'"sha256": "{about["sha256"]}"', text))
     try:
         content = json.loads((run / "run.json").read_text())
-        for name in FILES[1:5]:
+        for name in FILES[1:5] if others else ():
             content["files"][name] = checksums.described(name, (run / name).read_bytes())
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(run / NAME)) as connection:
-            found = chain.finished(connection)
-            content["ledger"] = {**content["ledger"], **vars(found)}
+            content["ledger"] = vars(chain.finished(connection)) if others else content["ledger"]
         for part in (checksums.CHECKSUMS, checksums.SIGNATURE):
             content.pop(part, None)
         (run / "run.json").write_text(json.dumps(checksums.sealed(content)))
@@ -612,7 +623,7 @@ def mutated(rng: Rng, run: Path) -> tuple[str, str]:
     if kind == "no regular file":  # which no checksum can be computed of
         return kind, MUTATIONS[kind](rng, run)
     done = MUTATIONS[kind](rng, run)
-    sealed(run)
+    sealed(run, others=kind != "run.json")
     return kind, done
 
 
@@ -637,7 +648,7 @@ def outcome(read: Callable[[Path], str], run: Path) -> tuple[str, str]:
     return "answered", hashlib.sha256(found.encode(errors="replace")).hexdigest()
 
 
-def trial(number: int, seed: int, run: Path, work: Path, write: Callable[[dict[str, str]], None], whole: bool) -> None:
+def trial(number: int, seed: int, run: Path, work: Path, whole: bool, write: Callable[[dict[str, str]], None]) -> None:
     """One trial, in a process of its own: what was done is written first, then what came of each command."""
     rng = np.random.default_rng([seed, number])
     copied(run, work)
@@ -727,11 +738,7 @@ def main() -> None:
             kind = list(runs)[number % len(runs)]
             (work := folder / "work").mkdir()
             one = options.only is not None
-
-            def try_it(write: Callable[[dict[str, str]], None], at: int = number, run: Path = runs[kind]) -> None:
-                trial(at, options.seed, run, work, write, one)
-
-            lines, status = forked(try_it)
+            lines, status = forked(partial(trial, number, options.seed, runs[kind], work, one))
             about = next((line for line in lines if "kind" in line), {"kind": "?", "done": "?"})
             for reader, found, what in results(lines, status):
                 same = found == "answered" and what == expected[kind].get(reader)
@@ -739,7 +746,10 @@ def main() -> None:
                 counts[about["kind"], found] += 1
                 if found.isupper():
                     bad += 1
-                    print(f"{number} ({kind}) {about['kind']}: {about['done']}: {reader}: {found}: {_last(what)}", flush=True)
+                    print(
+                        f"{number} ({kind}) {about['kind']}: {about['done']}: {reader}: {found}: {_last(what)}",
+                        flush=True,
+                    )
                 if options.all or one:
                     print(f"{number} ({kind}) {about['kind']}: {about['done']}: {reader}: {found}: {what}")
             shutil.rmtree(work)

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NotRequired, TypedDict
 
 from understudy.errors import DamagedError, DirectoryError, SettingError
-from understudy.reading import MOST_BYTES, MOST_JSON_BYTES, parse_json, read_bytes
+from understudy.reading import MOST_BYTES, MOST_JSON_BYTES, check_type, parse_json, read_bytes
 from understudy.types import Json
 
 RUN = "run.json"
@@ -39,6 +40,23 @@ class Anchor:
     sha256: str
     requests: int = 0
     content: str = ""
+
+
+class Described(TypedDict):
+    """What run.json says of another file."""
+
+    sha256: str
+    parts: dict[str, str]
+
+
+class Sealed(TypedDict):
+    """What is read of run.json to check all else; the parts about the copy are checked when it is loaded."""
+
+    format: int
+    settings: dict[str, Any]
+    checksums: NotRequired[dict[str, str]]
+    files: NotRequired[dict[str, Described]]
+    ledger: NotRequired[dict[str, Any] | None]
 
 
 @dataclass(frozen=True)
@@ -91,6 +109,10 @@ def read_run(directory: Path) -> Json:
     if content.get("format") not in (1, FORMAT):
         hint = "use the understudy that wrote it, or a newer one"
         raise DirectoryError(f"{path}: format", f"{FORMAT} or 1", content.get("format"), hint)
+    try:
+        check_type(content, Sealed, path.name)
+    except ValueError as error:
+        raise DamagedError(str(path), "what a finished run writes", str(error), AGAIN) from error
     if is_checked(content):
         _check_parts(path, content)
     key = Key.of_environment()
@@ -114,13 +136,20 @@ def signature_of(run: Json) -> str:
 def anchor_of(run: Json) -> Anchor | None:
     """Where the ledger of a run was when the run was finished."""
     found = run.get("ledger")
-    return None if found is None else Anchor(**found)
+    if found is None:
+        return None
+    try:
+        anchor = Anchor(**found)
+        check_type(anchor, Anchor, "ledger")
+    except (TypeError, ValueError) as error:
+        raise DamagedError(RUN, "how far the ledger's chain had come", str(error), AGAIN) from error
+    return anchor
 
 
 def _check_parts(path: Path, content: Json) -> None:
     expected, found = content.get(CHECKSUMS), _checksums(content)
-    if not isinstance(expected, dict):
-        raise DamagedError(f"{path}: {CHECKSUMS}", "a checksum for every part", repr(expected)[:80], AGAIN)
+    if expected is None:
+        raise DamagedError(f"{path}: {CHECKSUMS}", "a checksum for every part", "nothing", AGAIN)
     for part in sorted({*expected, *found}):
         if expected.get(part) != found.get(part):
             raise _mismatch(f"{path}: {part}", expected.get(part), found.get(part))

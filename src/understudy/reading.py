@@ -11,10 +11,14 @@ import math
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
+from functools import cache
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import UnionType
+from typing import Any, NotRequired, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from understudy.display import shortened
 from understudy.errors import DirectoryError
@@ -24,7 +28,8 @@ from understudy.files import current
 MOST_BYTES, MOST_JSON_BYTES = 2**31, 2**28
 # The most values in a JSON document, each of which takes about 100 bytes of memory, and how deep they may be nested.
 MOST_VALUES, MOST_DEPTH = 2**22, 64
-# The most characters of a key in an error.
+# The most bits of a whole number, and the most characters that an error shows of what was found.
+MOST_BITS = 64
 SHOWN = 80
 # What comes of values that are not what they should be, wherever they are used first.
 UNREADABLE = (
@@ -37,7 +42,7 @@ class NotRegularError(OSError):
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
+def open_regular(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file to read, also through links; what else has its name is an OSError, and is not waited for.
 
     >>> with open_regular(Path(os.devnull)):
@@ -49,9 +54,12 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     # Without O_NONBLOCK, opening a pipe waits for somebody to write to it; Windows has neither.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
     descriptor = os.open(path, flags)
-    with open(descriptor, "rb") as file:
+    try:
         refuse_irregular(os.fstat(descriptor).st_mode)
-        yield file
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
 
 
 def refuse_irregular(mode: int) -> None:
@@ -79,7 +87,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[BufferedReader]:
     """A file, where it is now: it may be moved to its place while it is looked for."""
     with ExitStack() as opened:
         try:
@@ -138,4 +146,67 @@ def _refuse_odd(found: object) -> None:
                 value.encode()  # a lone surrogate is an error
             elif isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"the number {value}")
+            elif isinstance(value, int) and value.bit_length() > MOST_BITS:
+                raise ValueError(f"a whole number of {value.bit_length()} bits")
         level, depth = inside, depth + 1
+
+
+def check_type(value: object, hint: Any, where: str) -> None:
+    """ValueError unless a value, and all within, is what a type hint says: of JSON, dataclasses and plain objects.
+
+    >>> check_type({"a": [1.0, 2]}, dict[str, list[float]], "queries")
+    >>> check_type({"a": [1.0, True]}, dict[str, list[float]], "queries")
+    Traceback (most recent call last):
+        ...
+    ValueError: queries: a: 1: expected float, found True
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any or (hint is float and type(value) is int):
+        return
+    if origin in (Union, UnionType):
+        _check_any(value, inner, where)
+    elif origin in (list, tuple, Sequence):
+        _expect(value, (list, tuple), "a list", where)
+        for at, part in enumerate(cast(Sequence[object], value)):
+            check_type(part, inner[at] if origin is tuple and inner[-1] is not Ellipsis else inner[0], f"{where}: {at}")
+    elif origin in (dict, Mapping):
+        _expect(value, dict, "an object", where)
+        for key, part in cast(dict[object, object], value).items():
+            check_type(key, inner[0], where)
+            check_type(part, inner[1], f"{where}: {key}")
+    elif is_typeddict(hint):
+        _expect(value, dict, "an object", where)
+        found = cast(dict[str, object], value)
+        for name, inside in _hints(hint).items():
+            optional = get_origin(inside) is NotRequired
+            if name not in found and not optional:
+                raise ValueError(f"{where}: expected {name!r}, found nothing")
+            if name in found:
+                check_type(found[name], get_args(inside)[0] if optional else inside, f"{where}: {name}")
+    else:
+        _expect(value, hint, getattr(hint, "__name__", str(hint)), where)
+        names = [part.name for part in fields(hint)] if is_dataclass(hint) else getattr(hint, "_fields", ())
+        for name in names:
+            check_type(getattr(value, name), _hints(hint)[name], f"{where}: {name}")
+
+
+@cache
+def _hints(hint: Any) -> dict[str, Any]:
+    return get_type_hints(hint, include_extras=True)
+
+
+def _check_any(value: object, hints: Sequence[Any], where: str) -> None:
+    """Of several hints one has to fit; otherwise the error is that of the first, beside which None is no news."""
+    errors = []
+    for hint in hints:
+        try:
+            return check_type(value, hint, where)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _expect(value: object, kind: Any, expected: str, where: str) -> None:
+    if isinstance(value, kind) and (kind is bool or not (kind in (int, float) and isinstance(value, bool))):
+        return
+    raise ValueError(f"{where}: expected {expected}, found {shortened(repr(value), SHOWN)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from understudy.cli.groups import Grouped
 from understudy.cli.settings import making_options
 from understudy.cli.terminal import say
 from understudy.errors import SettingError
+from understudy.reading import MOST_JSON_BYTES, UNREADABLE, read_bytes
 
 
 @click.command("remake", cls=Grouped)
@@ -75,7 +77,12 @@ def _row(directory: Path, number: int) -> tuple[str, str]:
     path = directory / "frontier.csv"
     if not path.is_file():
         raise SettingError("--take", f"a frontier in {path}", "none", f"run `understudy frontier {directory}` first")
-    table = pd.read_csv(path, keep_default_na=False, dtype=str)
+    try:
+        table = pd.read_csv(BytesIO(read_bytes(path, MOST_JSON_BYTES)), keep_default_na=False, dtype=str)
+        table = table[["family", "size"]]
+    except UNREADABLE as error:
+        hint = f"run `understudy frontier {directory}` again"
+        raise SettingError("--take", f"a frontier in {path}", str(error), hint) from error
     if not 1 <= number <= len(table):
         raise SettingError("--take", f"a row from 1 to {len(table)}", number)
     return table["family"].iloc[number - 1], table["size"].iloc[number - 1]

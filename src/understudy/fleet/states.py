@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
-from typing import Any
 
 from understudy.certificate.values import Certificate
 from understudy.errors import DirectoryError
 from understudy.files import make_folder, write_text
 from understudy.queries.ledger import NAME as LEDGER
+from understudy.reading import MOST_JSON_BYTES, UNREADABLE, check_type, parse_json, read_bytes
 from understudy.runs.directory import finished
 from understudy.types import Json
 
@@ -102,12 +102,13 @@ class Place:
         """The state as it was written last; that of a model that was never begun, if none was."""
         path = self.path / NAME
         try:
-            found: Any = json.loads(path.read_text(encoding="utf-8"))
-            known = {part.name for part in fields(State)}
-            return State(**{**{key: value for key, value in found.items() if key in known}, "name": self.name})
-        except FileNotFoundError:
-            return State(self.name)
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+            if not path.exists():
+                return State(self.name)
+            found, known = parse_json(read_bytes(path, MOST_JSON_BYTES)), {part.name for part in fields(State)}
+            state = State(**{**{key: value for key, value in found.items() if key in known}, "name": self.name})
+            check_type(state, State, path.name)
+            return state
+        except UNREADABLE as error:
             hint = "remove it: the copies beside it stay, and the next run writes it anew"
             raise DirectoryError(str(path), "the state of a model", str(error), hint) from error
 

@@ -17,11 +17,13 @@ from understudy.original.base import Original
 from understudy.original.decode import Reading, decoded
 from understudy.original.processes import brief
 from understudy.original.python import as_original
-from understudy.original.skops_types import TRUSTED, check_trees
+from understudy.original.skops_types import TRUSTED, check_model
+from understudy.reading import MOST_BYTES
 from understudy.types import Classes
 
-# What protobuf, and so ONNX, can hold in one file; the others have no reason to be larger.
-MOST_BYTES = 2**31
+# How often a part of an archive may be as large, once unpacked, as the archive, beyond so many bytes: what classifiers
+# hold shrinks to a tenth at best, and zeros to a thousandth.
+MOST_TIMES, FREE_BYTES = 100, 2**26
 # A forest of 10,000 trees needs about 150 MB; parsed, JSON takes several times its size.
 MOST_SCHEMA_BYTES = 2**28
 
@@ -68,7 +70,7 @@ def skops_object(file: File, types: Iterable[str] | None = ()) -> Any:
     try:
         _refuse_bombs(file)
         model = _load_skops(file, accepted)
-        check_trees(model)
+        check_model(model)
     except UnderstudyError:
         raise
     except Exception as error:
@@ -149,9 +151,10 @@ def _refuse_bombs(file: File) -> None:
     """Refuse zip bombs: a part of the archive is unpacked as often as the schema refers to it."""
     with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
         sizes = {part.filename: part.file_size for part in archive.infolist()}
-        _refuse_larger(file, sizes["schema.json"], MOST_SCHEMA_BYTES)
+        most = min(MOST_BYTES, FREE_BYTES + MOST_TIMES * len(file.content))
+        _refuse_larger(file, sizes["schema.json"], min(most, MOST_SCHEMA_BYTES))
         schema = json.loads(archive.read("schema.json"))
-    _refuse_larger(file, sum(sizes.get(name, 0) for name in _references(schema)), MOST_BYTES)
+    _refuse_larger(file, sum(sizes.get(name, 0) for name in _references(schema)), most)
 
 
 def _refuse_larger(file: File, size: int, most: int) -> None:

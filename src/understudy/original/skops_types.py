@@ -71,11 +71,20 @@ TRUSTED = frozenset(
 )
 
 
-def check_trees(model: object) -> None:
-    """Refuse, by ValueError, trees in which compiled code would walk out of bounds or in circles.
+# What linear models, networks, support vector machines, discriminants and naive Bayes compute with. Other attributes of
+# estimators hold NaN for what is not known, as scores of searches do.
+NUMBERS = (
+    "coef_", "intercept_", "coefs_", "intercepts_", "dual_coef_", "_dual_coef_", "_intercept_", "support_vectors_",
+    "means_", "scalings_", "rotations_", "theta_", "var_", "centroids_", "a_", "b_",
+)  # fmt: skip
+
+
+def check_model(model: object) -> None:
+    """Refuse, by ValueError, trees in which compiled code would walk out of bounds or in circles, and numbers that are
+    infinite or none where a model computes with them.
 
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> check_trees(DecisionTreeClassifier().fit([[0], [1]], [0, 1]))
+    >>> check_model(DecisionTreeClassifier().fit([[0], [1]], [0, 1]))
     """
     from sklearn.neighbors import BallTree, KDTree
 
@@ -85,7 +94,10 @@ def check_trees(model: object) -> None:
         for tree, width in _trees(part):
             sound = _sound_predictor(tree, width) if hasattr(tree, "nodes") else _sound_tree(tree, width)
             if not sound:
-                raise ValueError("a decision tree whose nodes lead nowhere")
+                raise ValueError("a decision tree whose nodes lead nowhere, or hold no numbers")
+        for name in NUMBERS:
+            if not _numbers(getattr(part, "__dict__", {}).get(name, 0.0)):
+                raise ValueError(f"{type(part).__name__}.{name} with numbers that are infinite or none")
 
 
 def _parts(root: object) -> Iterator[object]:
@@ -129,6 +141,8 @@ def _sound_tree(tree: Tree, width: int) -> bool:
         min(tree.node_count, tree.n_outputs, tree.max_n_classes) > 0
         and _leads_on(inner, tree.children_left, tree.children_right, tree.node_count)
         and _below(tree.feature[inner], width)
+        and not np.isnan(tree.threshold[inner]).any()
+        and bool(np.isfinite(tree.value).all())
     )
 
 
@@ -141,6 +155,8 @@ def _sound_predictor(tree: TreePredictor, width: int) -> bool:
         and _leads_on(inner, nodes["left"], nodes["right"], len(nodes))
         and _below(nodes["feature_idx"][inner], width)
         and _below(categorical["bitset_idx"], len(sets))
+        and not np.isnan(nodes["num_threshold"][inner]).any()
+        and bool(np.isfinite(nodes["value"]).all())
     )
 
 
@@ -159,8 +175,19 @@ def _sound_search_tree(tree: BallTree | KDTree) -> bool:
 
 
 def _leads_on(inner: np.ndarray, left: np.ndarray, right: np.ndarray, count: int) -> bool:
-    """Whether both children of every inner node come after it, as scikit-learn numbers them."""
-    return all(bool((side[inner] > inner).all()) and _below(side[inner], count) for side in (left, right))
+    """Whether both children of every inner node come after it, as scikit-learn numbers them, and are no other's."""
+    below = np.concatenate([left[inner], right[inner]]).astype(np.int64)
+    after = bool((below > np.tile(inner, 2)).all()) and _below(below, count)
+    return after and len(np.unique(below)) == len(below)
+
+
+def _numbers(found: object) -> bool:
+    """Whether numbers, arrays of them, and lists of arrays, are all finite; what is no number is not judged here."""
+    if isinstance(found, (list, tuple)):
+        return all(map(_numbers, found))
+    found = getattr(found, "data", found) if hasattr(found, "tocsr") else found  # sparse
+    numbers = isinstance(found, (float, np.ndarray, np.floating)) and np.asarray(found).dtype.kind == "f"
+    return not numbers or bool(np.isfinite(np.asarray(found, float)).all())
 
 
 def _below(numbers: np.ndarray, end: int) -> bool:

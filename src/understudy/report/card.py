@@ -6,14 +6,16 @@ Everything in it is read from the run's directory; there is no query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 
 from understudy.certificate.values import Certificate, Differences
 from understudy.certificate.words import GIVEN, about_rows, caveats, strata
 from understudy.display import as_sentence
+from understudy.files import errors_of
 from understudy.queries.known import sentence
 from understudy.queries.ledger import NAME, Summary, summary
+from understudy.reading import open_regular
 from understudy.report.markdown import escaped, table
 from understudy.runs.directory import FILES
 from understudy.runs.result import Result, load
@@ -82,7 +84,7 @@ def _facts(result: Result) -> Iterator[str]:
         ("the copy", model),
         (
             "made with",
-            f"understudy {result.versions['understudy']}, method {settings['method']}, seed {settings['seed']}",
+            f"understudy {result.versions['understudy']}, method {settings['method']}, seed {settings.get('seed')}",
         ),
         ("queries", sum(result.queries.values())),
     ]
@@ -219,7 +221,8 @@ def hashes(path: Path) -> Iterator[tuple[str, str]]:
     """The files of a run, with their checksums."""
     for name in (*FILES, NAME):
         if (path / name).is_file():
-            yield name, sha256((path / name).read_bytes()).hexdigest()
+            with errors_of(path / name, "a file that can be read"), open_regular(path / name) as file:
+                yield name, file_digest(file, "sha256").hexdigest()
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

@@ -9,22 +9,25 @@ from pathlib import Path
 
 import numpy as np
 
-from understudy.algorithm.network import MLP, PAPER_LAYERS, Network
+from understudy.algorithm.network import PAPER_LAYERS, Network
 from understudy.algorithm.samples import Samples
 from understudy.certificate.user_sample import UserSample
-from understudy.checksums import read_json
+from understudy.checksums import RUN, read_json
 from understudy.errors import DirectoryError
 from understudy.files import as_path
 from understudy.models.training_rows import hashed
 from understudy.original import Labels, Said, Told, told_together
 from understudy.queries.known import CANDIDATES, TAUGHT
 from understudy.queries.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
-from understudy.reading import read_bytes
+from understudy.reading import UNREADABLE, check_type, read_bytes
 from understudy.runs.directory import finished
+from understudy.runs.plan import settings_of_json
 from understudy.runs.points import points
+from understudy.runs.records import Planned
 from understudy.runs.result import Result, load
 from understudy.space.encoding import View
 from understudy.space.inside import complete
+from understudy.types import Json
 
 Answered = tuple[np.ndarray, np.ndarray]
 
@@ -58,15 +61,14 @@ class Past:
             hint = "run the command that made it once more: it goes on where it was"
             raise DirectoryError(str(path), "a finished run", "one that was interrupted", hint)
         result = load(path)
+        _check_planned(path, result.settings)
         # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
         found, t, theta = learned(path / NAME)
         purposes = (GIVEN, CHECK, "training", "certificate")
         rows, said = told_together(found[purpose] for purpose in purposes if purpose in found)
         held_out = len(found["certificate"][1]) if "certificate" in found else 0
-        layers = tuple(result.settings["layers"] or PAPER_LAYERS)
-        network = Network(MLP(result.copy.encoding.width, layers, len(result.copy.classes)), theta)
-        described = (read_bytes(path / name) for name in ("run.json", "copy.json"))
-        digest = hashlib.sha256(b"".join(described)).hexdigest()
+        network = _network(path, result, theta)
+        digest = hashlib.sha256(read_bytes(path / RUN) + read_bytes(path / "copy.json")).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
         return cls(result, network, t, rows, said, held_out, digest, seed, found.get(USER_ROWS))
 
@@ -129,3 +131,21 @@ class Past:
         held_out = np.arange(len(self.rows)) >= len(self.rows) - self.held_out
         learned, kept = left & ~held_out, left & held_out
         return (self.rows[learned], self.answers[learned]), (self.rows[kept], self.answers[kept])
+
+
+def _network(path: Path, result: Result, theta: np.ndarray) -> Network:
+    """The network of a run's last round, if its parameters are as many as it needs."""
+    about = {"hidden": tuple(result.settings["layers"] or PAPER_LAYERS)}
+    try:
+        return Network.of_state(about, {"theta": theta}, result.copy.encoding.width, len(result.copy.classes))
+    except ValueError as error:
+        raise DirectoryError(str(path / NAME), "the network that the run trained", str(error), "copy again") from error
+
+
+def _check_planned(path: Path, settings: Json) -> None:
+    try:
+        check_type(settings, Planned, "settings")
+        settings_of_json(settings)
+    except UNREADABLE as error:
+        hint = "copy again"
+        raise DirectoryError(str(path / RUN), "the settings that a run was made with", str(error), hint) from error

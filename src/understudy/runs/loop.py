@@ -12,9 +12,12 @@ from understudy.algorithm.network import Network
 from understudy.algorithm.samples import Samples
 from understudy.algorithm.sequential import Step, sequential
 from understudy.algorithm.training import Train, Trained
+from understudy.errors import DamagedError
 from understudy.original import Labels, Told
 from understudy.queries.ledger import Ledger
+from understudy.reading import check_type
 from understudy.runs.inquiry import Inquiry
+from understudy.types import Json
 
 
 class _NewLabelError(Exception):
@@ -83,9 +86,8 @@ class Loop:
             # A blend that learns is not in the ledger: it is made again, by the same answers to the same bits.
             known = None if self.plan.bounded else ledger.round(t)
             if known is not None:
-                found, about = known
-                self.spared[t] = about.pop("seconds")
-                return Trained(theta=found, **about)
+                restored, self.spared[t] = _restored(ledger, t, known, len(theta))
+                return restored
             clock = perf_counter()
             trained = train(theta, S, lam, t)
             about = {key: value for key, value in trained._asdict().items() if key != "theta"}
@@ -93,3 +95,18 @@ class Loop:
             return trained
 
         return remembered
+
+
+def _restored(ledger: Ledger, t: int, known: tuple[np.ndarray, Json], size: int) -> tuple[Trained, float]:
+    """A round as it was trained, and the seconds that it took."""
+    theta, about = known
+    try:
+        seconds, trained = about.pop("seconds"), Trained(theta=theta, **about)
+        check_type(trained, Trained, f"round {t}")
+        check_type(seconds, float, f"round {t}: seconds")
+        if len(theta) != size:
+            raise ValueError(f"{len(theta)} parameters for a network of {size}")
+    except (KeyError, TypeError, ValueError) as error:
+        hint = "restore it from a backup, or copy again in another directory"
+        raise DamagedError(str(ledger.path), "the rounds of this run", str(error), hint) from error
+    return trained, seconds

@@ -30,9 +30,10 @@ from understudy.models.training_rows import TrainingRows
 from understudy.original import Labels, Original, Told
 from understudy.original.labels import kind_of
 from understudy.queries.ledger import CHECK, GIVEN, NAME, anchored, answers
-from understudy.reading import UNREADABLE, parse_json
+from understudy.reading import UNREADABLE, check_type, parse_json
 from understudy.runs import words
 from understudy.runs.directory import FILES, claim, held
+from understudy.runs.records import check_records
 from understudy.runs.settings import AUTO, BLEND
 from understudy.space import Space
 from understudy.space.encoding import View
@@ -322,7 +323,8 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
     check_answers(model, view.encoding.width)
     known = _training_rows(path, run, excluded)
-    return Result(
+    check_records(run, RUN)
+    result = Result(
         copy=CopyClassifier(model, classes, view.space, excluded, known),
         certificate=None if run["certificate"] is None else _certificate(run["certificate"], classes),
         history=history,
@@ -339,6 +341,8 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         signature=checksums.signature_of(run),
         **{key: run[key] for key in PLAIN},
     )
+    check_type(result, Result, RUN)
+    return result
 
 
 def _classes(values: list[Label], kind: str) -> np.ndarray:
@@ -359,7 +363,10 @@ def _certificate(content: Json, classes: np.ndarray) -> Certificate:
 def _training_rows(path: Path, run: Json, excluded: tuple[int, ...]) -> TrainingRows | None:
     """The rows that taught a copy; of a run of an earlier version, those in its ledger, where there is one."""
     if TRAINING_ROWS in run:
-        return TrainingRows.from_json(run[TRAINING_ROWS])
+        known = TrainingRows.from_json(run[TRAINING_ROWS])
+        if known.excluded != excluded:
+            raise ValueError(f"training rows without the columns {known.excluded}, of a copy without {excluded}")
+        return known
     if not (path / NAME).is_file():
         return None
     found = answers(path / NAME)

@@ -29,7 +29,15 @@ class Question:
     """
 
     rows: Rows
-    write: Write
+    writer: Write
+
+    def write(self, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None) -> Response:
+        """The answer; there is none if the copy computed no numbers, of which the first label would be said."""
+        if not np.isfinite(probabilities).all():
+            row = int(np.argmin(np.isfinite(probabilities).all(axis=1)))
+            hint = "certify the copy: its numbers overflow here"
+            raise Refusal(f"the copy's answer to row {row}", "probabilities", "no numbers", hint, status=500)
+        return self.writer(codes, probabilities, by)
 
 
 @dataclass(frozen=True)

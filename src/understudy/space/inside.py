@@ -40,6 +40,21 @@ def complete(space: Space, rows: np.ndarray, columns: list[int] | None = None) -
     return ~np.isnan(rows[:, needed]).any(axis=1)
 
 
+def representable(space: Space, rows: np.ndarray) -> np.ndarray:
+    """Which rows of a matrix are of a table, whether the space can have them or not: no number in them is infinite, and
+    every category's is that of a level, or of none that is known.
+
+    >>> representable(Space.normal(1), np.array([[2.0], [np.nan], [np.inf]])).tolist()
+    [True, True, False]
+    """
+    found = ~np.isinf(rows).any(axis=1)
+    for j, column in enumerate(space.columns):
+        if isinstance(column, Category):
+            codes = np.where(np.isnan(rows[:, j]), UNKNOWN, rows[:, j])
+            found &= (codes == np.rint(codes)) & (codes >= UNKNOWN) & (codes < len(column.levels))
+    return found
+
+
 def _known(column: Column, values: np.ndarray) -> np.ndarray:
     return values != UNKNOWN if isinstance(column, Category) else np.ones(len(values), bool)
 

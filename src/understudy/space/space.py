@@ -18,6 +18,7 @@ from understudy.display import listed
 from understudy.engine.rows import Rows as Source
 from understudy.errors import DirectoryError, SpaceError
 from understudy.files import write_text
+from understudy.reading import MOST_JSON_BYTES, parse_json, read_bytes
 from understudy.space import dates, words
 from understudy.space.columns import Category, Column, Date, Number
 from understudy.space.learned import FLOOR, ColumnOptions, learned_of_frame, learned_of_matrix
@@ -193,9 +194,10 @@ class Space(Part):
         """Read a space.json."""
         refuse_table(path)
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, ValueError, TypeError) as error:
-            raise SpaceError(str(path), "a readable space.json", str(error)) from error
+            text = read_bytes(Path(path), MOST_JSON_BYTES).decode()
+        except (DirectoryError, ValueError, TypeError) as error:
+            found = error.found if isinstance(error, DirectoryError) else error
+            raise SpaceError(str(path), "a readable space.json", str(found)) from error
         try:
             return cls.from_json(text)
         except SpaceError as error:
@@ -210,8 +212,8 @@ class Space(Part):
         ('age',)
         """
         try:
-            content = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+            content = parse_json(text)
+        except ValueError as error:
             raise SpaceError("space", "a JSON document", str(error)) from error
         if not isinstance(content, dict):
             raise SpaceError("space", "a JSON object", type(content).__name__)

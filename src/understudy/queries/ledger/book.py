@@ -17,6 +17,7 @@ import numpy as np
 from understudy.errors import OriginalError
 from understudy.original import Original, Said, Told
 from understudy.queries.halving import Part
+from understudy.queries.ledger.blobs import codes_of, matrix_of, parameters_of
 from understudy.queries.ledger.chain import head_of
 from understudy.queries.ledger.file import (
     FORMAT,
@@ -28,10 +29,9 @@ from understudy.queries.ledger.file import (
     answered_requests,
     labels_of,
     later_settings,
-    matrix,
     meta_of,
     prepared,
-    scores_of,
+    scores_for,
     sent_by_purpose,
     unanswered,
 )
@@ -215,16 +215,17 @@ class Ledger:
         self.settle()
         sql = "SELECT n, rows, codes FROM requests JOIN answers ON request = id WHERE id = ?"
         n, rows, codes = self._reader.execute(sql, (number,)).fetchone()
-        scores = scores_of(self._reader, number, n)
-        places = {row.tobytes(): place for place, row in enumerate(matrix(rows, n))}
-        return places, _Found(np.frombuffer(codes, np.int32), scores)
+        scores = scores_for(self._reader, number, n)
+        places = {row.tobytes(): place for place, row in enumerate(matrix_of(rows, n))}
+        return places, _Found(codes_of(codes, n, len(self._vocabulary.values)), scores)
 
     # --- rounds of training -----------------------------------------------------------------------------------------
 
     def round(self, t: int) -> tuple[np.ndarray, Json] | None:
         """The parameters after round t and what is known about it, if it was trained before."""
-        found = self._reader.execute("SELECT theta, about FROM rounds WHERE t = ?", (t,)).fetchone()
-        return None if found is None else (np.frombuffer(found[0], np.float32).copy(), parse_json(found[1]))
+        with errors_of(self.path):
+            found = self._reader.execute("SELECT theta, about FROM rounds WHERE t = ?", (t,)).fetchone()
+            return None if found is None else (parameters_of(found[0]), parse_json(found[1]))
 
     def keep_round(self, t: int, theta: np.ndarray, about: Json) -> None:
         """Write down a round of training."""

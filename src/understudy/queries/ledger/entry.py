@@ -12,7 +12,8 @@ import numpy as np
 
 from understudy.original import Said, label_array
 from understudy.queries.ledger import chain
-from understudy.queries.ledger.file import begin, labels_of, matrix, meta_of, reading, scores_of
+from understudy.queries.ledger.blobs import codes_of, matrix_of
+from understudy.queries.ledger.file import begin, check_rows, labels_of, meta_of, reading, scores_for
 from understudy.queries.ledger.left import errors_of
 from understudy.queries.ledger.opening import connect
 from understudy.queries.ledger.vocabulary import Vocabulary
@@ -37,8 +38,10 @@ def answered(path: Path) -> tuple[Space, list[Entry]]:
         space, labels = Space.from_json(meta_of(connection, path)["space"]), labels_of(connection)
         table, found = label_array(labels) if labels else np.empty(0), list[Entry]()
         for number, purpose, n, rows, codes, announced, at in connection.execute(sql):
-            said = Said(table[np.frombuffer(codes, np.int32)], scores_of(connection, number, n))
-            found.append(Entry(purpose, matrix(rows, n), said, announced, at))
+            asked = matrix_of(rows, n)
+            check_rows(space, asked, purpose)
+            said = Said(table[codes_of(codes, n, len(labels))], scores_for(connection, number, n))
+            found.append(Entry(purpose, asked, said, announced, at))
         return space, found
 
 

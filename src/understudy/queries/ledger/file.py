@@ -13,11 +13,15 @@ import numpy as np
 from understudy.checksums import RUN, Anchor, anchor_of, read_run
 from understudy.errors import DirectoryError
 from understudy.files import current
+from understudy.original import label_array
 from understudy.queries.ledger import chain
+from understudy.queries.ledger.blobs import codes_of, matrix_of, scores_of
 from understudy.queries.ledger.left import errors_of
 from understudy.queries.ledger.opening import NAME, bounded, readable
 from understudy.queries.ledger.tables import SCHEMA, check_values, tables_of
 from understudy.reading import parse_json
+from understudy.space import Space
+from understudy.space.inside import complete, representable
 from understudy.types import Json, Label
 
 FORMAT = 2
@@ -186,30 +190,39 @@ def unanswered(connection: sqlite3.Connection, prefix: str = "") -> Iterator[tup
     sql = f"""SELECT {_REST}, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent(connection)} AS asked
       WHERE sent > 0 AND asked.id NOT IN (SELECT request FROM answers) AND {_BEGINS} ORDER BY asked.id"""
     for purpose, n, rows, failed in connection.execute(sql, {"prefix": prefix}):
-        yield purpose, matrix(rows, n), bool(failed)
+        yield purpose, matrix_of(rows, n), bool(failed)
 
 
 def labels_of(connection: sqlite3.Connection) -> list[Label]:
     """Every label that was ever answered, by code."""
-    return [parse_json(value) for (value,) in connection.execute("SELECT value FROM labels ORDER BY code")]
+    found = connection.execute("SELECT code, value FROM labels ORDER BY code").fetchall()
+    labels = [parse_json(value) for _, value in found]
+    known = label_array(labels).tolist() if labels else []
+    if [code for code, _ in found] != [*range(len(known))] or len(set(known)) < len(known):
+        raise ValueError("labels that are not each there once, with codes from 0 on")
+    return labels
 
 
 def answered_requests(
     connection: sqlite3.Connection, prefix: str = ""
 ) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
     """Number, purpose, rows and codes of every request that was answered, of those whose purposes begin so."""
+    labels = connection.execute("SELECT count(*) FROM labels").fetchone()[0]
     sql = f"SELECT id, {_REST}, n, rows, codes FROM requests JOIN answers ON request = id WHERE {_BEGINS} ORDER BY id"
     for number, purpose, n, rows, answers in connection.execute(sql, {"prefix": prefix}):
-        yield number, purpose, matrix(rows, n), np.frombuffer(answers, np.int32)
+        yield number, purpose, matrix_of(rows, n), codes_of(answers, n, labels)
 
 
-def scores_of(connection: sqlite3.Connection, number: int, n: int) -> np.ndarray | None:
+def scores_for(connection: sqlite3.Connection, number: int, n: int) -> np.ndarray | None:
     """The scores that came with the answers to a request, if any did; ledgers of earlier versions have none."""
     there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'scores'").fetchone()[0]
     found = connection.execute("SELECT p FROM scores WHERE request = ?", (number,)).fetchone() if there else None
-    return None if found is None else np.frombuffer(found[0], np.float32).reshape(n, -1)
+    return None if found is None else scores_of(found[0], n)
 
 
-def matrix(blob: bytes, n: int) -> np.ndarray:
-    """The n rows of a blob."""
-    return np.frombuffer(blob, np.float64).reshape(n, -1)
+def check_rows(space: Space, rows: np.ndarray, purpose: str) -> None:
+    """ValueError for rows that no run with this space has asked about; what was not asked by a run may lack values."""
+    if rows.shape[1] != space.d or not representable(space, rows).all():
+        raise ValueError(f"rows of {rows.shape[1]} columns, or with values that no row of the space has")
+    if purpose not in (GIVEN, TRAFFIC) and not complete(space, rows).all():
+        raise ValueError("rows with gaps in columns that have none")

@@ -9,12 +9,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from understudy.checksums import RUN
 from understudy.errors import DamagedError, DirectoryError, UnderstudyError, UnwrittenError
 from understudy.files import current, is_full
 from understudy.queries.ledger import chain
+from understudy.queries.ledger.blobs import codes_of
 from understudy.queries.ledger.opening import NAME, copied
 from understudy.queries.ledger.tables import check_values, tables_of
 from understudy.reading import UNREADABLE, parse_json
@@ -78,9 +77,13 @@ def _consistent(
     labels = next(code for code in range(len(found["labels"]) + 1) if code not in found["labels"])
     found["labels"] = {code: row for code, row in found["labels"].items() if code in range(labels)}
     for key, (_, _, codes) in list(found["answers"].items()):
-        assert isinstance(codes, bytes)
-        if key not in found["requests"] or (np.frombuffer(codes, np.int32) >= labels).any():
-            del found["answers"][key]
+        with suppress(*_UNREADABLE):
+            n = found["requests"][key][2]
+            assert isinstance(codes, bytes)
+            assert isinstance(n, int)
+            codes_of(codes, n, labels)
+            continue
+        del found["answers"][key]
     found["scores"] = {key: row for key, row in found["scores"].items() if key in found["answers"]}
     return found
 

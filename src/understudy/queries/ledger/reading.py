@@ -15,21 +15,22 @@ from understudy.checksums import Anchor
 from understudy.errors import DirectoryError
 from understudy.original import Said, Told, label_array, told_together
 from understudy.queries.ledger import chain
+from understudy.queries.ledger.blobs import codes_of, matrix_of, parameters_of
 from understudy.queries.ledger.file import (
     GIVEN,
     REPEAT,
     SAVED,
     UNCHAINED,
     answered_requests,
+    check_rows,
     format_of,
     is_begun,
     labels_of,
     later_settings,
-    matrix,
     meta_of,
     prepared,
     reading,
-    scores_of,
+    scores_for,
     sent,
     sent_by_purpose,
     unanswered,
@@ -133,10 +134,11 @@ def learned(path: Path) -> tuple[dict[str, Told], int, np.ndarray]:
 
 
 def _answers(connection: sqlite3.Connection, path: Path) -> dict[str, Told]:
-    meta_of(connection, path)
+    space = Space.from_json(meta_of(connection, path)["space"])
     table, found = _table(labels_of(connection)), defaultdict[str, list[Told]](list)
     for number, purpose, rows, codes in answered_requests(connection):
-        found[purpose].append((rows, Said(table[codes], scores_of(connection, number, len(codes)))))
+        check_rows(space, rows, purpose)
+        found[purpose].append((rows, Said(table[codes], scores_for(connection, number, len(codes)))))
     return {purpose: told_together(chunks) for purpose, chunks in found.items()}
 
 
@@ -169,7 +171,7 @@ def _last_round(connection: sqlite3.Connection, path: Path) -> tuple[int, np.nda
     found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
     if found is None:
         raise DirectoryError(str(path), "a ledger with a round of training", "none", "copy again")
-    return found[0], np.frombuffer(found[1], np.float32).copy()
+    return found[0], parameters_of(found[1])
 
 
 def entries(path: Path, space: Space) -> Frame:
@@ -181,8 +183,10 @@ def entries(path: Path, space: Space) -> Frame:
         sql = f"""SELECT id, purpose, n, rows, codes, at FROM {sent(connection)}
           LEFT JOIN answers ON request = id WHERE sent > 0 ORDER BY id"""
         for number, purpose, n, rows, answers, answered in connection.execute(sql):
-            frame = pd.DataFrame(space.present(matrix(rows, n)), columns=list(space.names))
-            found = [None] * n if answers is None else table[np.frombuffer(answers, np.int32)]
+            asked = matrix_of(rows, n)
+            check_rows(space, asked, purpose)
+            frame = pd.DataFrame(space.present(asked), columns=list(space.names))
+            found = [None] * n if answers is None else table[codes_of(answers, n, len(table))]
             about = {"request": number, "purpose": purpose, "answered": answered, "label": found}
             # An input may be called as one of these; then ours gives way.
             parts.append(frame.assign(**{f"{'_' * (key in frame)}{key}": value for key, value in about.items()}))

@@ -1,0 +1,188 @@
+"""A ledger's file that somebody else made: whatever SQL, pipes or lengths are in it, reading it ends in a sentence."""
+
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+import understudy as us
+from cases import disc
+from commands import run_command
+from understudy.errors import DamagedError, DirectoryError
+from understudy.queries import ledger
+from understudy.queries.ledger import NAME, chain, opening
+
+PLANE = us.Space.normal(2)
+SETTINGS = {"budget": 90, "batch": 30, "certificate_n": 60, "preset": "fast", "repeat": 0}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("files") / "run"
+    us.copy_classifier(us.Original(disc, name="disc"), PLANE, out=out, **SETTINGS)
+    return out
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def sql(run, *statements):
+    with closing(sqlite3.connect(run / NAME, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+ADDED = {
+    "the trigger 'more'": ["CREATE TRIGGER more AFTER INSERT ON labels BEGIN DELETE FROM answers; END"],
+    "the view 'more'": ["CREATE VIEW more AS SELECT 1"],
+    "the index 'more'": ["CREATE INDEX more ON requests (n)"],
+    "the table 'more'": ["CREATE TABLE more (x)"],
+    "the table 'sqlite_stat1'": ["ANALYZE"],
+    "the table 'labels', which has another definition": ["ALTER TABLE labels ADD COLUMN more AS (code + 1)"],
+    "the view 'answers'": ["DROP TABLE answers", f"CREATE VIEW answers AS {ENDLESS} i AS request, 1, x'00' FROM n"],
+    "the view 'chain'": ["DROP TABLE chain", f"CREATE VIEW chain AS {ENDLESS} i AS batch, '[]', '' FROM n"],
+    "the view 'meta'": ["DROP TABLE meta", f"CREATE VIEW meta AS {ENDLESS} i AS key, '' FROM n"],
+}
+
+
+@pytest.mark.parametrize("found", ADDED)
+def test_what_is_no_table_of_ours_is_noticed_and_never_run(run, found):
+    sql(run, *ADDED[found])
+    for read in (ledger.verify, ledger.summary, ledger.answers, ledger.anchored):
+        with pytest.raises(DamagedError, match="the tables of a ledger and nothing else, found") as error:
+            read(run / NAME)
+        assert found in str(error.value)
+
+
+def test_the_command_says_so_and_what_is_left(run, tmp_path):
+    sql(run, *ADDED["the trigger 'more'"])
+    done = run_command("ledger", "verify", run)
+    assert done.returncode == 2
+    assert "found the trigger 'more'; answers to 150 rows are as they were written: restore it" in done.stderr
+    done = run_command("ledger", run, "--salvage", tmp_path / "new")
+    assert done.returncode == 0, done.stderr
+    assert ledger.summary(tmp_path / "new" / NAME).answered == 150
+
+
+def test_of_a_ledger_without_its_answers_nothing_is_left(run):
+    sql(run, *ADDED["the view 'answers'"])
+    done = run_command("ledger", run)
+    assert done.returncode == 2
+    assert "nothing of it can be used: restore it from a backup" in done.stderr
+
+
+def test_nothing_is_written_through_a_trigger(run):
+    before = ledger.summary(run / NAME).answered
+    sql(run, "CREATE TRIGGER more AFTER INSERT ON requests BEGIN DELETE FROM answers; END")
+    with pytest.raises(DamagedError, match="found the trigger 'more'"):
+        us.copy_classifier(us.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
+    sql(run, "DROP TRIGGER more")
+    assert ledger.summary(run / NAME).answered == before
+
+
+def test_reading_ends_after_as_many_steps_as_a_ledger_can_take(run, monkeypatch):
+    """Whatever makes SQLite go on, as pages that refer to each other may."""
+    monkeypatch.setattr(opening, "STEPS", 10**6)
+    monkeypatch.setattr(opening, "ASKED_AFTER", 10**4)
+    with opening.readable(run / NAME) as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        connection.execute(f"{ENDLESS} count(*) FROM n")
+    assert ledger.summary(run / NAME).answered == 150
+
+
+# --- what is no file of its length ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-head", "-journal"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_regular_file_is_not_waited_for(run, suffix, kind):
+    file = run / f"{NAME}{suffix}"
+    file.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        file.mkdir()
+    with pytest.raises(DirectoryError, match=r"ledger, found nothing|no regular file"):
+        ledger.summary(run / NAME)
+    assert run_command("ledger", run).returncode == 2
+
+
+def test_a_file_that_is_longer_than_it_says(run):
+    os.truncate(run / NAME, 2**40)
+    with pytest.raises(DamagedError, match=r"a file of at most .* bytes, as it says, found 1099511627776"):
+        ledger.summary(run / NAME)
+
+
+# --- rows that no run has written, with a chain that fits -------------------------------------------------------------
+
+
+def rechained(run, *statements):
+    """Change rows, and have the chain and run.json fit."""
+    from mutated_directories import rechain, sealed
+
+    with closing(sqlite3.connect(run / NAME, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(*statement)
+        rechain(connection)
+    sealed(run, others=True)
+
+
+def nan(columns, value=np.nan):
+    return np.full(columns, value).tobytes()
+
+
+ROWS = "SELECT length(rows) FROM requests WHERE id = 1"
+WRONG = {
+    "rows of NaN": ("UPDATE requests SET rows = ? WHERE id = 1", nan),
+    "infinite rows": ("UPDATE requests SET rows = ? WHERE id = 1", lambda n: nan(n, np.inf)),
+    "other columns": ("UPDATE requests SET rows = ? WHERE id = 1", lambda n: np.zeros(2 * n).tobytes()),
+    "a text for rows": ("UPDATE requests SET rows = ? WHERE id = 1", lambda n: "x" * n),
+    "rows without number": ("UPDATE requests SET n = ? WHERE id = 1", lambda n: -1),
+    "a number in words": ("UPDATE requests SET n = ? WHERE id = 1", lambda n: "many"),
+    "an endless time": ("UPDATE requests SET announced = ? WHERE id = 1", lambda n: 9e999),
+    "unknown codes": (
+        "UPDATE answers SET codes = ? WHERE request = 1",
+        lambda n: np.full(n // 2, 7, np.int32).tobytes(),
+    ),
+    "codes below zero": ("UPDATE answers SET codes = ? WHERE request = 1", lambda n: nan(n // 4)),
+    "deep labels": ("UPDATE labels SET value = ? WHERE code = 0", lambda n: "[" * 100_000 + "]" * 100_000),
+    "a list of labels": ("UPDATE labels SET value = ? WHERE code = 0", lambda n: "[1, 2]"),
+    "no label": ("UPDATE labels SET value = ? WHERE code = 0", lambda n: "null"),
+    "the same label": ("UPDATE labels SET value = ? WHERE code = 0", lambda n: "true"),
+    "labels in other places": ("UPDATE labels SET code = ? WHERE code = 0", lambda n: 2),
+    "a network of NaN": ("UPDATE rounds SET theta = ?", lambda n: np.full(9, np.nan, np.float32).tobytes()),
+    "a network of another size": ("UPDATE rounds SET theta = ?", lambda n: bytes(40)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_rows_that_no_run_has_written_are_bad_input(run, tmp_path, wrong):
+    statement, value = WRONG[wrong]
+    with closing(sqlite3.connect(run / NAME)) as connection:
+        columns = connection.execute(ROWS).fetchone()[0] // 8
+    rechained(run, (statement, (value(columns),)))
+    done = run_command("remake", run, "--out", tmp_path / "new", "--to", "linear")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("understudy: ")
+    assert str(run / NAME) in done.stderr
+
+
+def test_the_helper_changes_nothing_by_itself(run, tmp_path):
+    rechained(run)
+    assert chain.TABLES.keys() <= {name for (name,) in tables(run)}
+    assert json.loads((run / "run.json").read_text())["ledger"]["batch"] == 1
+    done = run_command("remake", run, "--out", tmp_path / "new", "--to", "linear")
+    assert done.returncode == 0, done.stderr
+
+
+def tables(run):
+    with closing(sqlite3.connect(run / NAME)) as connection:
+        return connection.execute("SELECT name FROM sqlite_schema").fetchall()
