@@ -17,6 +17,7 @@ from processes import children_of, command_of
 from understudy.fleet import Outlook, read_fleet, run_fleet
 from understudy.fleet.limits import spent
 from understudy.fleet.states import State
+from understudy.portable import UNFINISHED
 from understudy.queries.session import sessions
 from understudy.workers import Local
 
@@ -312,7 +313,10 @@ def test_the_command(folder):
 def test_models_are_checked_no_more_often_than_they_are_to_be(folder, ran):
     table = written(folder, ("half", "fleetmodels:half", 'every = "1d"\n'))
     assert ran(table, folder / "out", slots=1)[0]["half"].did == "copied"
+    for place in ("out", "out/half"):  # as a driver leaves them that was killed while it wrote
+        (folder / place / f"{UNFINISHED}abc.json").write_text("{")
     assert ran(table, folder / "out", slots=1)[0] == {}
+    assert not [*(folder / "out").rglob(f"{UNFINISHED}*")]
     state = json.loads((folder / "out/half/state.json").read_text())
     (folder / "out/half/state.json").write_text(json.dumps({**state, "checked": "2020-01-01T00:00:00+00:00"}))
     assert ran(table, folder / "out", slots=1)[0]["half"].did == "checked"
