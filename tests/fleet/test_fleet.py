@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -264,6 +265,35 @@ def test_a_check_that_is_killed_goes_on_and_pays_nothing_twice(folder, ran, kill
         before = len(server.log)
         ran(table, folder / "out", slots=1)  # tomorrow it is asked again
         assert sum(len(seen.rows) for seen in server.log[before:]) == 200
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_refresh_goes_on_with_a_check_that_was_interrupted(folder, ran, changed):
+    """And comes to the copy of one that asked all of it itself."""
+    options = 'protocol = "v2"\nrequest_rows = 10\nconcurrency = 1\nattempts = 1\ncheck = 100\nrepeat = 0\n'
+    with FaultyServer(disc, ["500"], share=0.0) as server:
+        table = written(folder, ("served", f"{server.url}/v2/models/m", options))
+        ran(table, folder / "out", slots=1)
+        shutil.copytree(folder / "out", folder / "undisturbed")
+        if changed:
+            server.decide = lambda rows: np.where(np.asarray(rows, float)[:, 0] > 0.3, "in", "out")
+        before, server.plan = len(server.log), [None] * 3 + ["500"] * 9
+        assert ran(table, folder / "out", slots=1)[0]["served"].state == "failed"
+        server.plan = []
+        (begun,) = sessions(folder / "out/served/copy-1")
+        assert (begun.rows, begun.ended) == (30, None)
+        done = ran(table, folder / "out", slots=1, refresh=True)[0]["served"]
+        assert (done.did, "30 answers are taken from" in done.note) == ("refreshed" if changed else "checked", True)
+        answered = [seen for seen in server.log[before:] if seen.fault is None]
+        asked, start = Counter(tuple(row) for seen in answered for row in seen.rows), len(server.log)
+        ran(table, folder / "undisturbed", slots=1, refresh=True)
+        assert asked == Counter(tuple(row) for seen in server.log[start:] for row in seen.rows)
+    (ended,) = sessions(folder / "out/served/copy-1")
+    assert ended.ended is not None
+    if changed:
+        for name in FILES:
+            copies = [folder / place / "served/copy-2" / name for place in ("out", "undisturbed")]
+            assert copies[0].read_bytes() == copies[1].read_bytes()
 
 
 def test_a_check_that_an_outage_interrupted_goes_on_and_says_of_when_its_answers_are(folder, ran):

@@ -159,7 +159,7 @@ class Ledger:
             self.tally(Counter({SAVED: len(rows) - len(fresh)}))
         return Said(self._vocabulary.table[codes[first]], None if found.scores is None else found.scores[first])
 
-    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str) -> int:
+    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str, scores: np.ndarray | None = None) -> int:
         """Write down rows that were asked and answered elsewhere, all or none, and wait until they are on disk.
 
         Gives how many of them are not here for the first time: what was asked again is written down again.
@@ -171,7 +171,8 @@ class Ledger:
         request = ("requests", (self._next, self._prefix + purpose, len(rows), now, rows.data))
         with errors_of(self.path):
             answer = ("answers", (self._next, now, codes.tobytes()))
-            self._writer.wait(self._writer.together(*known, request, answer))
+            beside = [] if scores is None else [("scores", (self._next, scores.tobytes()))]
+            self._writer.wait(self._writer.together(*known, request, *beside, answer))
         different = np.unique(keys)
         first = len(different) - len(index.find(different)[0])
         index.add(keys, self._next)
