@@ -58,6 +58,8 @@ class Entry:
 class Session(Ledger):
     """A ledger of sessions, open for one of them: what was answered in it, and in no other, is not asked again."""
 
+    anchored = False
+
     def __init__(self, path: Path, about: Json, space: Space):
         """Find the session about this that has not ended, or begin one."""
         self._about = about
@@ -185,7 +187,7 @@ def _say_earlier(ledger: Session) -> None:
     found, lost = ledger.earlier, ledger.meter.lost
     if found is not None and found.first is not None:
         words = f"{found.rows} answers are taken from {ledger.path}, the first of {_iso(found.first)}"
-        warn(f"{words}; move it away to ask anew")
+        warn(f"{words}; move it and its -head away to ask anew")
     if lost:
         warn(f"{lost} rows were under way when this was stopped, and are asked again, beyond what is announced")
 

@@ -53,6 +53,9 @@ Present: TypeAlias = Callable[[np.ndarray], Table]
 class Ledger:
     """A run's ledger, open for writing. `settings` are those of the run it belongs to."""
 
+    anchored = True
+    """Whether run.json knows how far it is once it is closed; else the file beside it has to stay."""
+
     def __init__(self, path: Path, settings: Json, space: Space, given: Told | None = None):
         """Open it, or begin one: with answers that the run was given, if it was."""
         self.path, self._abandoned = path, False
@@ -107,7 +110,7 @@ class Ledger:
         with errors_of(self.path):
             self._writer.close()
             self._reader.close()
-            if not beside(self.path, "-wal").exists():  # else somebody reads, or it could not be emptied
+            if self.anchored and not beside(self.path, "-wal").exists():  # else somebody reads, or it is not emptied
                 head_of(self.path).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
