@@ -1,27 +1,31 @@
-"""Commands that are killed with SIGKILL at random moments, and given once more: `copy` that goes on, and `remake`.
+"""Commands that are killed with SIGKILL at random moments, and given once more.
 
-A run of `--first` queries to a real server, which counts rows, goes on to `--queries`. Once undisturbed; then `--kills`
-times from the same start, killed at a random moment of the time that took, and the same command again. Likewise a
-remake of the first run, which writes for a moment alone: every second kill is in that moment. What is counted:
+A real server counts rows. `copy` goes on from a run of `--first` queries to one of `--queries`; `certify` asks about
+`--asked` fresh rows; `check` is a fleet of one model that asks as many rows again, whose driver is killed; `refresh`
+does so too, finds a change and copies anew; `remake` makes another copy. Each once undisturbed; then `--kills` times
+from the same start, killed at a random moment of the time that took, and the same command again. A remake writes for a
+moment alone: every second kill is in that moment. What is counted:
 
   before, between, after   kills before the first new answer was in the ledger, before the last, and later; of a remake,
                            before something was written, before all was, and later
   again                    rows that were in the ledger when it was killed, and were asked once more
   twice                    the most rows of one kill that were under way, and were asked once more
   gone                     rows that were in the ledger when it was killed, and are not at the end
-  other                    ends with other bytes of the copy than the undisturbed command's
+  other                    ends with another outcome than the undisturbed command's: bytes of a copy, a certificate, or
+                           what a fleet says of its model
   left                     files or folders of a killed command that are there at the end
 
-The server takes its time for each request of 10 rows, as originals do, so that asking is most of the first command.
+The server takes its time for each request of 10 rows, as originals do, so that asking is most of these commands.
 
-    python benchmarks/kills.py [--kills 20] [--first 200] [--queries 600] [--preset fast] [--to tree]
-                               [--only copy|remake]
+    python benchmarks/kills.py [--kills 20] [--first 200] [--queries 600] [--asked 300] [--preset fast] [--to tree]
+                               [--only copy|certify|check|refresh|remake]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -41,7 +45,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from faulty import FaultyServer  # type: ignore[import-not-found]
 from understudy.errors import DirectoryError
 from understudy.portable import UNFINISHED
-from understudy.queries.ledger import NAME, answers
+from understudy.queries.ledger import NAME, SESSIONS, answers
+from understudy.queries.session import sessions
 from understudy.types import Json
 
 COPY = ("copy.safetensors", "copy.json")
@@ -54,14 +59,25 @@ def decide(rows: Any) -> Any:
     return (np.sin(2 * rows[:, 0]) + rows[:, 1] * rows[:, 2] > 0.3).astype(int) + (rows[:, 3] > 1)
 
 
-def started(words: Sequence[object]) -> subprocess.Popen[bytes]:
+def otherwise(rows: Any) -> Any:
+    """The same original after a change."""
+    return np.where(np.asarray(rows, float)[:, 4] > 0.5, 2, decide(rows))
+
+
+def started(words: Sequence[object], out: Path | None = None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "understudy", *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(os.devnull if out is None else out, "wb") as file:
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
 
 
-def ended(words: Sequence[object], within: float | None = None, once: Callable[[], object] = lambda: True) -> int:
+def ended(
+    words: Sequence[object],
+    within: float | None = None,
+    once: Callable[[], object] = lambda: True,
+    out: Path | None = None,
+) -> int:
     """The exit code of a command; it is killed if it takes longer, once something has come to pass."""
-    process = started(words)
+    process = started(words, out)
     while not once() and process.poll() is None:
         sleep(0.001)
     with suppress(subprocess.TimeoutExpired):
@@ -70,19 +86,19 @@ def ended(words: Sequence[object], within: float | None = None, once: Callable[[
     return process.wait()
 
 
-def done(words: Sequence[object]) -> float:
+def done(words: Sequence[object], out: Path | None = None) -> float:
     """The seconds that a command took to its good end."""
     clock = perf_counter()
-    code = ended(words)
+    code = ended(words, out=out)
     if code:
         sys.exit(f"kills.py: exit code {code} of {' '.join(map(str, words))}")
     return perf_counter() - clock
 
 
-def known(run: Path) -> set[bytes]:
+def known(ledger: Path) -> set[bytes]:
     """The rows that a ledger has answers to."""
     with suppress(DirectoryError):  # it was not there yet
-        return {row.tobytes() for rows, _ in answers(run / NAME).values() for row in np.ascontiguousarray(rows)}
+        return {row.tobytes() for rows, _ in answers(ledger).values() for row in np.ascontiguousarray(rows)}
     return set()
 
 
@@ -91,8 +107,69 @@ def being_written(folder: Path) -> bool:
     return any(folder.glob(f"{UNFINISHED}*"))
 
 
+def _files(folder: Path) -> set[Path]:
+    """All files and folders, by their names from there."""
+    return {file.relative_to(folder) for file in folder.rglob("*")}
+
+
+def _has_ended(ledger: Path) -> bool:
+    """Whether what was asked about a run has come to its end."""
+    return all(entry.ended is not None for entry in sessions(ledger.parent))
+
+
 def content(folder: Path, names: Sequence[str] = COPY) -> list[bytes]:
     return [(folder / name).read_bytes() for name in names]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that asks, in a folder of its own that begins as a copy of another."""
+
+    name: str
+    words: Callable[[Path], Sequence[object]]
+    ledger: str
+    """Where what it asks is written, in the folder."""
+    outcome: Callable[[Path], object]
+
+
+def commands(copy: Sequence[object], url: Sequence[object], options: argparse.Namespace) -> list[Command]:
+    """Those that ask."""
+    n = options.asked
+
+    def certificate(folder: Path) -> object:
+        return json.loads((folder / "out.json").read_text())["certificate"]
+
+    def checked(folder: Path) -> object:
+        (model,) = json.loads((folder / "out.json").read_text())["models"]
+        return [model[key] for key in ("did", "state", "fidelity")]
+
+    refreshed = ["--check", n, "--budget", n + 100]
+    return [
+        Command(
+            "copy",
+            lambda folder: [*copy, "--budget", options.queries, "--out", folder / "run"],
+            f"run/{NAME}",
+            lambda folder: content(folder / "run"),
+        ),
+        Command(
+            "certify",
+            lambda folder: ["certify", folder / "run", *url, "--n", n, "--json"],
+            f"run/{SESSIONS}",
+            certificate,
+        ),
+        Command(
+            "check",
+            lambda folder: ["fleet", folder / "FLEET.toml", "--out", folder / "fleet", "--workers", 1, "--json"],
+            f"fleet/m/copy-1/{SESSIONS}",
+            checked,
+        ),
+        Command(
+            "refresh",
+            lambda folder: ["refresh", folder / "run", *url, "--out", folder / "new", *refreshed],
+            f"new/{NAME}",
+            lambda folder: content(folder / "new"),
+        ),
+    ]
 
 
 @dataclass
@@ -103,31 +180,38 @@ class Trials:
     place: Path
     moments: random.Random
 
-    def gone_on(self, first: Path, words: Sequence[object], kills: int) -> Json:
-        """A run that goes on."""
-        whole, begun = shutil.copytree(first, self.place / "whole"), known(first)
-        seconds = done([*words, "--out", whole])
-        every = known(whole)
+    def killed(self, first: Path, command: Command, kills: int) -> Json:
+        """A command that asks."""
+        whole, begun = shutil.copytree(first, self.place / command.name / "whole"), known(first / command.ledger)
+        start = len(self.server.log)
+        seconds = done(command.words(whole), whole / "out.json")
+        every, usual = known(whole / command.ledger), self._asked(start)  # some are asked again on purpose
         found: Json = dict.fromkeys(("before", "between", "after", "again", "twice", "gone", "other", "left"), 0)
         for number in range(kills):
-            run, before = shutil.copytree(first, self.place / f"run-{number}"), len(self.server.log)
-            ended([*words, "--out", run], self.moments.uniform(0, seconds))
-            there = known(run)
+            folder, before = shutil.copytree(first, whole.parent / str(number)), len(self.server.log)
+            words, ledger = command.words(folder), folder / command.ledger
+            ended(words, self.moments.uniform(0, seconds), out=folder / "out.json")
+            there = known(ledger)
             found["before" if there == begun else "after" if there == every else "between"] += 1
-            done([*words, "--out", run])
-            asked = Counter(np.array(row, float).tobytes() for seen in self.server.log[before:] for row in seen.rows)
-            twice = {row for row, n in asked.items() if n > 1}
-            found["again"] += len(there & (twice | (begun & asked.keys())))
+            over = there == every and command.name in ("certify", "check") and _has_ended(ledger)
+            if not over:  # else it asks anew
+                done(words, folder / "out.json")
+            twice = {row for row, n in self._asked(before).items() if n > usual[row]}
+            found["again"] += len(there & twice)
             found["twice"] = max(found["twice"], len(twice))
-            found["gone"] += len(there - known(run)) + (known(run) != every)
-            found["other"] += content(run) != content(whole)
-            found["left"] += len({*run.iterdir()} - {run / file.name for file in whole.iterdir()})
-        return {"command": "copy", "kills": kills, "seconds": round(seconds, 1), **found}
+            found["gone"] += len(there - known(ledger)) + (known(ledger) != every)
+            found["other"] += not over and command.outcome(folder) != command.outcome(whole)
+            found["left"] += len(_files(folder) - _files(whole))
+        return {"command": command.name, "kills": kills, "seconds": round(seconds, 1), **found}
+
+    def _asked(self, since: int) -> Counter[bytes]:
+        """How often each row came since then."""
+        return Counter(np.array(row, float).tobytes() for seen in self.server.log[since:] for row in seen.rows)
 
     def remade(self, first: Path, words: Sequence[object], kills: int) -> Json:
         """A run made of another's answers."""
         folder, names = self.place / "remade", sorted(file.name for file in first.iterdir())
-        source, asked, every = content(first, names), len(self.server.log), known(first)
+        source, asked, every = content(first, names), len(self.server.log), known(first / NAME)
         seconds = done([*words, "--out", folder / "whole"])
         writing = self._writing([*words, "--out", folder / "timed"], folder)
         found: Json = dict.fromkeys(("before", "between", "after", "again", "twice", "gone", "other", "left"), 0)
@@ -140,7 +224,7 @@ class Trials:
             new = {*folder.iterdir()} - before
             found["after" if (run / "run.json").is_file() else "between" if new else "before"] += 1
             done([*words, "--out", run])
-            found["gone"] += known(run) != every
+            found["gone"] += known(run / NAME) != every
             found["other"] += content(run) != content(folder / "whole")
             found["left"] += len({*folder.iterdir()} - before) - 1
         found["again"] = len(self.server.log) - asked
@@ -159,28 +243,54 @@ class Trials:
 
 
 def main() -> None:
+    names = ("copy", "certify", "check", "refresh", "remake")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("copy", "remake"), help="one of the two")
+    parser.add_argument("--only", choices=names, help="one of them")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--first", type=int, default=200, help="queries of the run that is there")
     parser.add_argument("--queries", type=int, default=600, help="queries of the run that goes on")
+    parser.add_argument("--asked", type=int, default=300, help="rows of a certificate, and of a check")
     parser.add_argument("--preset", default="fast", help="of the run that goes on")
     parser.add_argument("--to", default="tree", help="the family of the remake")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     options = parser.parse_args()
+    wanted = names if options.only is None else (options.only,)
     with FaultyServer(decide, share=0.0) as server, tempfile.TemporaryDirectory() as name:
-        place, first = Path(name), Path(name) / "first"
-        copy: list[object] = ["copy", f"{server.url}/v2/models/m", "--protocol", "v2", "--classes", "0,1,2"]
-        copy += ["--request-rows", AT_ONCE, "--concurrency", 2]
-        copy += ["--space", f"normal:{D}", "--certificate-n", CERTIFICATE, "--repeat", 0, "--preset", options.preset]
-        done([*copy, "--budget", options.first, "--out", first])
-        trials = Trials(server, place, random.Random(options.seed))
-        if options.only != "remake":
-            found = trials.gone_on(first, [*copy, "--budget", options.queries], options.kills)
+        first = Path(name) / "first"
+        url: list[object] = [f"{server.url}/v2/models/m", "--protocol", "v2", "--classes", "0,1,2"]
+        url += ["--request-rows", AT_ONCE, "--concurrency", 2]
+        more = ["--space", f"normal:{D}", "--certificate-n", CERTIFICATE, "--repeat", 0, "--preset", options.preset]
+        copy, trials = ["copy", *url, *more], Trials(server, Path(name), random.Random(options.seed))
+        first.mkdir()
+        (first / "FLEET.toml").write_text(table(server.url, options))
+        done([*copy, "--budget", options.first, "--out", first / "run"])
+        if "check" in wanted:
+            done(["fleet", first / "FLEET.toml", "--out", first / "fleet", "--workers", 1])
+        for command in commands(copy, url, options):
+            if command.name in wanted:
+                server.decide = otherwise if command.name == "refresh" else decide
+                print(json.dumps(trials.killed(first, command, options.kills)), flush=True)
+        if "remake" in wanted:
+            found = trials.remade(first / "run", ["remake", first / "run", "--to", options.to], options.kills)
             print(json.dumps(found), flush=True)
-        if options.only != "copy":
-            found = trials.remade(first, ["remake", first, "--to", options.to], options.kills)
-            print(json.dumps(found), flush=True)
+
+
+def table(url: str, options: argparse.Namespace) -> str:
+    """The table of a fleet of one model."""
+    return f"""[[model]]
+name = "m"
+original = "{url}/v2/models/m"
+protocol = "v2"
+classes = [0, 1, 2]
+request_rows = {AT_ONCE}
+concurrency = 2
+space = "normal:{D}"
+certificate_n = {CERTIFICATE}
+repeat = 0
+preset = "{options.preset}"
+budget = {options.first}
+check = {options.asked}
+"""
 
 
 if __name__ == "__main__":

@@ -10,11 +10,21 @@ from pathlib import Path
 
 def child_processes():
     """The processes that this one has started and not waited for yet."""
+    return children_of("self")
+
+
+def children_of(pid):
+    """The processes that a process has started and not waited for yet."""
     found = set()
-    for task in Path("/proc/self/task").iterdir():
+    for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
             found.update(map(int, (task / "children").read_text().split()))
     return found
+
+
+def command_of(pid):
+    """The command line of a process, as bytes."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def await_end(pid):

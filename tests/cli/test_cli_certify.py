@@ -80,7 +80,7 @@ def test_it_prints_bounds_and_where_they_differ_and_writes_nothing_but_what_it_a
     ):
         assert words in out.stdout, words
     assert "\x1b" not in out.stdout
-    assert sorted(os.listdir(folder / "run")) == sorted([*before, "asked.sqlite"])
+    assert sorted(os.listdir(folder / "run")) == sorted([*before, "asked.sqlite", "asked.sqlite-head"])
 
 
 def test_json_is_one_document_and_the_confidence_counts(here):

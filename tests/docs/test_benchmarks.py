@@ -79,8 +79,9 @@ def test_keeping():
     assert kept["kept"] == kept["answered"] == 100 - kept["failed"]
 
 
-def test_kills():
-    found = json.loads(run_alone("kills.py", "--only", "copy", "--kills", "1", "--queries", "240"))
+@pytest.mark.parametrize("only", ["copy", "certify"])
+def test_kills(only):
+    found = json.loads(run_alone("kills.py", "--only", only, "--kills", "1", "--queries", "240", "--asked", "40"))
     assert (found["again"], found["gone"], found["other"], found["left"]) == (0, 0, 0, 0)
 
 

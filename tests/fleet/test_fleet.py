@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,12 @@ import pytest
 
 from commands import run_command
 from faulty import FaultyServer
+from processes import children_of, command_of
 from understudy.fleet import Outlook, read_fleet, run_fleet
 from understudy.fleet.limits import spent
+from understudy.fleet.states import State
+from understudy.portable import UNFINISHED
+from understudy.queries.session import sessions
 from understudy.workers import Local
 
 MODELS = """
@@ -184,12 +189,12 @@ def test_limits_hold_for_all_workers_together(folder, ran):
 
 
 DRIVER = """
-import sys
+import os
 from understudy.fleet import read_fleet, run_fleet
 from understudy.workers import Local
 
 if __name__ == "__main__":
-    engine = Local(2)
+    engine = Local(int(os.environ.get("WORKERS", 2)))
     tell = lambda name, words: print(name, *engine.pids.values(), flush=True)
     for state in run_fleet(read_fleet("FLEET.toml"), "out", engine, tell=tell):
         print(state.name, state.state, flush=True)
@@ -223,6 +228,92 @@ def test_kills_lose_nothing_that_was_paid_for(folder, ran, victim):
     assert name in states
 
 
+@pytest.mark.parametrize("victim", ["worker", "driver"])
+def test_a_check_that_is_killed_goes_on_and_pays_nothing_twice(folder, ran, kills, victim):
+    """At every fourth request of it, until it is done; what was under way then may have arrived, and is asked again."""
+    (folder / "driver.py").write_text(DRIVER)
+    options = 'protocol = "v2"\nrequest_rows = 10\nconcurrency = 1\ncheck = 200\n'
+    with FaultyServer(disc, share=0.0) as server:
+        table = written(folder, ("served", f"{server.url}/v2/models/m", options))
+        assert ran(table, folder / "out", slots=1)[0]["served"].did == "copied"
+        before, struck = len(server.log), []
+
+        def deadly(rows):
+            at = len(server.log) - before
+            if len(struck) < kills and at == 4 * (len(struck) + 1):
+                struck.append(at)
+                workers = [pid for pid in children_of(driver.pid) if b"spawn_main" in command_of(pid)]
+                for pid in workers if victim == "worker" else [driver.pid]:
+                    os.kill(pid, signal.SIGKILL)
+            return disc(rows)
+
+        server.decide = deadly
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WORKERS": "1"}
+        state = State("served")
+        while state.did != "checked":  # a model whose worker dies again and again fails, until the fleet runs again
+            driver = subprocess.Popen([sys.executable, "driver.py"], cwd=folder, env=environment)
+            assert driver.wait(120) in (0, -signal.SIGKILL)
+            state = Outlook.of(read_fleet(table), folder / "out").states[0]
+        assert (len(struck), state.state) == (kills, "done")
+        asked = Counter(tuple(row) for seen in server.log[before:] for row in seen.rows)
+        assert "answers are taken from" in state.note
+        assert len(asked) == 200
+        assert asked.total() - 200 <= 10 * kills
+        assert max(asked.values()) <= 1 + kills
+        found = json.loads(run_command("ledger", folder / "out/served/copy-1", "--json", cwd=folder).stdout)
+        assert [(one["for"], one["rows"]) for one in found["sessions"]] == [("check", 200)]
+        before = len(server.log)
+        ran(table, folder / "out", slots=1)  # tomorrow it is asked again
+        assert sum(len(seen.rows) for seen in server.log[before:]) == 200
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_refresh_goes_on_with_a_check_that_was_interrupted(folder, ran, changed):
+    """And comes to the copy of one that asked all of it itself."""
+    options = 'protocol = "v2"\nrequest_rows = 10\nconcurrency = 1\nattempts = 1\ncheck = 100\nrepeat = 0\n'
+    with FaultyServer(disc, ["500"], share=0.0) as server:
+        table = written(folder, ("served", f"{server.url}/v2/models/m", options))
+        ran(table, folder / "out", slots=1)
+        shutil.copytree(folder / "out", folder / "undisturbed")
+        if changed:
+            server.decide = lambda rows: np.where(np.asarray(rows, float)[:, 0] > 0.3, "in", "out")
+        before, server.plan = len(server.log), [None] * 3 + ["500"] * 9
+        assert ran(table, folder / "out", slots=1)[0]["served"].state == "failed"
+        server.plan = []
+        (begun,) = sessions(folder / "out/served/copy-1")
+        assert (begun.rows, begun.ended) == (30, None)
+        done = ran(table, folder / "out", slots=1, refresh=True)[0]["served"]
+        assert (done.did, "30 answers are taken from" in done.note) == ("refreshed" if changed else "checked", True)
+        answered = [seen for seen in server.log[before:] if seen.fault is None]
+        asked, start = Counter(tuple(row) for seen in answered for row in seen.rows), len(server.log)
+        ran(table, folder / "undisturbed", slots=1, refresh=True)
+        assert asked == Counter(tuple(row) for seen in server.log[start:] for row in seen.rows)
+    (ended,) = sessions(folder / "out/served/copy-1")
+    assert ended.ended is not None
+    if changed:
+        for name in FILES:
+            copies = [folder / place / "served/copy-2" / name for place in ("out", "undisturbed")]
+            assert copies[0].read_bytes() == copies[1].read_bytes()
+
+
+def test_a_check_that_an_outage_interrupted_goes_on_and_says_of_when_its_answers_are(folder, ran):
+    options = 'protocol = "v2"\nrequest_rows = 10\nattempts = 1\ncheck = 100\n'
+    with FaultyServer(disc, ["500"], share=0.0) as server:
+        table = written(folder, ("served", f"{server.url}/v2/models/m", options))
+        ran(table, folder / "out", slots=1)
+        before, server.plan = len(server.log), [None] * 3 + ["500"] * 9
+        failed, _ = ran(table, folder / "out", slots=1)
+        assert failed["served"].state == "failed"
+        (begun,) = sessions(folder / "out/served/copy-1")
+        server.plan = []
+        done, _ = ran(table, folder / "out", slots=1)
+        assert done["served"].did == "checked"
+        assert done["served"].checked == begun.as_json()["first"]
+        answered = [seen for seen in server.log[before:] if seen.fault is None]
+        asked = Counter(tuple(row) for seen in answered for row in seen.rows)
+        assert (len(asked), max(asked.values())) == (100, 1)
+
+
 def test_the_command(folder):
     table = written(folder, *near("half"), ("lost", "fleetmodels:nothing", ""))
     first = run_command("fleet", table, "--out", "out", "--workers", 1, cwd=folder)
@@ -252,7 +343,10 @@ def test_the_command(folder):
 def test_models_are_checked_no_more_often_than_they_are_to_be(folder, ran):
     table = written(folder, ("half", "fleetmodels:half", 'every = "1d"\n'))
     assert ran(table, folder / "out", slots=1)[0]["half"].did == "copied"
+    for place in ("out", "out/half"):  # as a driver leaves them that was killed while it wrote
+        (folder / place / f"{UNFINISHED}abc.json").write_text("{")
     assert ran(table, folder / "out", slots=1)[0] == {}
+    assert not [*(folder / "out").rglob(f"{UNFINISHED}*")]
     state = json.loads((folder / "out/half/state.json").read_text())
     (folder / "out/half/state.json").write_text(json.dumps({**state, "checked": "2020-01-01T00:00:00+00:00"}))
     assert ran(table, folder / "out", slots=1)[0]["half"].did == "checked"

@@ -18,6 +18,7 @@ from understudy.fleet.page import write_page
 from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, WAITING, Place, State, now
 from understudy.fleet.table import Fleet, Model
 from understudy.fleet.work import Task, work
+from understudy.portable import LOCK, UNFINISHED
 from understudy.queries.check import MORE
 from understudy.runs.plan import Plan
 from understudy.runs.settings import Settings
@@ -155,8 +156,11 @@ def _failed(before: State, error: Exception | None) -> State:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Within, nobody else works on this fleet."""
+    """Within, nobody else works on this fleet; what a driver left half written that was killed is removed."""
     with errors_of(folder):
         make_folder(folder)
     with locked(folder):
+        for left in (*folder.glob(f"{UNFINISHED}*"), *folder.glob(f"*/{UNFINISHED}*")):
+            if left.is_file() and left.name != LOCK:
+                left.unlink()
         yield

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from understudy.errors import DirectoryError, warn
 from understudy.files import as_path, locked
-from understudy.original import Original
+from understudy.original import Original, label_array
 from understudy.original.identity import identified
 from understudy.queries.ledger import BESIDE, SESSIONS, Ledger
-from understudy.queries.ledger.file import reading
+from understudy.queries.ledger.file import answered_requests, labels_of, reading, scores_for
 from understudy.space import Space
 from understudy.types import Json
 
@@ -58,9 +58,11 @@ class Entry:
 class Session(Ledger):
     """A ledger of sessions, open for one of them: what was answered in it, and in no other, is not asked again."""
 
+    anchored = False
+
     def __init__(self, path: Path, about: Json, space: Space):
         """Find the session about this that has not ended, or begin one."""
-        self._about: Json = json.loads(json.dumps(about))  # as it is written down
+        self._about = about
         self.earlier: Entry | None = None
         super().__init__(path, {}, space)
 
@@ -81,6 +83,13 @@ class Session(Ledger):
     def since(self) -> float:
         """When its first answer came, or, before that, now."""
         return time.time() if self.earlier is None or self.earlier.first is None else self.earlier.first
+
+    def hand_over(self, to: Ledger) -> None:
+        """Have another ledger know what was answered, unless it has answers of its own already."""
+        if to.empty and self.meter.answered:
+            labels = label_array(labels_of(self._reader))
+            for number, purpose, rows, codes in answered_requests(self._reader, self._prefix):
+                to.record(rows, labels[codes], purpose, scores_for(self._reader, number, len(rows)))
 
     def end(self) -> None:
         """Write down that it has ended, and wait until that has reached the disk."""
@@ -111,7 +120,7 @@ def session(
         return
     with locked(path.parent):
         new = not path.exists()
-        ledger = Session(path, {"for": purpose, **identified(original), "space": space.digest, **about}, space)
+        ledger = Session(path, _about(purpose, original, space, about), space)
         try:
             _say_earlier(ledger)
             yield ledger
@@ -124,6 +133,15 @@ def session(
                     path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
+def taken_over(folder: Path, purpose: str, original: Original, space: Space, about: Json, to: Ledger) -> None:
+    """Have the ledger of a run go on with what was answered in a session that was interrupted, and end that."""
+    about = _about(purpose, original, space, about)
+    if any(entry.about == about and entry.ended is None for entry in sessions(folder)):
+        with session(folder, purpose, original, space, about) as found:
+            if found is not None:
+                found.hand_over(to)
+
+
 def sessions(folder: Path) -> list[Entry]:
     """What was asked about the run in a folder, the first session first."""
     path = folder / SESSIONS
@@ -131,6 +149,12 @@ def sessions(folder: Path) -> list[Entry]:
         return []
     with reading(path) as connection:
         return _entries(connection)
+
+
+def _about(purpose: str, original: Original, space: Space, about: Json) -> Json:
+    """What tells a session from others, as it is written down."""
+    found: Json = json.loads(json.dumps({"for": purpose, **identified(original), "space": space.digest, **about}))
+    return found
 
 
 def _entries(connection: sqlite3.Connection) -> list[Entry]:
@@ -163,7 +187,7 @@ def _say_earlier(ledger: Session) -> None:
     found, lost = ledger.earlier, ledger.meter.lost
     if found is not None and found.first is not None:
         words = f"{found.rows} answers are taken from {ledger.path}, the first of {_iso(found.first)}"
-        warn(f"{words}; move it away to ask anew")
+        warn(f"{words}; move it and its -head away to ask anew")
     if lost:
         warn(f"{lost} rows were under way when this was stopped, and are asked again, beyond what is announced")
 

@@ -19,7 +19,7 @@ from understudy.original import Original
 from understudy.queries import Allowance, Queries, allowance_of, check_fit
 from understudy.queries.check import MORE, ROWS, Check, check
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
-from understudy.queries.session import session
+from understudy.queries.session import session, taken_over
 from understudy.queries.sources import Answers, sources_of
 from understudy.refresh.flips import flips
 from understudy.refresh.given import AGAIN, Given, measured
@@ -153,6 +153,7 @@ class Refresh:
         told = None if self.given is None else self.given.learned.told
         with open_run(self.out, self.about, past.result.space, told) as ledger:
             say_lost(ledger, self.allowance)
+            taken_over(self.directory, CHECK, self.original, past.result.space, self.about, ledger)
             again = self._checked(ledger)
             origin = {"of": str(self.directory), "sha256": past.digest, "whole": _whole(past), "check": again.as_json()}
             if not again.changed:

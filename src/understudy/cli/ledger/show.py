@@ -34,21 +34,28 @@ def show_command(
 ) -> None:
     """Show what the run in DIRECTORY, finished or not, has asked: queries, answers, cost, failures and repeats.
 
-    By purpose, by label, by round of training, and over time, in minutes, hours or days.
+    By purpose, by label, by round of training, and over time, in minutes, hours or days; then what was asked about it
+    since, such as by certify and by checks of a fleet. The cost is of both.
     """
     if salvage is not None:
         _salvage(directory, salvage, as_json)
         return
-    from understudy.queries.ledger import NAME, summary, timeline
+    from understudy.queries.ledger import NAME, SESSIONS, summary, timeline
+    from understudy.queries.session import sessions
 
-    found, when = summary(directory / NAME), timeline(directory / NAME)
+    since = summary(directory / SESSIONS) if (directory / SESSIONS).is_file() else None
+    path = directory / (SESSIONS if since is not None and not (directory / NAME).is_file() else NAME)
+    found, when = summary(path), timeline(path)
+    since = None if path.name == SESSIONS else since  # of a run that was saved from memory, there is nothing else
     if export is not None:
-        _export(directory, export)
-    cost = None if price is None else _cost(price, found)
+        _export(path, export)
+    cost = None if price is None else _cost(price, found, since)
+    asked = [entry.as_json() for entry in sessions(directory)]
     if as_json:
         labels = [{"label": label, "n": n} for label, n in found.labels.items()]
         more = {"labels": labels, **asdict(when), **(cost or {}), "export": export and str(export)}
-        click.echo(json.dumps({**asdict(found), **more}))
+        later = {"sessions": asked} | ({} if since is None else {"since": _counted(since)})
+        click.echo(json.dumps({**asdict(found), **more, **later}))
         return
     lines = {
         "requests": found.requests,
@@ -65,6 +72,10 @@ def show_command(
         **({} if found.checked else {"checksums": "none"}),
     }
     lines |= {f"round {one['round']}": one["rows"] for one in when.rounds}
+    if since is not None:
+        lines |= {"asked since then": since.asked} | {f"  {name}, since": n for name, n in since.by_purpose.items()}
+        lines |= {"no answer since, maybe paid": since.maybe_paid} if since.maybe_paid else {}
+    lines |= {f"{one['first'][:19]} {one['for']}": one["rows"] for one in asked[-BINS:] if one["first"]}
     lines |= {f"{one.start[:16].replace('T', ' ')} UTC, a {when.bin}": one.rows for one in when.bins[-BINS:]}
     width = max(map(len, lines))
     for name, value in lines.items():
@@ -73,10 +84,17 @@ def show_command(
         click.echo(f"\nEvery query is in {export}.")
 
 
-def _cost(price: float, found: Summary) -> dict[str, Any]:
-    """What was spent at most, in all and by purpose."""
+def _cost(price: float, found: Summary, since: Summary | None) -> dict[str, Any]:
+    """What was spent at most, in all, and by the run's purposes."""
     by_purpose = {purpose: round(price * n, 6) for purpose, n in found.by_purpose.items()}
-    return {"price": price, "cost": round(price * found.asked, 6), "cost_by_purpose": by_purpose}
+    asked = found.asked + (0 if since is None else since.asked)
+    return {"price": price, "cost": round(price * asked, 6), "cost_by_purpose": by_purpose}
+
+
+def _counted(since: Summary) -> dict[str, Any]:
+    """What was asked about a finished run, in numbers."""
+    names = ("requests", "asked", "answered", "maybe_paid", "by_purpose", "failures")
+    return {name: getattr(since, name) for name in names}
 
 
 def _salvage(directory: Path, out: Path, as_json: bool) -> None:
@@ -90,16 +108,16 @@ def _salvage(directory: Path, out: Path, as_json: bool) -> None:
         click.echo(f"answers to {n} rows are in {out}; the run's command with --out {out} asks only what was lost")
 
 
-def _export(directory: Path, path: Path) -> None:
-    """Write every query to a file."""
+def _export(ledger: Path, path: Path) -> None:
+    """Write every query of a ledger to a file."""
     from understudy.errors import SettingError
     from understudy.files import written
-    from understudy.queries.ledger import NAME, entries, space_of
+    from understudy.queries.ledger import entries, space_of
     from understudy.spreadsheets import without_formulas
 
     if path.suffix not in (".csv", ".parquet"):
         raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))
-    frame: Any = entries(directory / NAME, space_of(directory / NAME))
+    frame: Any = entries(ledger, space_of(ledger))
     try:
         with written(path) as part:
             if path.suffix == ".csv":

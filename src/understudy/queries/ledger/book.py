@@ -54,6 +54,9 @@ Present: TypeAlias = Callable[[np.ndarray], Table]
 class Ledger:
     """A run's ledger, open for writing. `settings` are those of the run it belongs to."""
 
+    anchored = True
+    """Whether run.json knows how far it is once it is closed; else the file beside it has to stay."""
+
     def __init__(self, path: Path, settings: Json, space: Space, given: Told | None = None):
         """Open it, or begin one: with answers that the run was given, if it was."""
         self.path, self._abandoned = path, False
@@ -108,7 +111,7 @@ class Ledger:
         with errors_of(self.path):
             self._writer.close()
             self._reader.close()
-            if not beside(self.path, "-wal").exists():  # else somebody reads, or it could not be emptied
+            if self.anchored and not beside(self.path, "-wal").exists():  # else somebody reads, or it is not emptied
                 head_of(self.path).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
@@ -160,7 +163,7 @@ class Ledger:
             self.tally(Counter({SAVED: len(rows) - len(fresh)}))
         return Said(self._vocabulary.table[codes[first]], None if found.scores is None else found.scores[first])
 
-    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str) -> int:
+    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str, scores: np.ndarray | None = None) -> int:
         """Write down rows that were asked and answered elsewhere, all or none, and wait until they are on disk.
 
         Gives how many of them are not here for the first time: what was asked again is written down again.
@@ -172,7 +175,8 @@ class Ledger:
         request = ("requests", (self._next, self._prefix + purpose, len(rows), now, rows.data))
         with errors_of(self.path):
             answer = ("answers", (self._next, now, codes.tobytes()))
-            self._writer.wait(self._writer.together(*known, request, answer))
+            beside = [] if scores is None else [("scores", (self._next, scores.tobytes()))]
+            self._writer.wait(self._writer.together(*known, request, *beside, answer))
         different = np.unique(keys)
         first = len(different) - len(index.find(different)[0])
         index.add(keys, self._next)

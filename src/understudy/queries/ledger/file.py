@@ -179,6 +179,11 @@ def sent(connection: sqlite3.Connection) -> str:
     return _SENT if there else "(SELECT *, n AS sent FROM requests)"
 
 
+def plain(purpose: str) -> str:
+    """A purpose without the number of the session that it is of, where there are some."""
+    return purpose.rpartition(" ")[2]
+
+
 def sent_by_purpose(connection: sqlite3.Connection, prefix: str = "") -> dict[str, int]:
     """The rows that were sent, in all attempts, for purposes that begin so."""
     sql = f"SELECT {_REST}, sum(sent) FROM {sent(connection)} WHERE {_BEGINS} GROUP BY purpose"

@@ -121,7 +121,7 @@ def _how_to_go_on(path: Path) -> str:
     """What is left of a damaged ledger, and what to do with it."""
     backup = "restore it from a backup"
     if path.name != NAME:
-        return f"{backup}, or move it away: what it holds was paid for, and the same command asks anew"
+        return f"{backup}, or move it and its -head away: the same command then asks anew what was paid for"
     beside = "; the copy beside it can be used without it" if current(path.parent / RUN).is_file() else ""
     try:
         left = Left.of(path)

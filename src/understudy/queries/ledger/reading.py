@@ -28,6 +28,7 @@ from understudy.queries.ledger.file import (
     labels_of,
     later_settings,
     meta_of,
+    plain,
     prepared,
     reading,
     scores_for,
@@ -96,10 +97,12 @@ def summary(path: Path) -> Summary:
         checked = format_of(connection, path) != UNCHAINED
         labels, counts, given = labels_of(connection), Counter[int](), 0
         for _, purpose, _, codes in answered_requests(connection):
-            counts.update(codes.tolist() if purpose not in (REPEAT, GIVEN) else ())
+            counts.update(codes.tolist() if plain(purpose) not in (REPEAT, GIVEN) else ())
             given += len(codes) if purpose == GIVEN else 0
         requests, answered = connection.execute(_COUNTED.format(sent(connection))).fetchone()
-        by_purpose = sent_by_purpose(connection)
+        by_purpose = Counter[str]()
+        for purpose, n in sent_by_purpose(connection).items():
+            by_purpose[plain(purpose)] += n
         tallies = dict(connection.execute("SELECT name, sum(n) FROM tallies GROUP BY name").fetchall())
         return Summary(
             requests=requests,
@@ -109,7 +112,7 @@ def summary(path: Path) -> Summary:
             lost=sum(len(rows) for _, rows, failed in unanswered(connection) if not failed),
             saved=tallies.pop(SAVED, 0),
             repeated=by_purpose.get(REPEAT, 0),
-            by_purpose=by_purpose,
+            by_purpose=dict(by_purpose),
             labels={labels[code]: n for code, n in sorted(counts.items())},
             failures=tallies,
             checked=checked,
