@@ -52,16 +52,11 @@ class Worker(Process):
 
     ready = False
 
-    @property
-    def server(self) -> Server:
-        """The server, in the process of the worker."""
-        if self._server is None:
-            self._server = Server(self.config)  # type: ignore[arg-type]
-        return self._server  # type: ignore[return-value]
-
     def target(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve, in the process of the worker."""
         os.setpgid(0, 0)
+        # Before uvicorn starts a thread that tells whether the server has started: two threads would make one each.
+        self._server = Server(self.config)  # type: ignore[arg-type]
         try:
             super().target(sockets)
         except UnderstudyError as error:
