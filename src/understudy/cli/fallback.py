@@ -62,5 +62,5 @@ def behind_of(fallback: Json, about: Json) -> Behind | None:
 
     spec, options = fallback["fallback"], {name: value for name, value in fallback.items() if name != "fallback"}
     if spec is not None and options["n"]:
-        click.echo(f"understudy: {options['n']} rows are asked first, to certify the cascade", err=True)
+        click.echo(f"understudy: at most {options['n']} rows are asked first, to certify the cascade", err=True)
     return behind(None if spec is None else partial(opened, spec, about), **options)
