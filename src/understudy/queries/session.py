@@ -107,6 +107,7 @@ def session(
     else writes to the folder meanwhile.
 
     >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
     >>> from understudy.queries import Queries
     >>> sign, space = Original(lambda rows: rows[:, 0] > 0, name="sign"), Space.normal(1)
     >>> with TemporaryDirectory() as run, session(run, "certify", sign, space, {"n": 10}) as ledger:
