@@ -80,6 +80,7 @@ def unmeasured(no_cover, _unmeasured_processes):
 
 def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=3, help="how often a run is killed and resumed")
+    parser.addoption("--write-bytes", action="store_true", help="write what test_same_bytes.py is to find")
 
 
 @pytest.fixture(scope="session")
