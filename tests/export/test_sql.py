@@ -6,6 +6,7 @@ import re
 import sqlite3
 import sys
 import warnings
+from contextlib import closing
 from dataclasses import replace
 
 import duckdb
@@ -326,6 +327,23 @@ def test_what_is_written_takes_work_in_proportion_to_the_nodes():
     ratio = len(large.model.feature) / len(small.model.feature)
     sql_text(small)  # what is imported once
     assert calls(lambda: sql_text(large)) < 1.5 * ratio * calls(lambda: sql_text(small))
+
+
+@pytest.mark.parametrize("kind", ["trees", "network"])
+def test_sqlite_looks_up_few_of_the_constants_of_a_copy(kind):
+    """It compares each that it looks up with all others: a forest of 300 answers took seconds, one of 3,000 minutes."""
+    space = us.Space.normal(2)
+    X = Encoding(space)(space.sample(100, np.random.default_rng(0)))
+    if kind == "trees":
+        copy = grown(400)
+        constants = len(copy.model.feature) / 2
+    else:
+        copy = CopyClassifier(network(X, 2, (40, 40)), np.array([0, 1]), space)
+        constants = len(copy.model.theta)
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE copy_input (x0 REAL, x1 REAL)")
+        steps = [step for _, step, *_ in database.execute("EXPLAIN " + sql_text(copy, DIALECTS["sqlite"]))]
+    assert 0 < len(steps) - steps.index("Transaction") < constants / 8  # they are kept for all rows, at the end
 
 
 @pytest.mark.parametrize("dialect", ["ansi", "sqlite"])  # nested deeply, and listed below a few levels
