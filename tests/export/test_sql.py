@@ -19,7 +19,7 @@ import understudy as us
 from copies_of import KINDS, fresh, network
 from understudy.errors import ExportError, SettingError, UnderstudyWarning
 from understudy.export import DIALECTS as NAMES
-from understudy.export import checking
+from understudy.export import checking, sql_query
 from understudy.export.checking import fresh_rows
 from understudy.export.databases import sql_answers
 from understudy.export.dialects import DIALECTS, GUARD
@@ -358,6 +358,10 @@ def test_a_forest_that_is_too_large_is_refused_before_it_is_written(dialect, mon
     )
     with pytest.raises(ExportError, match=message):
         sql_text(copy, smaller)
+    assert not written
+    monkeypatch.setattr(sql_query, "cells_of", lambda space, encoding, compared: compared and written.append(compared))
+    with pytest.raises(ExportError, match="nodes; make"):  # and if it is far too large, before anything is computed
+        sql_text(copy, replace(smaller, bytes=size // 20))
     assert not written
     monkeypatch.undo()
     assert len(sql_text(copy, replace(smaller, bytes=size))) == size  # what is not too large is never refused

@@ -18,7 +18,7 @@ from understudy.export.columns import Written, column_in, condition, literal_lab
 from understudy.export.dialects import Dialect
 from understudy.export.sql import added
 from understudy.export.stages import Stages
-from understudy.export.tree_text import step_of, tree_text
+from understudy.export.tree_text import check_size, step_of, tree_text
 from understudy.logic.cells import Cells, cells_of, inputs_of
 from understudy.models.base import Model
 from understudy.models.blend import FLOOR, Blend
@@ -192,6 +192,7 @@ class _Read:
 
     def _trees(self, model: Trees) -> dict[int, str]:
         """A sum over all trees for every class that may win."""
+        check_size(model, self._dialect)
         inner = np.flatnonzero(model.feature != LEAF)
         tested = model.feature[inner]
         compared = {int(f): model.threshold[inner[tested == f]] for f in np.unique(tested)}
