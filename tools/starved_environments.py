@@ -84,7 +84,8 @@ class Environment:
 
     def script(self) -> str:
         """For bash; the command is in its arguments."""
-        piped = f'"$@" {self.streams} | {self.after}; exit ${{PIPESTATUS[0]}}'
+        # A signal is for the command, and the shell waits for it.
+        piped = f'trap : TERM; "$@" {self.streams} | {self.after}; exit ${{PIPESTATUS[0]}}'
         return f"{self.before}\n{piped if self.after else f'exec {chr(34)}$@{chr(34)} {self.streams}'}\n"
 
 
