@@ -26,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
+from urllib.request import urlopen
 
 ORIGINAL = """
 import os
@@ -83,7 +84,8 @@ class Environment:
 
     def script(self) -> str:
         """For bash; the command is in its arguments."""
-        piped = f'"$@" {self.streams} | {self.after}; exit ${{PIPESTATUS[0]}}'
+        # A signal is for the command, and the shell waits for it.
+        piped = f'trap : TERM; "$@" {self.streams} | {self.after}; exit ${{PIPESTATUS[0]}}'
         return f"{self.before}\n{piped if self.after else f'exec {chr(34)}$@{chr(34)} {self.streams}'}\n"
 
 
@@ -173,10 +175,10 @@ def await_end(process: subprocess.Popen[bytes]) -> int | None:
 
 
 def await_service(process: subprocess.Popen[bytes], port: int) -> int | None:
-    """The same of a service, which is terminated as soon as it takes connections."""
+    """The same of a service, which is terminated as soon as it answers."""
     begun = monotonic()
     while process.poll() is None and monotonic() - begun < SECONDS:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/v2/health/live", timeout=1):
             os.killpg(process.pid, signal.SIGTERM)
             break
         sleep(0.05)
@@ -253,7 +255,13 @@ def possible(environment: Environment) -> bool:
     """Whether this environment can be had here: some take the rights of root."""
     if "unshare" in environment.before:
         return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
-    return environment.user is None or os.geteuid() == 0
+    if environment.user is None:
+        return True
+    try:
+        subprocess.run([sys.executable, "-c", ""], user=environment.user, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):  # it may not read this Python
+        return False
+    return True
 
 
 def trials(environments: Sequence[Environment], commands: Sequence[str], jobs: int) -> Iterator[Trial]:
@@ -294,7 +302,7 @@ def main() -> None:
         print(f"{environment.name:<26}" + "".join(f"{codes[environment.name, name]:>12}" for name in names))
     for environment in chosen:
         if environment not in here:
-            print(f"{environment.name:<26}  takes rights that this user does not have")
+            print(f"{environment.name:<26}  takes rights that are not to be had here")
     print(f"\n{len(codes)} trials, {bad} refused")
     sys.exit(bool(bad))
 

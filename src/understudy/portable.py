@@ -123,6 +123,13 @@ def peak_mb() -> float | None:
     return float(peak / (2**20 if sys.platform == "darwin" else 2**10))
 
 
+def address_space_mb() -> float | None:
+    """The address space that this process may have, in MB; None where there is no limit."""
+    resource = _module("resource")
+    most = -1 if resource is None else resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if resource is None or most == resource.RLIM_INFINITY else float(most / 2**20)
+
+
 def require_module(name: str, what: str, instead: str) -> None:
     """Refuse what takes a module that this system lacks."""
     if _module(name) is None:

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import sys
 import warnings
+from contextlib import closing
 from dataclasses import replace
 
 import duckdb
@@ -18,7 +19,7 @@ import understudy as us
 from copies_of import KINDS, fresh, network
 from understudy.errors import ExportError, SettingError, UnderstudyWarning
 from understudy.export import DIALECTS as NAMES
-from understudy.export import checking
+from understudy.export import checking, sql_query
 from understudy.export.checking import fresh_rows
 from understudy.export.databases import sql_answers
 from understudy.export.dialects import DIALECTS, GUARD
@@ -328,6 +329,23 @@ def test_what_is_written_takes_work_in_proportion_to_the_nodes():
     assert calls(lambda: sql_text(large)) < 1.5 * ratio * calls(lambda: sql_text(small))
 
 
+@pytest.mark.parametrize("kind", ["trees", "network"])
+def test_sqlite_looks_up_few_of_the_constants_of_a_copy(kind):
+    """It compares each that it looks up with all others: a forest of 300 answers took seconds, one of 3,000 minutes."""
+    space = us.Space.normal(2)
+    X = Encoding(space)(space.sample(100, np.random.default_rng(0)))
+    if kind == "trees":
+        copy = grown(400)
+        constants = len(copy.model.feature) / 2
+    else:
+        copy = CopyClassifier(network(X, 2, (40, 40)), np.array([0, 1]), space)
+        constants = len(copy.model.theta)
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE copy_input (x0 REAL, x1 REAL)")
+        steps = [step for _, step, *_ in database.execute("EXPLAIN " + sql_text(copy, DIALECTS["sqlite"]))]
+    assert 0 < len(steps) - steps.index("Transaction") < constants / 8  # they are kept for all rows, at the end
+
+
 @pytest.mark.parametrize("dialect", ["ansi", "sqlite"])  # nested deeply, and listed below a few levels
 def test_a_forest_that_is_too_large_is_refused_before_it_is_written(dialect, monkeypatch):
     copy = grown(400)
@@ -340,6 +358,10 @@ def test_a_forest_that_is_too_large_is_refused_before_it_is_written(dialect, mon
     )
     with pytest.raises(ExportError, match=message):
         sql_text(copy, smaller)
+    assert not written
+    monkeypatch.setattr(sql_query, "cells_of", lambda space, encoding, compared: compared and written.append(compared))
+    with pytest.raises(ExportError, match="nodes; make"):  # and if it is far too large, before anything is computed
+        sql_text(copy, replace(smaller, bytes=size // 20))
     assert not written
     monkeypatch.undo()
     assert len(sql_text(copy, replace(smaller, bytes=size))) == size  # what is not too large is never refused

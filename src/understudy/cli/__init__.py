@@ -62,9 +62,9 @@ def understudy() -> None:
 
     For models you are entitled to copy.
     """
-    from understudy.cli.shortage import check_directory
+    from understudy.cli.shortage import check_surroundings
 
-    check_directory()
+    check_surroundings()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -82,18 +82,21 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _code_of(arguments: list[str] | None) -> int:
     """Run the command, and give its exit code."""
-    from understudy.cli.shortage import shortage
+    from understudy.cli.shortage import rather_shortage, shortage
     from understudy.cli.terminal import Terminated
+    from understudy.display import printable
     from understudy.errors import UnderstudyError
 
     try:
         with _warnings_as_lines():
             code = understudy.main(args=arguments, prog_name="understudy", standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except SystemExit as end:
-        return int(end.code or 0)
+    except SystemExit as end:  # an original may end us too, and with words
+        if isinstance(end.code, str):
+            click.echo(f"understudy: {printable(end.code)}", err=True)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except UnderstudyError as error:
-        return _said(error)
+        return _said(rather_shortage(error))
     except click.ClickException as error:
         error.show()
         return error.exit_code

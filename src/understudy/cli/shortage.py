@@ -7,8 +7,13 @@ import os
 from collections.abc import Iterator
 
 from understudy.cli.terminal import FINISHED
-from understudy.errors import DirectoryError, UnderstudyError, UnwrittenError
+from understudy.errors import DirectoryError, OriginalError, UnderstudyError, UnwrittenError
 from understudy.files import is_full
+from understudy.portable import address_space_mb
+
+# The least address space to begin with, in MB. With less, libraries of linear algebra wait for more without an end, or
+# end the process, and that with the exit code of a target that was missed: after the answers are paid for.
+LEAST_MB = 512
 
 MEMORY, FILES, PROCESSES = "more memory", "more open files", "another process or thread"
 # What a system says when it gives no more of something.
@@ -33,8 +38,12 @@ _SAID = {
 _REFUSES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO)
 
 
-def check_directory() -> None:
-    """Refuse to work in a directory that is gone, before anything is asked."""
+def check_surroundings() -> None:
+    """Refuse to work in a directory that is gone, or with too little memory, before anything is asked."""
+    most = address_space_mb()
+    if most is not None and most < LEAST_MB:
+        hint = "allow it more (ulimit -v), and run the same command again"
+        raise UnwrittenError("the system", f"at least {LEAST_MB} MB of address space", f"{most:.0f} MB", hint)
     try:
         os.getcwd()
     except OSError as error:
@@ -47,12 +56,25 @@ def shortage(error: BaseException) -> UnderstudyError | None:
     for one in _causes(error):
         lacking = _lacking(one)
         if lacking is not None:
-            hint = f"{_RAISE[lacking]}; {FINISHED}"
-            return UnwrittenError("the system", lacking, f"{type(one).__name__}: {one}"[:200], hint)
+            return _short_of(lacking, one)
         if isinstance(one, OSError) and (is_full(one) or one.errno in _REFUSES):
             hint = f"make room, or see who may write there; {FINISHED}"
             return UnwrittenError(str(one.filename or "the system"), "a file that can be used", one.strerror, hint)
     return None
+
+
+def rather_shortage(error: UnderstudyError) -> UnderstudyError:
+    """What is to be said of an error: that the system lacks something, rather than what that kept from working."""
+    if not isinstance(error, OriginalError):  # what an original lacks may be elsewhere
+        for one in _causes(error.__cause__):
+            if isinstance(one, OSError) and one.errno in _LACKS and one.errno != errno.EAGAIN:  # a lock that is held
+                return _short_of(_LACKS[one.errno], one)
+    return error
+
+
+def _short_of(lacking: str, error: BaseException) -> UnderstudyError:
+    found = f"{type(error).__name__}: {error}"[:200]
+    return UnwrittenError("the system", lacking, found, f"{_RAISE[lacking]}; {FINISHED}")
 
 
 def _lacking(error: BaseException) -> str | None:

@@ -11,9 +11,6 @@ from understudy.export.levels import are_words, words_of
 from understudy.logic.cells import Cells, interval, runs
 from understudy.space.columns import Boolean, Category, Column
 
-# Doubles hold all integers up to here.
-EXACT = 2**53
-
 
 @dataclass(frozen=True)
 class Written:
@@ -82,16 +79,10 @@ def _intervals(cells: Cells, runs: list[tuple[int, int]], column: Written) -> li
         return [f"{column.gap} IS NOT NULL"]
     parts = []
     for low, high in (interval(cells, *run) for run in runs):
-        sides = [_side(column, ">", low)] if low is not None else []
-        sides += [_side(column, "<=", high)] if high is not None else []
+        sides = [column.dialect.compare(column.value, ">", low)] if low is not None else []
+        sides += [column.dialect.compare(column.value, "<=", high)] if high is not None else []
         parts.append(" AND ".join(sides))
     return parts
-
-
-def _side(column: Written, sign: str, cut: float) -> str:
-    if isinstance(cut, int) and abs(cut) < EXACT:
-        return f"{column.value} {sign} {cut}"
-    return column.dialect.compare(column.value, sign, cut)
 
 
 def _levels(inside: np.ndarray, column: Written) -> list[str]:

@@ -18,7 +18,7 @@ from understudy.export.columns import Written, column_in, condition, literal_lab
 from understudy.export.dialects import Dialect
 from understudy.export.sql import added
 from understudy.export.stages import Stages
-from understudy.export.tree_text import step_of, tree_text
+from understudy.export.tree_text import check_size, step_of, tree_text
 from understudy.logic.cells import Cells, cells_of, inputs_of
 from understudy.models.base import Model
 from understudy.models.blend import FLOOR, Blend
@@ -147,15 +147,15 @@ class _Read:
         zero, one = dialect.number(0.0), dialect.number(1.0)
         for column, slope, shift in zip(pieces.column, pieces.slope, pieces.shift, strict=True):
             name = inputs[column]
-            line = f"{dialect.factor(_short(slope))} * {name} + {dialect.factor(_short(shift))}"
+            line = f"{dialect.times(_short(slope), name)} + {dialect.factor(_short(shift))}"
             found.append(self._stages.add(dialect.least(dialect.greatest(line, zero), one), [name]))
         return found
 
     def _sums(self, names: list[str], weights: np.ndarray, biases: np.ndarray) -> list[str]:
         """For each of several outputs, a bias and the weighted numbers."""
-        factor, number = self._dialect.factor, self._dialect.number
+        times, number = self._dialect.times, self._dialect.number
         return [
-            added([number(_short(bias)), *(f"{factor(_short(w))} * {n}" for w, n in zip(row, names, strict=True) if w)])
+            added([number(_short(bias)), *(times(_short(w), n) for w, n in zip(row, names, strict=True) if w)])
             for row, bias in zip(weights.T, biases, strict=True)
         ]
 
@@ -183,7 +183,7 @@ class _Read:
         near = []
         for centre in centres:
             parts = [square, dialect.number(float(centre @ centre))]
-            parts += [f"{dialect.factor(-2 * c)} * {name}" for c, name in zip(centre.tolist(), names, strict=True) if c]
+            parts += [dialect.times(-2 * c, name) for c, name in zip(centre.tolist(), names, strict=True) if c]
             far = f"{dialect.factor(-model.gamma)} * {added(parts)}"
             within = dialect.least(dialect.greatest(far, dialect.number(DEEP)), dialect.number(0.0))
             near.append(stages.add(f"EXP({within})", [square, *names]))
@@ -192,6 +192,7 @@ class _Read:
 
     def _trees(self, model: Trees) -> dict[int, str]:
         """A sum over all trees for every class that may win."""
+        check_size(model, self._dialect)
         inner = np.flatnonzero(model.feature != LEAF)
         tested = model.feature[inner]
         compared = {int(f): model.threshold[inner[tested == f]] for f in np.unique(tested)}

@@ -19,6 +19,20 @@ FRAME = "CASE WHEN  THEN  ELSE  END"
 EVERY, NONE = "1 = 1", "1 = 0"
 
 
+def check_size(model: Trees, dialect: Dialect) -> None:
+    """Refuse at once what is far too large: where two leaves differ below a node, it is written for each such class."""
+    inner = np.flatnonzero(model.feature != LEAF)
+    above = inner[(model.feature[model.left[inner]] == LEAF) & (model.feature[model.right[inner]] == LEAF)]
+    differ = model.values[model.left[above]] != model.values[model.right[above]]
+    _check_bytes(int(differ.sum()) * len(FRAME + EVERY + "00"), len(model.feature), dialect)
+
+
+def _check_bytes(least: int, nodes: int, dialect: Dialect) -> None:
+    if least > dialect.bytes:
+        found = f"more than that: its trees have {nodes} nodes"
+        raise too_large(dialect, f"at most {dialect.bytes} bytes, which is what it takes", found)
+
+
 def tree_text(
     model: Trees, cells: list[Cells], encoding: Encoding, columns: list[Written], dialect: Dialect
 ) -> dict[int, list[str]]:
@@ -87,15 +101,7 @@ class _Nodes:
             for node in inner:
                 left = same[self._left[node]]
                 same[node] = left if left == same[self._right[node]] else np.nan
-        self._check_size(model)
-
-    def _check_size(self, model: Trees) -> None:
-        """Refuse what would take too many bytes, before it is written."""
-        most = self._dialect.bytes
-        least = self._least_bytes(model, most)
-        if least > most:
-            found = f"more than that: its trees have {len(self._left)} nodes"
-            raise too_large(self._dialect, f"at most {most} bytes, which is what it takes", found)
+        _check_bytes(self._least_bytes(model, dialect.bytes), len(self._left), dialect)  # before any of it is written
 
     def _least_bytes(self, model: Trees, most: int) -> int:
         """How many bytes all texts take at least, with numbers of one digit; counted until they are too many."""
