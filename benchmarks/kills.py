@@ -46,7 +46,7 @@ from faulty import FaultyServer  # type: ignore[import-not-found]
 from understudy.errors import DirectoryError
 from understudy.portable import UNFINISHED
 from understudy.queries.ledger import NAME, SESSIONS, answers
-from understudy.queries.session import sessions
+from understudy.queries.ledger.session import sessions
 from understudy.types import Json
 
 COPY = ("copy.safetensors", "copy.json")

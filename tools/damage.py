@@ -28,7 +28,7 @@ import numpy as np
 
 import understudy as us
 from understudy.errors import UnderstudyError
-from understudy.queries import ledger
+from understudy.queries import Queries, ledger
 from understudy.report.card import card
 from understudy.runs.copying import copy_steps, finish
 from understudy.runs.directory import open_run
@@ -108,7 +108,11 @@ def resume(out: Path) -> Iterator[object]:
     original = us.Original(never, CLASSES, name="rings")
     with open_run(out, settings, SPACE) as book:
         for purpose, (rows, _) in answered.items():
-            yield purpose, rows.tobytes(), book.ask(original, SPACE, rows, purpose).tolist()
+            yield (
+                purpose,
+                rows.tobytes(),
+                Queries(original, SPACE, {purpose: len(rows)}, book).ask(purpose, rows).tolist(),
+            )
         yield [(np.asarray(found[0]).tobytes(), found[1]) for t in range(9) if (found := book.round(t)) is not None]
 
 

@@ -19,7 +19,7 @@ from understudy.fleet import Outlook, read_fleet, run_fleet
 from understudy.fleet.limits import spent
 from understudy.fleet.states import State
 from understudy.portable import UNFINISHED
-from understudy.queries.session import sessions
+from understudy.queries.ledger.session import sessions
 from understudy.workers import Local
 
 MODELS = """

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import understudy as us
+from cases import ask_through
 from commands import run_command
 from faulty import FaultyServer
 from understudy.errors import OriginalError, OutageError, SpentError, UnderstudyWarning
@@ -224,7 +225,9 @@ def test_requests_that_were_announced_and_not_sent_are_taken_back(tmp_path):
         return positive(rows)
 
     with ledger.Ledger(tmp_path / "ledger.sqlite", {}, SPACE) as book, pytest.raises(OutageError):
-        book.ask(us.Original(box, request_rows=10), SPACE, np.random.default_rng(0).normal(size=(500, 2)), "training")
+        ask_through(
+            book, us.Original(box, request_rows=10), SPACE, np.random.default_rng(0).normal(size=(500, 2)), "training"
+        )
     found = ledger.summary(tmp_path / "ledger.sqlite")
     assert (found.asked, found.answered, found.maybe_paid, found.lost) == (90, 80, 10, 0)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import ask_through
 from understudy.errors import DirectoryError, OriginalError, UnderstudyError
 from understudy.original import Original
 from understudy.queries import ledger
@@ -31,16 +32,18 @@ def test_identical_rows_are_never_asked_twice(path, rng):
     asked, rows = [], rng.normal(size=(100, 2))
     doubled = np.concatenate([rows, rows[:50], [[0.0, 1.0], [-0.0, 1.0]]])
     with Ledger(path, {"seed": 1}, LINE) as book:
-        first = book.ask(counting(asked), LINE, doubled, "training")
+        first = ask_through(book, counting(asked), LINE, doubled, "training")
         assert sum(map(len, asked)) == 102
         np.testing.assert_array_equal(first, np.where(doubled[:, 0] > 0, "yes", "no"))
-        np.testing.assert_array_equal(book.ask(counting(asked), LINE, rows[::-1], "certificate"), first[:100][::-1])
+        np.testing.assert_array_equal(
+            ask_through(book, counting(asked), LINE, rows[::-1], "certificate"), first[:100][::-1]
+        )
         assert sum(map(len, asked)) == 102
     with Ledger(path, {"seed": 1}, LINE) as book:
-        np.testing.assert_array_equal(book.ask(counting(asked), LINE, rows, "training"), first[:100])
+        np.testing.assert_array_equal(ask_through(book, counting(asked), LINE, rows, "training"), first[:100])
         assert sum(map(len, asked)) == 102
         for _ in range(2):
-            book.ask(counting(asked), LINE, rows[:5], REPEAT)
+            ask_through(book, counting(asked), LINE, rows[:5], REPEAT)
             assert sum(map(len, asked)) == 107
     found = ledger.summary(path)
     assert (found.asked, found.answered, found.maybe_paid, found.saved, found.repeated) == (107, 107, 0, 255, 5)
@@ -55,7 +58,7 @@ def test_discrete_rows_with_equal_keys_are_told_apart(path):
     box = Original(lambda rows: (rows[:, 0] * 40 + rows[:, 1]).astype(int))
     with Ledger(path, {}, LINE) as book:
         for _ in range(2):
-            np.testing.assert_array_equal(book.ask(box, LINE, grid, "training"), grid[:, 0] * 40 + grid[:, 1])
+            np.testing.assert_array_equal(ask_through(book, box, LINE, grid, "training"), grid[:, 0] * 40 + grid[:, 1])
     assert ledger.summary(path).asked == 1600
     assert len(np.unique(keys_of(grid))) == 1600
 
@@ -77,14 +80,14 @@ def test_rows_with_gaps_are_known_again(path):
     asked, rows = [], np.array([[np.nan, 1.0], [np.nan, 2.0], [np.nan, 1.0]])
     with Ledger(path, {}, LINE) as book:
         box = Original(lambda rows: asked.append(len(rows)) or (rows[:, 1] > 1).astype(int))
-        assert book.ask(box, LINE, rows, "training").tolist() == [0, 1, 0]
+        assert ask_through(book, box, LINE, rows, "training").tolist() == [0, 1, 0]
     assert asked == [2]
 
 
 def test_rows_in_any_order_of_memory_are_kept_as_they_are(path, rng):
     asked, rows = [], np.asfortranarray(rng.normal(size=(70, 2)))
     with Ledger(path, {}, LINE) as book:
-        book.ask(counting(asked), LINE, rows, "training")
+        ask_through(book, counting(asked), LINE, rows, "training")
     np.testing.assert_array_equal(ledger.entries(path, LINE)[["x0", "x1"]], rows)
     np.testing.assert_array_equal(np.concatenate(asked), rows)
 
@@ -99,12 +102,12 @@ def test_what_was_answered_before_a_failure_is_kept(path, rng):
         return part[:, 0] > 0
 
     with Ledger(path, {}, LINE) as book, pytest.raises(OriginalError, match="down"):
-        book.ask(Original(failing, request_rows=30), LINE, rows, "training")
+        ask_through(book, Original(failing, request_rows=30), LINE, rows, "training")
     found = ledger.summary(path)
     assert (found.answered, found.asked >= 90) == (60, True)
     again = []
     with Ledger(path, {}, LINE) as book:
-        book.ask(Original(lambda part: again.append(part) or part[:, 0] > 0), LINE, rows, "training")
+        ask_through(book, Original(lambda part: again.append(part) or part[:, 0] > 0), LINE, rows, "training")
     np.testing.assert_array_equal(np.concatenate(again), rows[60:])
 
 
@@ -121,7 +124,7 @@ def test_an_announcement_is_on_disk_before_the_request_is_sent(path, rng):
         return rows[:, 0] > 0
 
     with Ledger(path, {}, LINE) as book:
-        book.ask(Original(predict, request_rows=10), LINE, rng.normal(size=(95, 2)), "training")
+        ask_through(book, Original(predict, request_rows=10), LINE, rng.normal(size=(95, 2)), "training")
     assert seen == [True] * 10
 
 
@@ -130,12 +133,12 @@ def test_labels_keep_their_type_and_must_be_of_one(path):
     box = Original(lambda rows: next(answers))
     rows = np.arange(12.0).reshape(6, 2)
     with Ledger(path, {}, LINE) as book:
-        assert book.ask(box, LINE, rows[:2], "training").tolist() == [1, 0]
-        assert book.ask(box, LINE, rows[2:4], "training").tolist() == [2, 1]
+        assert ask_through(book, box, LINE, rows[:2], "training").tolist() == [1, 0]
+        assert ask_through(book, box, LINE, rows[2:4], "training").tolist() == [2, 1]
         with pytest.raises(OriginalError, match="labels of one type"):
-            book.ask(box, LINE, rows[4:], "training")
+            ask_through(book, box, LINE, rows[4:], "training")
     with Ledger(path, {}, LINE) as book:
-        assert book.ask(box, LINE, rows[:4], "training").tolist() == [1, 0, 2, 1]
+        assert ask_through(book, box, LINE, rows[:4], "training").tolist() == [1, 0, 2, 1]
 
 
 def test_rounds_are_kept(path):
@@ -152,9 +155,9 @@ def test_rounds_are_kept(path):
 
 def test_a_full_disk_is_an_error_and_no_wrong_answer(path, rng):
     with Ledger(path, {}, LINE) as book:
-        book._writer._connection.execute("PRAGMA max_page_count = 12")
+        book.writer._connection.execute("PRAGMA max_page_count = 12")
         with pytest.raises(DirectoryError, match="full"):
-            book.ask(counting([]), LINE, rng.normal(size=(100_000, 2)), "training")
+            ask_through(book, counting([]), LINE, rng.normal(size=(100_000, 2)), "training")
     found = ledger.summary(path)
     assert 0 < found.answered <= found.asked < 100_000
 
@@ -167,12 +170,12 @@ def test_answers_from_elsewhere_are_recorded_each_time_they_came(path, rng):
         first = book.begun
         assert book.record(rows[[0, 0, 1]], labels[[0, 0, 1]], "traffic") == 3
     with Ledger(path, {}, LINE) as book:
-        assert (book.meter.answered, book.begun) == (8, first)
+        assert (book.counts.answered, book.begun) == (8, first)
         again = np.concatenate([rows[:1], [[9.0, 9.0], [9.0, 9.0]]])
         assert book.record(again, np.array(["yes", "maybe", "maybe"]), "traffic") == 2
         with pytest.raises(OriginalError, match="one type"):
             book.record(rows, np.arange(5), "traffic")
-        assert book.ask(counting([]), LINE, rows, "training").tolist() == labels.tolist()
+        assert ask_through(book, counting([]), LINE, rows, "training").tolist() == labels.tolist()
     kept, said = ledger.answers(path)["traffic"]
     np.testing.assert_array_equal(kept, np.concatenate([rows, rows[[0, 0, 1]], again]))
     assert said.labels.tolist() == ["yes", "no", "yes", "no", "no", "yes", "yes", "no", "yes", "maybe", "maybe"]
@@ -185,12 +188,12 @@ def test_a_ledger_goes_on_recording_once_there_is_room_again(path, rng):
     rows = rng.normal(size=(50_000, 2))
     with Ledger(path, {}, LINE) as book:
         book.record(rows[:10], np.full(10, "yes"), "traffic")
-        book._writer._connection.execute("PRAGMA max_page_count = 20")
+        book.writer._connection.execute("PRAGMA max_page_count = 20")
         for _ in range(2):
             with pytest.raises(DirectoryError, match="full"):
                 book.record(rows, np.full(len(rows), "no"), "traffic")
             book.mend()
-        book._writer._connection.execute("PRAGMA max_page_count = 10000")
+        book.writer._connection.execute("PRAGMA max_page_count = 10000")
         book.record(rows[:3], np.full(3, "maybe"), "traffic")
         book.record(rows, np.full(len(rows), "no"), "traffic")
     kept, said = ledger.answers(path)["traffic"]
@@ -211,7 +214,7 @@ def test_a_ledger_that_was_killed_before_it_was_begun_is_none_yet(path):
 def test_a_damaged_ledger_is_a_typed_error_or_a_ledger(tmp_path, junk, at, cut):
     path = tmp_path / f"{os.urandom(6).hex()}.sqlite"
     with Ledger(path, {"seed": 1}, LINE) as book:
-        book.ask(counting([]), LINE, np.random.default_rng(0).normal(size=(50, 2)), "training")
+        ask_through(book, counting([]), LINE, np.random.default_rng(0).normal(size=(50, 2)), "training")
     content = bytearray(path.read_bytes())
     at %= len(content)
     content[at : at + len(junk)] = junk
@@ -220,7 +223,7 @@ def test_a_damaged_ledger_is_a_typed_error_or_a_ledger(tmp_path, junk, at, cut):
         with contextlib.suppress(UnderstudyError):
             read(path)
     with contextlib.suppress(UnderstudyError), Ledger(path, {"seed": 1}, LINE) as book:
-        answers = book.ask(counting([]), LINE, np.random.default_rng(1).normal(size=(20, 2)), "training")
+        answers = ask_through(book, counting([]), LINE, np.random.default_rng(1).normal(size=(20, 2)), "training")
         assert set(answers) <= {"yes", "no"}
 
 

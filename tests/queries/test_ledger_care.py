@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from cases import disc
+from cases import ask_through, disc
 from commands import run_command
 from understudy.checksums import Key
 from understudy.errors import AnswersError, DamagedError, DirectoryError
@@ -56,11 +56,11 @@ def test_rounds_are_those_of_the_history_and_bins_hold_everything(finished):
 
 def test_time_is_told_in_days_where_it_was_long(tmp_path, monkeypatch):
     now = [1.7e9]
-    monkeypatch.setattr("understudy.queries.ledger.book.time.time", lambda: now[0])
+    monkeypatch.setattr("understudy.queries.ledger.batch.time.time", lambda: now[0])
     with Ledger(tmp_path / NAME, {}, PLANE) as book:
         for day in range(5):
             now[0] = 1.7e9 + 86400 * day
-            book.said(us.Original(disc), PLANE, PLANE.sample(3 + day, np.random.default_rng(day)), "traffic")
+            ask_through(book, us.Original(disc), PLANE, PLANE.sample(3 + day, np.random.default_rng(day)), "traffic")
     found = timeline(tmp_path / NAME)
     assert (found.bin, [one.rows for one in found.bins]) == ("day", [3, 4, 5, 6, 7])
     assert found.bins[0].start == "2023-11-14T00:00:00+00:00"

@@ -20,7 +20,8 @@ from commands import run_command
 from understudy.errors import DirectoryError, OutageError, UnderstudyWarning
 from understudy.original import Original
 from understudy.portable import lock_folder
-from understudy.queries import ledger, session
+from understudy.queries import ledger
+from understudy.queries.ledger import session
 
 # Rows are written down by the original itself, which kills its process before it answers more than so many, once those
 # that it answered are on disk.

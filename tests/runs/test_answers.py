@@ -15,7 +15,7 @@ from understudy.certificate.bounds import lower_bound
 from understudy.certificate.values import Certificate
 from understudy.errors import AnswersError, DirectoryError, OriginalError, SettingError, UnderstudyWarning
 from understudy.original import as_original
-from understudy.queries import ledger
+from understudy.queries import Queries, ledger
 from understudy.queries.ledger import Ledger
 from understudy.report.card import card
 
@@ -206,7 +206,7 @@ def test_kept_traffic_without_a_column_serves_runs_that_do_not_see_it(tmp_path, 
     plain = us.Space.from_json(NAMED.to_json())
     (tmp_path / "kept").mkdir()
     with Ledger(tmp_path / "kept" / ledger.NAME, {"original": "mine", "dropped": dropped}, plain) as book:
-        book.said(said, _Matrix(), rows, "traffic")
+        Queries(said, plain, {"traffic": len(rows)}, book).ask("traffic", rows, lambda places: rows[places])
     asked = us.Original(by_name, [False, True])
     settings = {**QUICK, "budget": 100, "answers": tmp_path / "kept"}
     if dropped:
@@ -222,13 +222,6 @@ def test_kept_traffic_without_a_column_serves_runs_that_do_not_see_it(tmp_path, 
     else:
         result = us.copy_classifier(asked, NAMED, **settings)
     assert result.given["used"] == 80
-
-
-class _Matrix:
-    """What a server has: rows as they are stored."""
-
-    def present(self, rows):
-        return rows
 
 
 # --- scores, remakes, errors ------------------------------------------------------------------------------------------

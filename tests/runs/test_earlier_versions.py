@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from cases import ask_through
 from understudy.errors import OutageError
 from understudy.queries import ledger
 
@@ -61,11 +62,11 @@ def test_a_ledger_goes_on(run):
 
     original = us.Original(moody, ["no", "yes"], name="houses")
     with ledger.Ledger(run / ledger.NAME, {}, space) as book:
-        assert (book.meter.sent, book.meter.different, book.meter.answered, book.meter.lost) == (225, 225, 225, 0)
+        assert (book.counts.sent, book.counts.different, book.counts.answered, book.counts.lost) == (225, 225, 225, 0)
         with pytest.raises(OutageError):
-            book.ask(original, space, space.sample(10, np.random.default_rng(9)), "training")
-        book.ask(original, space, space.sample(10, np.random.default_rng(9)), "training")
-        assert (book.meter.sent, book.meter.again) == (245, 10)
+            ask_through(book, original, space, space.sample(10, np.random.default_rng(9)), "training")
+        ask_through(book, original, space, space.sample(10, np.random.default_rng(9)), "training")
+        assert (book.counts.sent, book.counts.again) == (245, 10)
     assert ledger.summary(run / ledger.NAME).maybe_paid == 10
 
 
@@ -79,7 +80,7 @@ def test_a_run_that_goes_on_has_checksums_from_then_on(run):
     (run / "run.json").unlink()
     with ledger.Ledger(path, settings, ledger.space_of(path)) as book:
         for purpose, (rows, said) in answered.items():  # of an original that cannot be asked
-            found = book.ask(us.Original(None, ["no", "yes"]), ledger.space_of(path), rows, purpose)
+            found = ask_through(book, us.Original(None, ["no", "yes"]), ledger.space_of(path), rows, purpose)
             np.testing.assert_array_equal(found, said.labels)
     assert ledger.summary(path).checked
     pd.testing.assert_frame_equal(ledger.entries(path, ledger.space_of(path)), before)

@@ -197,11 +197,11 @@ def test_a_disk_that_is_full_for_a_while(plane, tmp_path, caplog):
     directory = Kept(Keep(tmp_path / "traffic"), us.Original(sloped), plane.space, pause=0)
     add = lambda n: directory.add(rows[:n], all_of[:n], np.array(sloped(rows[:n])))  # noqa: E731
     add(10)
-    directory._ledger._writer._connection.execute("PRAGMA max_page_count = 14")
+    directory._ledger.writer._connection.execute("PRAGMA max_page_count = 14")
     add(5000)
     add(5000)
     assert directory.summary()["failing"]
-    directory._ledger._writer._connection.execute("PRAGMA max_page_count = 10000")
+    directory._ledger.writer._connection.execute("PRAGMA max_page_count = 10000")
     add(20)
     found = directory.summary()
     directory.close()

@@ -23,7 +23,7 @@ from understudy.original import Original, as_original, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Allowance, Queries, allowance_of
 from understudy.queries.ledger import Ledger
-from understudy.queries.session import session
+from understudy.queries.ledger.session import session
 from understudy.queries.sources import Answers, sources_of
 from understudy.space import Space
 from understudy.streams import Stream, stream

@@ -93,7 +93,7 @@ def command(
     from understudy.cli.table import certificate
     from understudy.original.table import read_table
     from understudy.queries.known import sentence
-    from understudy.queries.session import session
+    from understudy.queries.ledger.session import session
     from understudy.queries.sources import sources_of
     from understudy.runs.result import load
 

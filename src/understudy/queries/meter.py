@@ -11,6 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from understudy.errors import SpentError
+from understudy.queries.ledger.counts import RowCounts
 
 # Rows for retries, as a share of the planned ones: a tenth of all requests may fail, and again be followed by failures.
 SHARE = 0.25
@@ -49,8 +50,8 @@ class Allowance(NamedTuple):
 class Meter:
     """Counts rows as they are sent, and refuses to send those beyond an allowance; without one, it only counts.
 
-    `lost` are rows that were under way when an earlier process was killed. Whether they arrived nobody knows; they are
-    asked again on top of the allowance, which is said.
+    Rows that were lost, under way when an earlier process was killed, are asked again on top of the allowance, which is
+    said.
 
     >>> meter = Meter()
     >>> meter.allow(Allowance(10, 5))
@@ -65,15 +66,10 @@ status 500; 10 of 15 rows sent were answered: if that passes by itself, it takes
 rate: --retries 0.6 (retries=0.6)
     """
 
-    def __init__(self, sent: int = 0, different: int = 0, answered: int = 0, lost: int = 0):
-        self.sent, self.different, self.answered, self.lost = sent, different, answered, lost
+    def __init__(self, counts: RowCounts | None = None):
+        self.counts = RowCounts() if counts is None else counts
         self._allowed: Allowance | None = None
         self._lock = threading.Lock()
-
-    @property
-    def again(self) -> int:
-        """Rows that were sent beyond their first time; below zero while those that were lost are yet to be."""
-        return self.sent - self.different - self.lost
 
     def allow(self, allowance: Allowance) -> None:
         """Set the most rows."""
@@ -98,34 +94,35 @@ rate: --retries 0.6 (retries=0.6)
         with self._lock:
             if self._allowed is not None:
                 self._refuse_beyond(self._allowed, n, n - first, cause)
-            self.sent += n
-            self.different += first
+            self.counts.sent += n
+            self.counts.different += first
 
     def give_back(self, n: int, first: int = 0) -> None:
         """Count rows no longer: they were not sent."""
         with self._lock:
-            self.sent -= n
-            self.different -= first
+            self.counts.sent -= n
+            self.counts.different -= first
 
     def answer(self, n: int) -> None:
         """Count answers."""
         with self._lock:
-            self.answered += n
+            self.counts.answered += n
 
     def _refuse_beyond(self, most: Allowance, n: int, again: int, cause: str) -> None:
-        if self.again + again <= most.retries and self.sent + n <= most.total + self.lost:
+        if self.counts.again + again <= most.retries and self.counts.sent + n <= most.total + self.counts.lost:
             return
         after = f" after {cause}" if cause else ", which were sent before and not answered" if again else ""
-        found = f"{max(self.again, 0)} sent and {n} more to send{after}"
+        found = f"{max(self.counts.again, 0)} sent and {n} more to send{after}"
         raise SpentError("retries", f"at most {most.retries} rows sent again", found, self._advice(most, n))
 
     def _advice(self, most: Allowance, n: int) -> str:
         """What it takes to go on: those that wait for an answer; and to finish, at the rate of failures so far."""
-        least = max(self.again, 0) + max(n, self.different - self.answered)
-        rate = (self.sent - self.lost - self.answered) / self.answered if self.answered else 0.0
+        now = self.counts
+        least = max(now.again, 0) + max(n, now.different - now.answered)
+        rate = (now.sent - now.lost - now.answered) / now.answered if now.answered else 0.0
         share, whole = (
             ceil(20 * rows / max(most.planned, 1)) / 20 for rows in (least, max(least, rate * most.planned))
         )
-        known = f"{self.answered} of {self.sent} rows sent were answered: " if self.answered else ""
+        known = f"{now.answered} of {now.sent} rows sent were answered: " if now.answered else ""
         takes = f"if that passes by itself, it takes {share:g} to go on, and about {whole:g} at this rate"
         return f"{known}{takes}: --retries {whole:g} (retries={whole:g})"

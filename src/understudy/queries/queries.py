@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
 from understudy.display import listed
-from understudy.errors import BudgetError, OriginalError, SettingError, SpaceError
+from understudy.errors import BudgetError, SettingError, SpaceError
 from understudy.original import CHUNK, Original, Said
-from understudy.queries.halving import Part
-from understudy.queries.kept import Kept
+from understudy.queries.kept import Kept, Store
 from understudy.queries.ledger import Ledger
-from understudy.queries.ledger.book import Present
 from understudy.queries.meter import NEAR, Allowance, Meter
 from understudy.queries.requests import ask
 from understudy.space import Space
 from understudy.streams import Stream, stream
+from understudy.types import Table
 
 # How many columns a hint drops at most.
 DROPPED = 8
+
+Present: TypeAlias = Callable[[np.ndarray], Table]
+"""From the places of rows to these rows as an original takes them."""
 
 
 class Queries:
@@ -54,7 +57,8 @@ class Queries:
         self.made = dict.fromkeys(limits, 0)
         self.kept = Kept()
         """What no ledger holds."""
-        self.meter = Meter() if ledger is None else ledger.meter
+        self._store: Store = self.kept if ledger is None else ledger
+        self.meter = Meter(None if ledger is None else ledger.counts)
         usual = allowance_of(original, sum(limits.values()), max(limits.values(), default=0))
         self.meter.allow(usual if allowance is None else allowance)
         self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
@@ -78,15 +82,28 @@ class Queries:
         return self.said(purpose, rows, present).labels
 
     def said(self, purpose: str, rows: np.ndarray, present: Present | None = None) -> Said:
-        """What the original says to these rows; `present` gives them as it takes them, if not the space does."""
+        """What the original says to these rows; `present` gives them as it takes them, if not the space does.
+
+        What a ledger has is taken from it; all else is asked, and written down there.
+        """
         self._allow(purpose, len(rows))
         self.made[purpose] += len(rows)
-        if self.ledger is not None:
-            return self.ledger.said(self.original, self.space, rows, purpose, present)
-        shown = present or (lambda places: self.space.present(rows[places]))
-        said = _Unwritten(self.original, len(rows), shown, self.meter).said
-        self.kept.add(purpose, rows, said)
-        return said
+        batch = self._store.batch(rows, purpose, self._scores)
+        if len(batch.fresh):
+            shown = present or (lambda places: self.space.present(rows[places]))
+            before = Counter(self.original.failures)
+            gently = self.ledger is not None and not self.meter.counts.answered
+            try:
+                ask(self.original, lambda part: shown(batch.fresh[part]), len(batch.fresh), batch, self.meter, gently)
+            finally:
+                batch.end(self.original.failures - before)
+        return batch.answers
+
+    @property
+    def _scores(self) -> int:
+        """How many scores the original gives to a row; 0 if it is not asked for them."""
+        declared = self.original.declared
+        return len(declared) if self.original.scored and declared is not None else 0
 
     def _allow(self, purpose: str, n: int) -> None:
         made, limit = self.made[purpose], self.limits[purpose]
@@ -102,44 +119,6 @@ def allowance_of(original: Original, planned: int, at_once: int, share: float | 
     share = 0.0 if original.stored is not None else share
     request_rows = original.request_rows if original.remote else min(original.request_rows, NEAR)
     return Allowance.of(planned, share, request_rows, at_once)
-
-
-class _Unwritten:
-    """Answers that are written nowhere: the journal of a run without a ledger."""
-
-    def __init__(self, original: Original, n: int, present: Present, meter: Meter):
-        self._parts: list[tuple[int, Said]] = []
-        places = np.arange(n)
-        ask(original, lambda part: present(places[part]), n, self, meter)
-
-    @property
-    def said(self) -> Said:
-        """All of it, in the order of the rows."""
-        return Said.together(said for _, said in sorted(self._parts, key=lambda part: part[0]))
-
-    def asked_before(self, part: Part) -> int:
-        """None."""
-        return 0
-
-    def announce(self, part: Part) -> Part:
-        """Nothing is written."""
-        return part
-
-    def withdraw(self, ticket: Part) -> None:
-        """Nothing was written."""
-
-    def again(self, ticket: Part, n: int) -> None:
-        """Nothing is written."""
-
-    def ready(self, ticket: Part) -> None:
-        """Nothing is waited for."""
-
-    def answered(self, ticket: Part, said: Said) -> None:
-        """Keep the answers."""
-        self._parts.append((ticket.start, said))
-
-    def failed(self, ticket: Part, error: OriginalError) -> None:
-        """Nothing is written."""
 
 
 class _Stored:

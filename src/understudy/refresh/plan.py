@@ -19,7 +19,7 @@ from understudy.original import Original
 from understudy.queries import Allowance, Queries, allowance_of, check_fit
 from understudy.queries.check import MORE, ROWS, Check, check
 from understudy.queries.ledger import CHECK, REPEAT, Ledger
-from understudy.queries.session import session, taken_over
+from understudy.queries.ledger.session import session, taken_over
 from understudy.queries.sources import Answers, sources_of
 from understudy.refresh.flips import flips
 from understudy.refresh.given import AGAIN, Given, measured

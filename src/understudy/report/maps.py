@@ -10,7 +10,7 @@ import numpy as np
 
 from understudy.original import Labels, Original, as_original
 from understudy.queries import Queries
-from understudy.queries.session import session
+from understudy.queries.ledger.session import session
 from understudy.report.bins import shown
 from understudy.report.words import percent
 from understudy.runs.plane import COLOURS, PIXELS, Plane, plane_of

@@ -17,7 +17,7 @@ from understudy.original import CHUNK, Labels, Original, Told, joined
 from understudy.progress import ROWS, shown
 from understudy.queries import Queries
 from understudy.queries.ledger import NAME, REPEAT, answers
-from understudy.queries.session import session
+from understudy.queries.ledger.session import session
 from understudy.routing.thresholds import Held
 from understudy.runs.result import Result
 from understudy.space import Space

@@ -252,7 +252,7 @@ def job_steps(job: Job, key: Key | None = None) -> Steps:
 
 def say_lost(ledger: Ledger, allowance: Allowance) -> None:
     """Say by how much a run that was killed may go beyond its sum: nobody knows whether its last requests arrived."""
-    lost = ledger.meter.lost
+    lost = ledger.counts.lost
     if lost:
         warn(
             f"{lost} rows were under way when this run was stopped, and may have been answered; they are asked again: "

@@ -210,7 +210,7 @@ class Kept:
         """Take note of what is on disk; here, since whoever asks for metrics must not wait for a disk."""
         if self._failing:
             LOG.warning("keeping: %s: rows are kept again", self._keep.directory)
-        self._failing, self.rows = False, ledger.meter.answered
+        self._failing, self.rows = False, ledger.counts.answered
         names, self.bytes = (SPACE, *(f"{NAME}{suffix}" for suffix in ("", *BESIDE))), 0
         for name in names:
             with suppress(OSError):  # such as one that is not there

@@ -41,7 +41,7 @@ def show_command(
         _salvage(directory, salvage, as_json)
         return
     from understudy.queries.ledger import NAME, SESSIONS, summary, timeline
-    from understudy.queries.session import sessions
+    from understudy.queries.ledger.session import sessions
 
     since = summary(directory / SESSIONS) if (directory / SESSIONS).is_file() else None
     path = directory / (SESSIONS if since is not None and not (directory / NAME).is_file() else NAME)

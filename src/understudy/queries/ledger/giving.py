@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from understudy.original import CHUNK, Told
-from understudy.queries.halving import parts
 from understudy.queries.ledger.chain import Row
 from understudy.queries.ledger.file import GIVEN
 from understudy.queries.ledger.vocabulary import Vocabulary
@@ -29,7 +28,8 @@ def given_rows(told: Told, vocabulary: Vocabulary, number: int = 1) -> Iterator[
     codes, new = vocabulary.codes(said.labels)
     yield from (("labels", (code, json.dumps(value))) for code, value in new)
     now = time.time()
-    for at, part in enumerate(parts(len(rows), CHUNK), number):
+    for at, start in enumerate(range(0, len(rows), CHUNK), number):
+        part = slice(start, min(start + CHUNK, len(rows)))
         n = part.stop - part.start
         yield "requests", (at, GIVEN, n, now, rows[part].tobytes())
         yield "attempts", (None, at, now, -n)

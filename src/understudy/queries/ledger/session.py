@@ -73,7 +73,7 @@ class Session(Ledger):
             self.earlier, self.number = found, found.number
         else:
             self.number = len(entries) + 1
-            self._writer.put("meta", f"{_SETTINGS} {self.number}", json.dumps(self._about))
+            self.writer.put("meta", f"{_SETTINGS} {self.number}", json.dumps(self._about))
         return f"{self.number} "
 
     def _kind(self, purpose: str) -> str:
@@ -86,14 +86,14 @@ class Session(Ledger):
 
     def hand_over(self, to: Ledger) -> None:
         """Have another ledger know what was answered, unless it has answers of its own already."""
-        if to.empty and self.meter.answered:
+        if to.empty and self.counts.answered:
             labels = label_array(labels_of(self._reader))
-            for number, purpose, rows, codes in answered_requests(self._reader, self._prefix):
+            for number, purpose, rows, codes in answered_requests(self._reader, self.prefix):
                 to.record(rows, labels[codes], purpose, scores_for(self._reader, number, len(rows)))
 
     def end(self) -> None:
         """Write down that it has ended, and wait until that has reached the disk."""
-        self._writer.put("meta", f"{_ENDED} {self.number}", json.dumps(time.time()))
+        self.writer.put("meta", f"{_ENDED} {self.number}", json.dumps(time.time()))
         self.settle()
 
 
@@ -112,7 +112,7 @@ def session(
     >>> sign, space = Original(lambda rows: rows[:, 0] > 0, name="sign"), Space.normal(1)
     >>> with TemporaryDirectory() as run, session(run, "certify", sign, space, {"n": 10}) as ledger:
     ...     _ = Queries(sign, space, {"certificate": 10}, ledger).ask("certificate", np.ones((10, 1)))
-    ...     ledger.meter.sent
+    ...     ledger.counts.sent
     1
     """
     path = None if folder is None else as_path(folder) / SESSIONS
@@ -185,7 +185,7 @@ def _can_be_kept(path: Path) -> bool:
 
 def _say_earlier(ledger: Session) -> None:
     """Say which answers are not of today, and what may be asked beyond what was announced."""
-    found, lost = ledger.earlier, ledger.meter.lost
+    found, lost = ledger.earlier, ledger.counts.lost
     if found is not None and found.first is not None:
         words = f"{found.rows} answers are taken from {ledger.path}, the first of {_iso(found.first)}"
         warn(f"{words}; move it and its -head away to ask anew")
