@@ -21,12 +21,14 @@ import understudy as us
 from mutated_requests import compared
 from serving import Process
 from understudy.serve import bodies
+from understudy.serve.app import Service
 from understudy.serve.messages import Refusal, Request
 from understudy.serve.metrics import resident_bytes
+from understudy.serve.model import Model
 from understudy.serve.plain import PlainRows
 from understudy.serve.protocol import LINGER_BYTES, MOST_HEAD
 from understudy.serve.reading import Reader
-from understudy.serve.server import _Quiet
+from understudy.serve.server import Address, Config, Fronts, Server, _Quiet, bound
 from understudy.serve.v2 import loaded
 
 BODY = json.dumps(question([1.0, 0.0])).encode()
@@ -331,6 +333,20 @@ def test_the_loop_of_asyncio_says_once_that_descriptors_ran_out(caplog):
     for _ in range(1000):
         handler(clock, {"message": "socket.accept() out of system resource", "exception": OSError(24, "too many")})
     assert len(caplog.records) == 1
+
+
+def test_two_signals_before_it_serves(plane):
+    """As a worker may get them while it loads its copy."""
+
+    def made():
+        for _ in range(2):
+            server.handle_exit(signal.SIGTERM, None)
+        return Service(Model(plane, "m", "1", 10))
+
+    fronts = Fronts(Address(port=0))
+    server = Server(Config(made, fronts, factory=True))
+    server.run([bound(fronts.address)])
+    assert server.stopped_by is signal.SIGTERM
 
 
 # --- workers ----------------------------------------------------------------------------------------------------------
