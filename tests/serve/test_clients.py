@@ -144,6 +144,12 @@ def test_older_and_absolute_requests(server):
         assert statuses(answers(server, b"GET /v2 HTTP/%s\r\nHost: x\r\n\r\n" % version)) == [400]
 
 
+@pytest.mark.parametrize(("version", "coding"), [("1.1", "identity"), ("1.1", "gzip, chunked"), ("1.0", "chunked")])
+def test_a_body_ends_where_every_reader_sees_its_end(server, version, coding):
+    raw = f"POST /predict HTTP/{version}\r\nHost: x\r\nTransfer-Encoding: {coding}\r\n\r\n".encode()
+    assert statuses(answers(server, raw + b"6\r\n[[1,0]\r\n1\r\n]\r\n0\r\n\r\n")) == [400]
+
+
 # --- what it costs ----------------------------------------------------------------------------------------------------
 
 TEXTS = [" ", ",", ";", "q=", "a;q=0,", "a ;", "\t", "0.", "=", "a/", "%", "&scores="]
