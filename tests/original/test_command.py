@@ -172,6 +172,7 @@ def test_answers_that_are_none(program, code, classes, message, cause):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        ("1,2\\n1,2\\n1_0,2", "expected numbers separated by commas"),
         ("1,2\\n1,2,3\\n1,2", "expected as many scores in every line, found 2 and 3"),
         ("1,2\\n1,x\\n1,2", "expected numbers separated by commas in line 2, found '1,x'"),
         ("1,2\\n\\n1,2", "expected numbers separated by commas in line 2, found ''"),

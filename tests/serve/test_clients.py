@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -19,11 +21,15 @@ import understudy as us
 from mutated_requests import compared
 from serving import Process
 from understudy.serve import bodies
+from understudy.serve.app import Service
 from understudy.serve.messages import Refusal, Request
 from understudy.serve.metrics import resident_bytes
+from understudy.serve.model import Model
 from understudy.serve.plain import PlainRows
 from understudy.serve.protocol import LINGER_BYTES, MOST_HEAD
-from understudy.serve.server import _Quiet
+from understudy.serve.reading import Reader
+from understudy.serve.server import Address, Config, Fronts, Server, _Quiet, bound
+from understudy.serve.v2 import loaded
 
 BODY = json.dumps(question([1.0, 0.0])).encode()
 GET = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -133,8 +139,15 @@ def test_older_and_absolute_requests(server):
     for method in (b"TRACE", b"DELETE", b"OPTIONS"):
         raw = method + b" /v2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         assert statuses(answers(server, raw)) == [405]
+    assert b"found invalid url" in answers(server, b"GET http://x:99999/v2 HTTP/1.1\r\nHost: x\r\n\r\n")
     for version in (b"0.9", b"2.0", b"1.2"):
         assert statuses(answers(server, b"GET /v2 HTTP/%s\r\nHost: x\r\n\r\n" % version)) == [400]
+
+
+@pytest.mark.parametrize(("version", "coding"), [("1.1", "identity"), ("1.1", "gzip, chunked"), ("1.0", "chunked")])
+def test_a_body_ends_where_every_reader_sees_its_end(server, version, coding):
+    raw = f"POST /predict HTTP/{version}\r\nHost: x\r\nTransfer-Encoding: {coding}\r\n\r\n".encode()
+    assert statuses(answers(server, raw + b"6\r\n[[1,0]\r\n1\r\n]\r\n0\r\n\r\n")) == [400]
 
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
@@ -144,31 +157,71 @@ WORK = {
     "Accept-Encoding": bodies.chosen.__wrapped__,
     "Content-Type": lambda text: bodies.media_type.__wrapped__(text.encode()),
     "Content-Encoding": lambda text: bodies.compression(Request("POST", "/", {b"content-encoding": text.encode()})),
-    "CSV": lambda text: PlainRows(us.Space.normal(2)).table(text.encode()),
+    "CSV": lambda text: PlainRows(us.Space.normal(2), 10**9).table(text.encode()),
 }
 
 
-@pytest.mark.parametrize("header", WORK)
-@pytest.mark.parametrize("text", TEXTS)
-def test_the_work_for_what_clients_send_is_linear(header, text):
-    """Twice the text takes about twice the time, where a quadratic pattern would take four times."""
+def is_linear(work):
+    """Whether twice the text takes about twice the time, where a quadratic pattern would take four times."""
 
     def seconds(n):
         found = []
         for _ in range(3):
             clock = time.process_time()
-            with suppress(Refusal):
-                WORK[header](text * (n // len(text)))
+            with suppress(us.errors.UnderstudyError):
+                work(n)
             found.append(time.process_time() - clock)
         return min(found)
 
-    assert seconds(2**19) < 3 * seconds(2**18) + 0.02
+    return seconds(2**19) < 3 * seconds(2**18) + 0.02
+
+
+@pytest.mark.parametrize("header", WORK)
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_work_for_what_clients_send_is_linear(header, text):
+    assert is_linear(lambda n: WORK[header](text * (n // len(text))))
+
+
+def test_the_work_for_a_name_that_comes_twice_is_linear():
+    def named(n):
+        loaded(b"{%s}" % b",".join(b'"%d":0' % (k // 2) for k in range(n // 100)))
+
+    assert is_linear(named)
+
+
+SENT = {
+    "one long word among many": (b"[" + b'["",""],' * 3000 + b'["","%s"]]' % (b"a" * 30_000), PlainRows.document),
+    "empty lines": (b"\n" * 2**20, PlainRows.table),
+    "short lines": (b"1,2\n" * 2**18, PlainRows.table),
+    "one wide line": (b"," * 2**20, PlainRows.table),
+}
+
+
+@pytest.mark.parametrize("sent", SENT)
+def test_rows_take_memory_in_proportion_to_their_bytes(sent):
+    """Of some a compressed body may have a thousand times as many as it has bytes."""
+    (body, read), space = SENT[sent], us.Space.normal(2)
+    tracemalloc.start()
+    try:
+        with pytest.raises(us.errors.UnderstudyError):
+            Reader(space)(read(PlainRows(space, 10_000), body))
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_table_is_read_no_further_than_its_rows_may_reach():
+    rows = PlainRows(us.Space.normal(2), 3)
+    assert rows.table(b"x1,x0\n\n1,2\n3,4\n\n5,6\n")[0].values == ["2", "4", "6"]
+    with pytest.raises(Refusal, match="at most 3 rows, found more") as error:
+        rows.table(b"1,2\n" * 5 + b'"')
+    assert error.value.status == 413
 
 
 def test_no_pattern_meets_what_clients_send():
     """Patterns are what is easily more than linear; there is none, and llhttp has none."""
     for module in Path(us.__file__).parent.glob("serve/*.py"):
-        assert "import re\n" not in module.read_text(), module
+        assert not re.search(r"^\s*(import|from) re\b", module.read_text(), re.M), module
 
 
 def test_a_long_header_costs_little(server):
@@ -209,6 +262,24 @@ def test_requests_ahead_of_their_answers_are_all_answered(server):
         sending.start()
         assert statuses(received(line)) == [200] * (n + 1)
         sending.join()
+
+
+def test_memory_is_flat_over_many_requests(directory):
+    """Of 51,200 requests nothing is left."""
+    with Process(directory) as served, ExitStack() as stack:
+        lines = [stack.enter_context(connected(served)) for _ in range(16)]
+        for k in range(33):
+            if k == 1:
+                before = resident_bytes(served.pid)
+            for line in lines:
+                line.sendall(head(BODY) * 100)
+            for line in lines:
+                answer = b""
+                while answer.count(b'"data":["up"]}]}') < 100:
+                    part = line.recv(65536)
+                    assert part
+                    answer += part
+        assert resident_bytes(served.pid) - before < 8 * 2**20
 
 
 def test_a_refused_body_is_thrown_away_up_to_a_limit(server):
@@ -268,6 +339,20 @@ def test_the_loop_of_asyncio_says_once_that_descriptors_ran_out(caplog):
     for _ in range(1000):
         handler(clock, {"message": "socket.accept() out of system resource", "exception": OSError(24, "too many")})
     assert len(caplog.records) == 1
+
+
+def test_two_signals_before_it_serves(plane):
+    """As a worker may get them while it loads its copy."""
+
+    def made():
+        for _ in range(2):
+            server.handle_exit(signal.SIGTERM, None)
+        return Service(Model(plane, "m", "1", 10))
+
+    fronts = Fronts(Address(port=0))
+    server = Server(Config(made, fronts, factory=True))
+    server.run([bound(fronts.address)])
+    assert server.stopped_by is signal.SIGTERM
 
 
 # --- workers ----------------------------------------------------------------------------------------------------------

@@ -299,9 +299,8 @@ def test_the_description_has_every_form(server):
 def test_a_column_may_have_the_name_of_a_form(names):
     """As a row and by column it is the column; under another name, or with rows in it, it is the form."""
     rows = np.array([[1.0, 2.0], [3.0, 4.0], [-1.0, 0.5]])[:, : len(names)]
-    reader = PlainRows(
-        us.Space.from_data(pd.DataFrame(np.random.default_rng(0).normal(size=(50, len(names))), columns=names))
-    )
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, len(names))), columns=names)
+    reader = PlainRows(us.Space.from_data(frame), 10)
 
     def read(body):
         tensors = reader.document(json.dumps(body).encode())
@@ -394,6 +393,7 @@ def test_csv_of_levels_that_are_numbers():
             "application/json",
             "every name once in an object, found 'x0' more than once",
         ),
+        (b'[["1", "' + b"1_" * 500 + b'"]]', "application/json", "not a number: '1_1_"),
         (b'{"rows": [[1, 2]], "rows": [[3, 4]]}', "application/json", "found 'rows' more than once"),
         (b'{"rows": [[1, 2]], "r\\u006fws": [[3, 4]]}', "application/json", "found 'rows' more than once"),
         (b"\xff,1\n", "text/csv", "CSV in UTF-8"),

@@ -82,6 +82,7 @@ def test_gRPC_token_and_tls_from_the_command(directory, plane, certificate, monk
             for wrong in (None, "s3cret", "Bearer s3cre", "Basic s3cret", "Bearer \xe9"):
                 status, _, headers = posted(line, wrong)
                 assert (status, headers["www-authenticate"]) == (401, "Bearer")
+            assert [posted(line, f"{scheme} s3cret")[0] for scheme in ("bearer", "BEARER", "Bearer ")] == [200] * 3
             found = [posted(line, path=path)[0] for path in ("/v2/health/live", "/v2/health/ready", "/metrics", "/v2")]
             assert found == [200, 200, 401, 401]
             big = question(np.zeros((2000, 2)), outputs=[{"name": "predict_proba"}])

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from understudy import checks
 from understudy.cli.groups import GroupedOption
 from understudy.errors import SettingError
 from understudy.runs.settings import COLUMNS, MAKE, SIZES, WEIGHT, About, Settings, about
@@ -83,6 +84,7 @@ class Weight(click.ParamType):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """The number that a text is, if it is one."""
         try:
+            checks.numerals([value])
             return float(value) if isinstance(value, str) else value
         except ValueError:
             return value
@@ -95,6 +97,7 @@ def layers(text: str) -> tuple[int, ...]:
     (16, 8)
     """
     try:
+        checks.numerals([text])
         return tuple(int(size) for size in text.split(","))
     except ValueError as error:
         raise SettingError("--layers", "sizes such as 64,32,10", repr(text)) from error

@@ -151,6 +151,7 @@ def _field(value: object) -> object:
 
 def _scores(line: str) -> list[float]:
     try:
+        checks.numerals([line])
         return [float(score) for score in line.split(",")]
     except ValueError as error:
         raise ValueError("numbers separated by commas") from error

@@ -118,6 +118,11 @@ def refused(error: UnderstudyError) -> Response:
     return Response(status, json.dumps({"error": reason}).encode(), {**JSON_HEADERS, **headers})
 
 
+def too_many(most: int, found: int | str) -> Refusal:
+    """The refusal of more rows than one request may have."""
+    return Refusal("inputs", f"at most {most} rows", found, "ask in several requests", status=413)
+
+
 def shown(value: object) -> str:
     """A value of somebody's JSON, as far as it fits into a reason.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from understudy.models.classifier import CopyClassifier
 from understudy.serve import v2
-from understudy.serve.messages import Refusal, Response
+from understudy.serve.messages import Refusal, Response, too_many
 from understudy.serve.plain import PlainRows, Style, written
 from understudy.serve.reading import Reader, Rows, datatype
 from understudy.serve.tensors import Tensor
@@ -59,7 +59,7 @@ class Model:
     def __init__(self, copy: CopyClassifier, name: str, version: str, most_rows: int):
         self.copy, self.name, self.version, self.most_rows = copy, name, version, most_rows
         self.cascaded = False
-        self.plain = PlainRows(copy.space)
+        self.plain = PlainRows(copy.space, most_rows)
         self._read, self._write = Reader(copy.space), v2.Writer(name, version, copy.classes)
         self.probabilities(copy.space.sample(1, np.random.default_rng(0)))  # it can
 
@@ -103,7 +103,7 @@ class Model:
         if rows == 0:
             raise Refusal("inputs", "at least one row", "none")
         if rows > self.most_rows:
-            raise Refusal("inputs", f"at most {self.most_rows} rows", rows, "ask in several requests", status=413)
+            raise too_many(self.most_rows, rows)
         return self._read(tensors)
 
     def probabilities(self, matrix: np.ndarray) -> np.ndarray:

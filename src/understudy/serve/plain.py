@@ -13,7 +13,7 @@ import numpy as np
 
 from understudy.routing.asking import BY
 from understudy.serve.envelopes import FORMS, ByColumn, parse_object
-from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown
+from understudy.serve.messages import JSON_HEADERS, Refusal, Response, shown, too_many
 from understudy.serve.tensors import Cell, Tensor, scalars
 from understudy.serve.v2 import WHO, loaded
 from understudy.space import Space
@@ -31,10 +31,10 @@ class Style:
 
 
 class PlainRows:
-    """Reads plain rows of a space as tensors."""
+    """Reads plain rows of a space as tensors; a table that has too many is not read to its end."""
 
-    def __init__(self, space: Space):
-        self._names, self._framed = list(space.names), space.frame
+    def __init__(self, space: Space, most_rows: int):
+        self._names, self._framed, self._most = list(space.names), space.frame, most_rows
         self._cells = [_cell(column) for column in space.columns]
 
     def instances(self, body: bytes) -> list[Tensor]:
@@ -57,20 +57,31 @@ class PlainRows:
 
     def table(self, body: bytes) -> list[Tensor]:
         """Rows of a CSV file. One of a data frame starts with the names of its columns; an empty cell is a gap."""
-        try:
-            found = list(csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True))
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise Refusal("body", "CSV in UTF-8", str(error)[:100]) from None
-        lines = [line for line in found if line] if len(self._names) > 1 else [line or [""] for line in found]
+        lines = self._lines(body)
         if not lines:
             raise Refusal("body", "at least one row", "none")
         header = lines[0]
         if not set(self._names) <= set(header):
             if self._framed:
-                absent = [name for name in self._names if name not in header]
+                there = set(header)
+                absent = [name for name in self._names if name not in there]
                 raise Refusal("line 1", "the name of every column", f"none of {', '.join(map(shown, absent[:8]))}")
             header, lines = self._names, [[], *lines]
         return self._of_lines(header, lines[1:])
+
+    def _lines(self, body: bytes) -> list[list[str]]:
+        """The lines of a table, of which no more than there may be are kept; of one column, an empty one is a gap."""
+        lines: list[list[str]] = []
+        gap = [""] if len(self._names) == 1 else None
+        try:
+            for found in csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True):
+                if line := found or gap:
+                    lines.append(line)
+                if len(lines) > self._most + 1:
+                    raise too_many(self._most, "more")
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise Refusal("body", "CSV in UTF-8", str(error)[:100]) from None
+        return lines
 
     def _of_lines(self, header: list[str], lines: list[list[str]]) -> list[Tensor]:
         wrong = next((place for place, line in enumerate(lines) if len(line) != len(header)), None)
@@ -78,8 +89,9 @@ class PlainRows:
             raise Refusal(f"row {wrong}", f"{len(header)} cells", len(lines[wrong]))
         if len(set(header)) < len(header):
             raise Refusal("line 1", "every name once", "one of them twice")
-        places = [header.index(name) for name in self._names]
-        columns = [[read(line[j]) for line in lines] for j, read in zip(places, self._cells, strict=True)]
+        places = {name: j for j, name in enumerate(header)}
+        named = zip(self._names, self._cells, strict=True)
+        columns = [[read(line[places[name]]) for line in lines] for name, read in named]
         return self._tensors(columns)
 
     def _of_json(self, rows: list[Any], where: str) -> list[Tensor]:

@@ -229,8 +229,8 @@ class Protocol(HttpToolsProtocol):
         except HttpParserUpgrade as upgrade:
             self._stay(bytes(piece[upgrade.args[0] :]))
         except HttpParserError as error:
-            found = error.__context__
-            self._refuse(found if isinstance(found, Refusal) else malformed(str(error) or "something else"))
+            found = error.__context__ or error  # what was raised while the parser told something
+            self._refuse(found if isinstance(found, Refusal) else malformed(str(found) or "something else"))
         else:
             if self._partial and self._fed - self._began > MOST_HEAD + AROUND * self._body:
                 self._refuse(too_much("around chunks" if self._headed else "of headers"))

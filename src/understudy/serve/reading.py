@@ -71,10 +71,9 @@ class Reader:
         """The matrix that a tensor is as it stands; None if it needs a second look."""
         if len(tensor.shape) != 2 or tensor.shape[1] != self.space.d:
             return None
-        found = np.array(tensor.values)
-        if found.dtype.kind not in "biuf":
+        if not _is_numbers(tensor.values):  # NumPy would make as much room for each word as for the longest
             return None
-        matrix = found.astype(np.float64, copy=False).reshape(tensor.shape)
+        matrix = np.asarray(tensor.values, np.float64).reshape(tensor.shape)
         return matrix if np.isfinite(matrix).all() else None
 
     def _columns(self, tensors: list[Tensor]) -> list[Values]:
@@ -103,6 +102,11 @@ class Reader:
         return np.column_stack([_read(column, levels, values) for column, levels, values in known])
 
 
+def _is_numbers(values: Values) -> bool:
+    """Whether none of these values is text; gaps are NaN."""
+    return isinstance(values, np.ndarray) or str not in set(map(type, values))
+
+
 def datatype(column: Column) -> str:
     """The datatype that a column's values have in production."""
     return of_column(column).v2
@@ -119,7 +123,7 @@ def _known(column: Column) -> dict[Cell, float]:
 
 def _read(column: Column, known: dict[Cell, float], values: Values) -> np.ndarray:
     if isinstance(column, Number):
-        if isinstance(values, np.ndarray) or str not in set(map(type, values)):
+        if _is_numbers(values):
             found = np.array(values, dtype=np.float64)
             if np.isfinite(found).all() or (column.missing and not np.isinf(found).any()):
                 return found

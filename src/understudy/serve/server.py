@@ -229,7 +229,7 @@ class Server(uvicorn.Server):
         """Stop at a first signal, and at a second one do not wait for anybody."""
         if self.stopped_by is None:
             self.stopped_by, self.should_exit = signal.Signals(sig), True
-        else:
+        elif self.started:
             self._loop.call_soon_threadsafe(self._hurried.set)
 
     def _orphaned(self, sentinel: int) -> None:

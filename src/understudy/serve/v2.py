@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -62,8 +63,8 @@ def loaded(body: bytes) -> object:
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise Refusal("body", "every name once in an object", f"{shown(max(names, key=names.count))} more than once")
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise Refusal("body", "every name once in an object", f"{shown(twice)} more than once")
     return found
 
 

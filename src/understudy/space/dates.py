@@ -17,6 +17,8 @@ _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:(?P<sep>[T ])\d\d:\d\d(?P<seconds>:\d\d(?P<part>\.\d+)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?",
     re.ASCII,
 )
+# A digit of another script, which strptime of pandas takes for one of ours.
+_FOREIGN = re.compile(r"(?![0-9])\d")
 
 
 def number_of(text: str, day: bool) -> float:
@@ -93,6 +95,8 @@ def counted(values: Series, day: bool, form: str | None = None) -> np.ndarray:
     if getattr(values.dtype, "kind", "O") != "M" and (found := _plainly(values, day)) is not None:
         return found
     if getattr(values.dtype, "kind", "O") != "M":
+        if any(isinstance(word, str) and _FOREIGN.search(word) for word in values):
+            raise ValueError("digits of another script")
         try:
             values = pd.Series(pd.to_datetime(values, format=form or "ISO8601", utc=True))
         except ValueError:
@@ -106,13 +110,17 @@ def counted(values: Series, day: bool, form: str | None = None) -> np.ndarray:
 
 
 def stranger(values: Series, form: str | None) -> object:
-    """The first of some values that is no date."""
-    for at in range(len(values)):
+    """The first of some values, not all of them dates, that is none; found by halves, as one alone costs like many."""
+    at, end = 0, len(values)
+    while end - at > 1:
+        middle = (at + end) // 2
         try:
-            counted(values.iloc[at : at + 1], False, form)
+            counted(values.iloc[at:middle], False, form)
         except (TypeError, ValueError, OverflowError):
-            return values.iloc[at]
-    return None
+            end = middle
+        else:
+            at = middle
+    return values.iloc[at]
 
 
 def _plainly(values: Series, day: bool) -> np.ndarray | None:
