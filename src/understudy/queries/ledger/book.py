@@ -185,6 +185,13 @@ class Ledger:
         self.meter.answer(len(rows))
         return len(rows) - first
 
+    def unknown(self, rows: np.ndarray, purpose: str) -> np.ndarray:
+        """The places of rows that have no answer here."""
+        rows = np.ascontiguousarray(rows)
+        found = _Found.none(len(rows), 0)
+        self._look_up(rows, keys_of(rows), found, self._indexes[self._kind(purpose)])
+        return np.flatnonzero(found.codes < 0)
+
     def mend(self) -> None:
         """Write on after `record` has failed, as on a disk that was full: nothing of it is in the file."""
         with errors_of(self.path):
