@@ -267,6 +267,34 @@ def test_a_check_that_is_killed_goes_on_and_pays_nothing_twice(folder, ran, kill
         assert sum(len(seen.rows) for seen in server.log[before:]) == 200
 
 
+@pytest.mark.parametrize("refresh", [False, True])
+def test_models_that_were_checked_before_a_kill_are_not_checked_again(folder, kills, refresh, ran):
+    """A fleet whose driver is killed after each of its models: the next start goes on with those that are left."""
+    (folder / "driver.py").write_text(DRIVER.replace(", tell=", f", refresh={refresh}, tell="))
+    options = 'protocol = "v2"\nrequest_rows = 10\nconcurrency = 1\n'
+    names = [f"m{number}" for number in range(1 + kills)]
+    with FaultyServer(disc, share=0.0) as server:
+        table = written(folder, *[(name, f"{server.url}/v2/models/{name}", options) for name in names])
+        ran(table, folder / "out")
+        before, environment = len(server.log), {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WORKERS": "1"}
+        for _ in range(kills):
+            driver = subprocess.Popen(
+                [sys.executable, "driver.py"], cwd=folder, env=environment, stdout=subprocess.PIPE
+            )
+            while b" done" not in driver.stdout.readline():
+                pass
+            driver.kill()
+            driver.communicate()
+        states, _ = ran(table, folder / "out", slots=1, refresh=refresh)
+        asked = Counter((seen.path, tuple(row)) for seen in server.log[before:] for row in seen.rows)
+        assert len(states) <= 1
+        assert len(asked) == 40 * len(names)
+        assert asked.total() - len(asked) <= 10 * kills  # what was under way at the kill
+        before = len(server.log)
+        assert len(ran(table, folder / "out", refresh=refresh)[0]) == len(names)  # tomorrow all are asked again
+        assert sum(len(seen.rows) for seen in server.log[before:]) == 40 * len(names)
+
+
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_refresh_goes_on_with_a_check_that_was_interrupted(folder, ran, changed):
     """And comes to the copy of one that asked all of it itself."""

@@ -128,9 +128,13 @@ def test_days_add_up_to_months_and_to_all(tmp_path):
         (lambda text: text[: len(text) // 2], "Unterminated string|Expecting|delimiter"),
         (lambda text: text.replace("60", "10"), "other content than its checksum is of"),
         (lambda text: "[1]", "other content"),
-        (lambda text: "[" * 100_000, "recursion"),
+        (lambda text: "[" * 100_000, "nested more than 64 deep"),
         (lambda text: '{"span": "", "rows": -5, "cost": 0.0}', "a day that is no number of rows"),
         (lambda text: '{"span": [], "rows": 5, "cost": 0.0}', "unhashable"),
+        (lambda text: '{"span": 5, "rows": 5, "cost": 0.0}', "days: 0: expected str, found 5"),
+        (lambda text: '{"span": "", "rows": true, "cost": 0.0}', "a day that is no number of rows"),
+        (lambda text: f'{{"span": "", "rows": 5, "cost": {10**400}}}', "a whole number of 1329 bits"),
+        (lambda text: '{"span": "", "rows": 5, "cost": NaN}', "the number nan"),
     ],
 )
 def test_what_was_spent_is_not_forgotten_because_its_file_is_damaged(tmp_path, damage, found):
@@ -223,6 +227,23 @@ def test_a_worker_that_is_gone_gives_its_turn_back(gate):
     assert not entered.is_set()
     gone._mine.line.close()
     assert entered.wait(20)
+
+
+def test_nothing_is_sent_that_cannot_be_written_down(tmp_path):
+    """And the worker is told why, as often as it tries; it is not a limit that was reached."""
+    purse = Purse(tmp_path, Limits(queries=100))
+    (tmp_path / "spent.json").mkdir()
+    with (
+        Gatekeeper(Turns(Limits({"*": 50}), purse), lambda name, words: None) as keeper,
+        Turnstile(keeper.ticket, "model", "near") as turnstile,
+    ):
+        for _ in range(2):
+            with pytest.raises(OutageError, match=r"spent\.json: .*a directory of that name is there") as caught:
+                turnstile.enter(40)
+            assert not isinstance(caught.value, LimitError)
+        (tmp_path / "spent.json").rmdir()
+        turnstile.enter(10)
+    assert spent(tmp_path).rows == 90  # those that were refused too, as nobody knows better
 
 
 def test_no_driver_no_turn(gate):

@@ -17,10 +17,10 @@ import pytest
 
 import understudy as us
 from commands import run_command
-from understudy.errors import DirectoryError, OutageError, UnderstudyWarning
+from understudy.errors import DirectoryError, OutageError, SpentError, UnderstudyWarning
 from understudy.original import Original
 from understudy.portable import lock_folder
-from understudy.queries import ledger
+from understudy.queries import Queries, ledger
 from understudy.queries.ledger import session
 
 # Rows are written down by the original itself, which kills its process before it answers more than so many, once those
@@ -39,7 +39,7 @@ def disc(rows):
     if left < 0:
         while written_down() < len(open(book).readlines()):
             pass
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), int(os.environ.get("SIGNAL", signal.SIGKILL)))
     with open(book, "a") as lines:
         lines.writelines(f"{row.tobytes().hex()}\\n" for row in np.asarray(rows, float))
     return (np.asarray(rows, float)[:, :2] ** 2).sum(axis=1) < 1.4
@@ -85,13 +85,13 @@ def folder(made, tmp_path):
     return shutil.copytree(made, tmp_path / "here")
 
 
-def started(folder, what, most=10**9):
+def started(folder, what, most=10**9, by=signal.SIGKILL, code=-signal.SIGKILL):
     """What a process prints that asks, or how it ended if it was killed; beside that, what it warns of."""
-    environment = {**os.environ, "MOST": str(most), "BOOK": str(folder / "book")}
+    environment = {**os.environ, "MOST": str(most), "BOOK": str(folder / "book"), "SIGNAL": str(int(by))}
     words = COMMANDS.get(what) and ["-m", "understudy", *map(str, COMMANDS[what])]
     words = words or ["-c", PYTHON + SCRIPTS[what]]
     done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    assert done.returncode in (0, code), done.stderr
     return (done.returncode or done.stdout), done.stderr
 
 
@@ -127,6 +127,19 @@ def test_kills_ask_nothing_twice_and_the_outcome_is_the_same(folder, kills, what
         assert outcome == whole
     started(folder, what)  # it has ended: now it is asked anew, but for a cascade, whose original is known by its file
     assert asked(folder) == (undisturbed if what != "cascade" else Counter())
+
+
+@pytest.mark.parametrize(
+    ("by", "word", "code"), [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "terminated", 143)]
+)
+def test_a_command_that_is_asked_to_stop_says_what_is_kept(folder, by, word, code):
+    kept = "what was answered is kept, and the same command goes on from there"
+    ended, said = started(folder, "command", 50, by, code)
+    assert (ended, said.splitlines()[-1]) == (code, f"understudy: {word}; {kept}")
+    started(folder, "command")
+    assert max(asked(folder).values()) == 1
+    ended, said = started(folder, "command", 10, by, code)
+    assert said.splitlines()[-1] == f"understudy: {word}; nothing was answered yet, and the same command tries again"
 
 
 def test_what_was_paid_stays_on_record_and_is_shown(folder):
@@ -280,3 +293,52 @@ def test_rows_that_differ_in_further_columns_alone_are_asked_each(folder):
         free = us.certify(copy, original, space, n=20, data=rows, progress=False)
     assert sorted(tiers) == [0.0] * 120 + [9.0] * 120
     assert kept == free
+
+
+# --- a run that takes over --------------------------------------------------------------------------------------------
+
+
+def about_check(folder, counting, rows, ends=False):
+    """Ask about rows in the session of a check, which is interrupted unless it ends."""
+    with session.session(folder, "check", counting.original(), SPACE, {}, ends=ends) as found:
+        Queries(counting.original(), SPACE, {"check": len(rows)}, found).ask("check", rows)
+
+
+def test_a_run_whose_taking_over_was_killed_takes_over_the_rest(folder):
+    """Each request is a transaction of its own: some may be there, and others not yet."""
+    rows = np.random.default_rng(3).normal(size=(100, 2))
+    about_check(folder / "run", Counting(), rows)
+    (entry,) = session.sessions(folder / "run")
+    with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
+        to.record(rows[:30], (rows[:30] ** 2).sum(axis=1) < 1.4, "check")
+    with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
+        with pytest.warns(UnderstudyWarning, match="100 answers are taken from"):
+            session.taken_over(folder / "run", "check", Counting().original(), SPACE, {}, to)
+        counting = Counting()
+        found = to.ask(counting.original(), SPACE, rows, "check")
+    assert not counting.rows
+    assert found.tolist() == ((rows**2).sum(axis=1) < 1.4).tolist()
+    (entry,) = session.sessions(folder / "run")
+    assert entry.ended is not None
+
+
+def test_what_is_too_old_is_not_taken_over(folder, monkeypatch):
+    about_check(folder / "run", Counting(), np.ones((1, 2)))
+    monkeypatch.setattr(session, "WITHIN", 0.0)
+    with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
+        session.taken_over(folder / "run", "check", Counting().original(), SPACE, {}, to)
+        assert to.empty
+    assert [entry.ended for entry in session.sessions(folder / "run")] == [None]
+
+
+def test_attempts_of_a_week_ago_that_nobody_answered_are_forgotten(folder, monkeypatch):
+    """They used up rows that may be sent again: an original that was out for long is asked anew."""
+    for _ in range(2):
+        with pytest.raises(OutageError):
+            certified(folder / "run", Counting(0), retries=0.2)
+    with pytest.raises(SpentError):
+        certified(folder / "run", Counting(), retries=0)
+    monkeypatch.setattr(session, "WITHIN", 0.0)
+    counting = Counting()
+    certified(folder / "run", counting, retries=0)
+    assert len(counting.rows) == 100

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from understudy.certificate.values import Certificate
     from understudy.original import Original
     from understudy.queries.known import Known
+    from understudy.queries.ledger.session import Session
     from understudy.runs.result import Result
     from understudy.types import Answered
 
+# What is said of answers that were written nowhere.
+UNWRITTEN = "what was answered is not kept, and the same command begins anew"
 # Fresh rows, where no number is given and the original can be asked about any.
 ROWS = 2000
 
@@ -84,12 +87,15 @@ def command(
     What is asked is written to DIRECTORY/asked.sqlite before it is sent. So the same command goes on where it was
     interrupted, within a week, and asks nothing twice; once it has ended, it asks anew.
 
-    Exit codes: 0 done; 2 bad input; 3 the original failed, and what was answered is kept; 130 interrupted, likewise.
+    Exit codes: 0 done; 2 bad input; 3 the original failed, and what was answered is kept, or the disk is full,
+    likewise; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
     from understudy import checks
     from understudy.certificate.answered import known_of, on_answers
     from understudy.certificate.certify import CERTIFY, about_of, allowed, design_for, proved, sample_of
     from understudy.certificate.planning import planned
+    from understudy.cli.copy import resumable
+    from understudy.cli.progress import heard
     from understudy.cli.table import certificate
     from understudy.original.table import read_table
     from understudy.queries.known import sentence
@@ -119,12 +125,14 @@ def command(
     say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
     with session(directory, CERTIFY, source, result.space, about_of(n, seed, design, rows)) as ledger:
-        with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+        # What an original prints is no part of ours.
+        with resumable(lambda: _kept(ledger)), heard() as check, redirect_stdout(sys.stderr):
             proof, asked = proved(
                 *(result.copy, source, result.space, n, confidence, seed, rows, ledger),
                 retries=retries,
                 design=design,
             )
+            check()
         proof, plan = replace(proof, on_answers=given), planned(proof, width)
         queries = {"certificate": n, "data": different}
         told = replace(result, certificate=proof, queries=_spent(result, queries))
@@ -146,6 +154,13 @@ def command(
         say(f"checksums of {directory}: {'all agree' if result.checked else 'none'}; signature: {result.signature}")
         if page is not None:
             say(f"The report is {page}.")
+
+
+def _kept(ledger: Session | None) -> str:
+    """What is kept of answers if nothing follows them."""
+    from understudy.cli.copy import KEPT, NOTHING
+
+    return UNWRITTEN if ledger is None else KEPT if ledger.meter.answered else NOTHING
 
 
 def _tell_given(directory: Path, known: Known | None, given: Certificate | None, as_json: bool) -> None:

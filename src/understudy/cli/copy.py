@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ def command(
     job = in_directory(job, out)
     _announce(source.name, job)
     wanted = plan.asked.progress and not job.done
-    with resumable(out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+    with resumable(lambda: kept(out)), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
         result = follow(plan.asked.method, job_steps(job, key), job.plan.iterations, wanted)
     _tell(result, out, source.name, job.allowance.total, as_json)
     end(job.plan.asked.target, result)
@@ -122,17 +122,17 @@ def _announce(name: str, job: Job) -> None:
 
 
 @contextmanager
-def resumable(out: Path) -> Iterator[None]:
-    """Within, an interrupt and an original that fails say what is kept of the run that they end."""
+def resumable(what: Callable[[], str]) -> Iterator[None]:
+    """Within, an interrupt and an original that fails say what is kept of the work that they end."""
     try:
-        with note_on_interrupt(lambda: _kept(out)):
+        with note_on_interrupt(what):
             yield
     except OriginalError as error:
-        hint = "; ".join(filter(None, (error.hint, _kept(out))))
+        hint = "; ".join(filter(None, (error.hint, what())))
         raise type(error)(error.where, error.expected, error.found, hint) from error
 
 
-def _kept(out: Path) -> str:
+def kept(out: Path) -> str:
     """What is kept of a run that ended early."""
     from understudy.queries.ledger import NAME, summary
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def follow(title: str, run: Generator[Record, None, Result], iterations: int, progress: bool = True) -> Result:
     """Consume a run, showing how far it is."""
-    with _heard() as check, shown(title, iterations, wanted=progress, log=True, step=ITERATIONS) as tell:
+    with heard() as check, shown(title, iterations, wanted=progress, log=True, step=ITERATIONS) as tell:
         show = told(tell)
 
         def checked(record: Record) -> None:
@@ -36,7 +36,7 @@ def follow(title: str, run: Generator[Record, None, Result], iterations: int, pr
 
 
 @contextmanager
-def _heard() -> Iterator[Callable[[], None]]:
+def heard() -> Iterator[Callable[[], None]]:
     """Within, Ctrl-C interrupts as ever, and SIGTERM likewise; where that was lost, the function given does once more.
 
     Python drops what is raised inside a destructor or a callback of its garbage collector, and a library that

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from understudy.cli.copy import end, reported, resumable
+from understudy.cli.copy import end, kept, reported, resumable
 from understudy.cli.original import opened, original_options
 from understudy.cli.terminal import say
 from understudy.types import Json
@@ -77,7 +77,8 @@ def command(
         f"{refresh.repeats + refresh.again} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
     )
-    with resumable(refresh.out), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+    # What an original prints is no part of ours.
+    with resumable(lambda: kept(refresh.out)), redirect_stdout(sys.stderr):
         result = follow("refresh", refresh.steps(), refresh.rounds)
     changed = _tell(result, refresh.out, as_json)
     end(plan.asked.target if changed else None, result)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Self, cast
 
-from understudy.errors import LimitError, OutageError
+from understudy.errors import DirectoryError, LimitError, OutageError
 from understudy.fleet.limits import Turns
 from understudy.types import Json
 
@@ -100,8 +100,9 @@ class _Visit(socketserver.StreamRequestHandler):
     def _enter(self, turns: Turns, said: Json) -> tuple[str, int] | None:
         try:
             turns.enter(said["model"], said["host"], said["enter"], said["cost"])
-        except LimitError as error:
-            self._say(refused=[error.where, error.expected, str(error.found), error.hint])
+        except (LimitError, DirectoryError) as error:  # the latter if what is spent cannot be written down
+            said_so = [error.where, error.expected, str(error.found), error.hint]
+            self._say(refused=said_so, limit=isinstance(error, LimitError))
             return None
         self._say(entered=said["enter"])
         return said["host"], said["enter"]
@@ -150,8 +151,7 @@ class Turnstile:
         said = line.ask(enter=n, model=self._model, host=self._host, cost=self._cost)
         if "refused" in said:
             self._free.append(line)
-            where, expected, found, hint = said["refused"]
-            raise LimitError(where, expected, found, hint)
+            raise (LimitError if said["limit"] else OutageError)(*said["refused"])
         self._mine.line = line
 
     def leave(self, n: int) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, Self
 
 from understudy.errors import DirectoryError, LimitError
 from understudy.files import write_text
+from understudy.reading import UNREADABLE, check_type, parse_json
 
 # The limits of hosts that are not named.
 ANY = "*"
@@ -142,8 +142,8 @@ class Account:
                 if path.exists():
                     raise ValueError("something that is no file")
                 return cls()
-            return cls._of_json(json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+            return cls._of_json(parse_json(path.read_bytes()))
+        except UNREADABLE as error:
             found = "an empty file" if path.is_file() and not path.stat().st_size else str(error)
             hint = (
                 "restore it from a backup; or remove it, and the limits count from nothing: `understudy ledger` says "
@@ -168,7 +168,8 @@ class Account:
             raise ValueError("other content than its checksum is of")
         if not isinstance(found["days"], dict) or not all(map(_is_sum, found["days"].values())):
             raise ValueError("a day that is no number of rows with their cost")
-        return cls({day: (rows, cost) for day, (rows, cost) in found["days"].items()}, str(found["span"]))
+        check_type([found["span"], *found["days"]], list[str], "days")
+        return cls({day: (rows, cost) for day, (rows, cost) in found["days"].items()}, found["span"])
 
 
 def spent(folder: Path) -> Spent:
@@ -183,8 +184,8 @@ def _digest(content: object) -> str:
 def _is_sum(value: object) -> bool:
     """Whether a value of JSON is a number of rows and their cost."""
     match value:
-        case [int(rows), int(cost) | float(cost)]:
-            return rows >= 0 and cost >= 0 and isfinite(cost)
+        case [int(rows), int(cost) | float(cost)] if not isinstance(rows, bool) and not isinstance(cost, bool):
+            return rows >= 0 and cost >= 0
     return False
 
 

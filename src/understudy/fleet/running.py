@@ -15,7 +15,8 @@ from understudy.files import errors_of, locked, make_folder
 from understudy.fleet.gate import Gatekeeper, Pass
 from understudy.fleet.limits import Purse, Spent, Turns, spent
 from understudy.fleet.page import write_page
-from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, WAITING, Place, State, now
+from understudy.fleet.rounds import Round
+from understudy.fleet.states import CHANGED, FAILED, LIMITED, MISSED, Place, State, now
 from understudy.fleet.table import Fleet, Model
 from understudy.fleet.work import Task, work
 from understudy.portable import LOCK, UNFINISHED
@@ -50,7 +51,7 @@ class Outlook:
     def exit_code(self) -> int:
         """3 if some could not be done and can go on, 1 if some fall short of what was asked, else 0."""
         found = self.counts
-        if any(found.get(state) for state in (FAILED, LIMITED, WAITING)):
+        if any(state.goes_on for state in self.states):
             return 3
         return 1 if any(found.get(state) for state in (CHANGED, MISSED)) else 0
 
@@ -118,11 +119,13 @@ def run_fleet(
 
     New models are copied, and those that were interrupted go on; one that was asked to be more faithful goes on, and
     one that is to be otherwise is remade from its answers. Of the others, some rows are asked again, if that is due:
-    with `refresh`, a copy whose original has changed is brought up to date.
+    with `refresh`, a copy whose original has changed is brought up to date. If the last round was interrupted, this one
+    goes on with the models that are left of it.
     """
     folder = Path(out).absolute()
     with _held(folder), ExitStack() as closing:
-        due = [model for model in fleet.models if _due(model, Place(folder, model.name).read())]
+        round = Round.of(folder, refresh)
+        due = [model for model in round.left(fleet.models) if _due(model, Place(folder, model.name).read())]
         if due:
             purse = Purse(folder, fleet.limits)
             closing.enter_context(engine)
@@ -132,7 +135,10 @@ def run_fleet(
                 place = Place(folder, job.task.model.name)
                 found = state if state is not None else _failed(place.read(), error)
                 place.write(found)
+                if not found.goes_on:
+                    round.finish(job.task.model)
                 yield found
+        round.end()
         write_page(folder, Outlook.of(fleet, folder))
 
 
@@ -142,7 +148,7 @@ def _task(model: Model, fleet: Fleet, folder: Path, refresh: bool, ticket: Pass)
 
 def _due(model: Model, state: State) -> bool:
     """Whether there is something to do: always, unless it is well and was checked not long ago."""
-    if not model.every or not state.checked or state.state in (FAILED, LIMITED, WAITING):
+    if not model.every or not state.checked or state.goes_on:
         return True
     return (datetime.now(UTC) - datetime.fromisoformat(state.checked)).total_seconds() >= model.every
 

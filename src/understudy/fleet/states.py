@@ -64,6 +64,11 @@ class State:
         return None if self.fidelity is None else Certificate.from_json({"per_class": [], **self.fidelity})
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the model could not be done yet, so that the next run of the fleet tries again."""
+        return self.state in (FAILED, LIMITED, WAITING)
+
+    @property
     def attention(self) -> tuple[int, str]:
         """Where it stands in a list that begins with what needs attention."""
         return list(STATES).index(self.state), self.name

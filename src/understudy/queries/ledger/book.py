@@ -150,6 +150,13 @@ class Ledger:
         self.counts.answered += len(rows)
         return len(rows) - first
 
+    def unknown(self, rows: np.ndarray, purpose: str) -> np.ndarray:
+        """The places of rows that have no answer here."""
+        rows = np.ascontiguousarray(rows)
+        found = Codes.none(len(rows), 0)
+        self.look_up(rows, keys_of(rows), purpose, found)
+        return np.flatnonzero(found.labels < 0)
+
     def mend(self) -> None:
         """Write on after `record` has failed, as on a disk that was full: nothing of it is in the file."""
         with errors_of(self.path):

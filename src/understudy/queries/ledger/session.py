@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from understudy.errors import DirectoryError, warn
 from understudy.files import as_path, locked
 from understudy.original import Original, label_array
@@ -45,8 +47,14 @@ class Entry:
     first: float | None
     """When the first was."""
     last: float | None
+    """When the last was; if none was, when the last was sent."""
     ended: float | None
-    """When the session was; None if it can be gone on with."""
+    """When the session was; None if it was interrupted."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the same command goes on with it."""
+        return self.ended is None and (self.last is None or time.time() - self.last < WITHIN)
 
     def as_json(self) -> Json:
         """What was asked, of whom and when, as JSON values."""
@@ -69,7 +77,7 @@ class Session(Ledger):
     def _begun(self, settings: Json) -> str:
         entries = _entries(self._reader)
         found = next((entry for entry in reversed(entries) if entry.about == self._about), None)
-        if found is not None and found.ended is None and time.time() - (found.last or time.time()) < WITHIN:
+        if found is not None and found.goes_on:
             self.earlier, self.number = found, found.number
         else:
             self.number = len(entries) + 1
@@ -85,11 +93,12 @@ class Session(Ledger):
         return time.time() if self.earlier is None or self.earlier.first is None else self.earlier.first
 
     def hand_over(self, to: Ledger) -> None:
-        """Have another ledger know what was answered, unless it has answers of its own already."""
-        if to.empty and self.counts.answered:
-            labels = label_array(labels_of(self._reader))
-            for number, purpose, rows, codes in answered_requests(self._reader, self.prefix):
-                to.record(rows, labels[codes], purpose, scores_for(self._reader, number, len(rows)))
+        """Have another ledger know what was answered: also what a process that was killed did not come to."""
+        labels = label_array(labels_of(self._reader)) if self.counts.answered else np.array([])
+        for number, purpose, rows, codes in answered_requests(self._reader, self.prefix):
+            new, scores = to.unknown(rows, purpose), scores_for(self._reader, number, len(rows))
+            if len(new):
+                to.record(rows[new], labels[codes[new]], purpose, None if scores is None else scores[new])
 
     def end(self) -> None:
         """Write down that it has ended, and wait until that has reached the disk."""
@@ -137,7 +146,7 @@ def session(
 def taken_over(folder: Path, purpose: str, original: Original, space: Space, about: Json, to: Ledger) -> None:
     """Have the ledger of a run go on with what was answered in a session that was interrupted, and end that."""
     about = _about(purpose, original, space, about)
-    if any(entry.about == about and entry.ended is None for entry in sessions(folder)):
+    if any(entry.about == about and entry.goes_on for entry in sessions(folder)):
         with session(folder, purpose, original, space, about) as found:
             if found is not None:
                 found.hand_over(to)
@@ -160,8 +169,8 @@ def _about(purpose: str, original: Original, space: Space, about: Json) -> Json:
 
 def _entries(connection: sqlite3.Connection) -> list[Entry]:
     meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-    sql = """SELECT CAST(purpose AS INTEGER), sum(n), min(at), max(at) FROM requests JOIN answers ON request = id
-      GROUP BY CAST(purpose AS INTEGER)"""
+    sql = """SELECT CAST(purpose AS INTEGER), sum(iif(at IS NULL, 0, n)), min(at), coalesce(max(at), max(announced))
+      FROM requests LEFT JOIN answers ON request = id GROUP BY CAST(purpose AS INTEGER)"""
     answered = {number: found for number, *found in connection.execute(sql)}
     entries = list[Entry]()
     while (about := meta.get(f"{_SETTINGS} {len(entries) + 1}")) is not None:
@@ -190,7 +199,8 @@ def _say_earlier(ledger: Session) -> None:
         words = f"{found.rows} answers are taken from {ledger.path}, the first of {_iso(found.first)}"
         warn(f"{words}; move it and its -head away to ask anew")
     if lost:
-        warn(f"{lost} rows were under way when this was stopped, and are asked again, beyond what is announced")
+        words = f"{lost} rows were under way when this was stopped, and may have been answered: at most as many more"
+        warn(f"{words} than announced reach the original in all")
 
 
 def _iso(at: float) -> str:
