@@ -160,7 +160,7 @@ def _kept(ledger: Session | None) -> str:
     """What is kept of answers if nothing follows them."""
     from understudy.cli.copy import KEPT, NOTHING
 
-    return UNWRITTEN if ledger is None else KEPT if ledger.meter.answered else NOTHING
+    return UNWRITTEN if ledger is None else KEPT if ledger.counts.answered else NOTHING
 
 
 def _tell_given(directory: Path, known: Known | None, given: Certificate | None, as_json: bool) -> None:
