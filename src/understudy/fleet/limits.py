@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 
 from understudy.errors import DirectoryError, LimitError
 from understudy.files import write_text
+from understudy.reading import MOST_JSON_BYTES, UNREADABLE, parse_json, read_bytes
 
 # The limits of hosts that are not named.
 ANY = "*"
@@ -142,8 +143,8 @@ class Account:
                 if path.exists():
                     raise ValueError("something that is no file")
                 return cls()
-            return cls._of_json(json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+            return cls._of_json(parse_json(read_bytes(path, MOST_JSON_BYTES)))
+        except UNREADABLE as error:
             found = "an empty file" if path.is_file() and not path.stat().st_size else str(error)
             hint = (
                 "restore it from a backup; or remove it, and the limits count from nothing: `understudy ledger` says "
@@ -168,7 +169,10 @@ class Account:
             raise ValueError("other content than its checksum is of")
         if not isinstance(found["days"], dict) or not all(map(_is_sum, found["days"].values())):
             raise ValueError("a day that is no number of rows with their cost")
-        return cls({day: (rows, cost) for day, (rows, cost) in found["days"].items()}, str(found["span"]))
+        account = cls({day: (rows, cost) for day, (rows, cost) in found["days"].items()}, str(found["span"]))
+        if not isfinite(account.of("").cost):
+            raise ValueError("days whose costs add up to no number")
+        return account
 
 
 def spent(folder: Path) -> Spent:
@@ -184,7 +188,7 @@ def _is_sum(value: object) -> bool:
     """Whether a value of JSON is a number of rows and their cost."""
     match value:
         case [int(rows), int(cost) | float(cost)]:
-            return rows >= 0 and cost >= 0 and isfinite(cost)
+            return rows >= 0 and cost >= 0
     return False
 
 
