@@ -1,5 +1,6 @@
 """Limits that many share: windows, the purse, and the gate that workers ask at."""
 
+import json
 import os
 import socket
 import threading
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from understudy.errors import DirectoryError, LimitError, OutageError
 from understudy.fleet.gate import Gatekeeper, Turnstile
-from understudy.fleet.limits import Limits, Purse, Spent, Turns, Window, spent
+from understudy.fleet.limits import Limits, Purse, Spent, Turns, Window, _digest, spent
+from understudy.fleet.states import states
 
 REQUESTS = st.lists(
     st.tuples(st.integers(1, 5), st.floats(0, 3), st.floats(0, 1)),  # rows, seconds until its answer, when it arrives
@@ -276,3 +278,41 @@ def test_who_does_not_know_the_secret_is_not_heard(gate):
         assert b"challenge" in stream.readline()
         assert stream.readline() == b""
     assert gate.turns.rows == {}
+
+
+@pytest.mark.parametrize(
+    ("days", "found"),
+    [
+        ({"2026-11-17": [1, 10**400]}, "a whole number of 1329 bits"),
+        ({"2026-11-17": [1, 1e308], "2026-11-18": [1, 1e308]}, "days whose costs add up to no number"),
+    ],
+)
+def test_costs_beyond_all_numbers_are_refused(tmp_path, days, found):
+    content = {"span": "", "days": days}
+    (tmp_path / "spent.json").write_text(json.dumps({**content, "sha256": _digest(content)}))
+    with pytest.raises(DirectoryError, match=found):
+        spent(tmp_path)
+
+
+def test_a_file_of_what_was_spent_that_is_mostly_a_hole_is_not_read(tmp_path):
+    (tmp_path / "spent.json").write_text("{}")
+    os.truncate(tmp_path / "spent.json", 2**40)
+    with pytest.raises(DirectoryError, match=r"a file of at most \d+ bytes, found 1099511627776"):
+        spent(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [
+        ({"state": "odd"}, "expected one of failed, limited"),
+        ({"checked": "no date"}, "Invalid isoformat"),
+        ({"checked": "2026-01-01T00:00:00"}, "expected a time in UTC"),
+        ({"fidelity": {"x": 1}}, "unexpected keyword argument 'x'"),
+        ({"fidelity": {"estimate": "a", "lower": 1.0, "confidence": None, "n": 1}}, "estimate: expected float"),
+    ],
+)
+def test_a_state_that_no_fleet_has_written_is_refused(tmp_path, wrong, found):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "state.json").write_text(json.dumps({"name": "one", **wrong}))
+    with pytest.raises(DirectoryError, match=rf"the state of a model.*{found}"):
+        states(tmp_path)

@@ -15,6 +15,7 @@ from commands import run_command
 from understudy.errors import DamagedError, DirectoryError
 from understudy.queries import ledger
 from understudy.queries.ledger import NAME, chain, opening
+from understudy.queries.ledger.file import begin
 
 PLANE = us.Space.normal(2)
 SETTINGS = {"budget": 90, "batch": 30, "certificate_n": 60, "preset": "fast", "repeat": 0}
@@ -121,6 +122,72 @@ def test_a_file_that_is_longer_than_it_says(run):
         ledger.summary(run / NAME)
 
 
+def test_a_file_that_says_to_be_as_long_as_it_is_but_is_mostly_a_hole(run):
+    """Its pages would be copied to look for what is left of it."""
+    content = bytearray((run / NAME).read_bytes())
+    page, size = int.from_bytes(content[16:18], "big"), 2**40
+    content[28:32] = (size // page).to_bytes(4, "big")
+    content[92:96] = content[24:28]  # by which SQLite takes the number of pages for valid
+    (run / NAME).write_bytes(content)
+    os.truncate(run / NAME, size)
+    with pytest.raises(DamagedError, match="a file that is no hole, found 1099511627776 bytes, of which"):
+        ledger.summary(run / NAME)
+
+
+def test_definitions_that_never_end_are_not_read_to_their_end(run):
+    """Every page of the tree of definitions has the one below it as its child 400 times, eight levels deep."""
+    endless(run / NAME)
+    with pytest.raises(DamagedError, match="found interrupted"):
+        ledger.summary(run / NAME)
+    assert run_command("ledger", run).returncode == 2
+
+
+def endless(path):
+    """A database of one table, the index of which is defined again and again: 400**8 times."""
+    path.unlink()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA page_size = {PAGE}")
+        connection.execute("CREATE TABLE t (x UNIQUE)")
+        defined = connection.execute("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema").fetchall()
+    content = path.read_bytes()
+    table, index = (record(row) for row in defined)
+    pages = [leaf([table, index]), leaf([index])]  # pages 4 and 5; 2 and 3 are of the table itself
+    for below in range(5, 13):
+        pages.append(inner([below] * 400))
+    head = bytearray(inner([4, 13], 100))
+    head[:100] = content[:100]
+    head[28:32] = (3 + len(pages)).to_bytes(4, "big")
+    path.write_bytes(bytes(head) + content[PAGE:] + b"".join(pages))
+
+
+PAGE = 4096
+
+
+def record(row):
+    """A row as SQLite keeps it: the types of its columns, each in a byte, and their values."""
+    texts = {value: value.encode() for value in row if isinstance(value, str)}
+    types = [0 if v is None else 1 if isinstance(v, int) else 13 + 2 * len(texts[v]) for v in row]
+    values = [b"" if v is None else bytes([v]) if isinstance(v, int) else texts[v] for v in row]
+    return bytes([1 + len(types), *types]) + b"".join(values)
+
+
+def leaf(records):
+    return node(13, [bytes([len(row), number]) + row for number, row in enumerate(records, 1)])
+
+
+def inner(children, start=0):
+    cells = [child.to_bytes(4, "big") + b"\1" for child in children[:-1]]
+    return node(5, cells, children[-1].to_bytes(4, "big"), start)
+
+
+def node(kind, cells, more=b"", start=0):
+    """A page of a tree: its kind, where its cells are, and these at its end."""
+    places = [PAGE - sum(map(len, cells[: at + 1])) for at in range(len(cells))]
+    counts = len(cells).to_bytes(2, "big") + (places[-1]).to_bytes(2, "big") + b"\0"
+    head = bytes(start) + bytes([kind, 0, 0]) + counts + more + b"".join(at.to_bytes(2, "big") for at in places)
+    return head + bytes(PAGE - len(head) - sum(map(len, cells))) + b"".join(reversed(cells))
+
+
 # --- rows that no run has written, with a chain that fits -------------------------------------------------------------
 
 
@@ -186,3 +253,71 @@ def test_the_helper_changes_nothing_by_itself(run, tmp_path):
 def tables(run):
     with closing(sqlite3.connect(run / NAME)) as connection:
         return connection.execute("SELECT name FROM sqlite_schema").fetchall()
+
+
+# --- what other commands read -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("about", "ended"),
+    [
+        ("{}", None),
+        ("7", None),
+        ('{"for": [1], "original": "x"}', None),
+        ('{"for": "x", "original": "x"}', '"soon"'),
+        ('{"for": "x", "original": "x"}', "1e15"),
+        ("[" * 100_000 + "]" * 100_000, None),
+    ],
+)
+def test_sessions_that_nobody_has_held(run, about, ended):
+    path = run / ledger.SESSIONS
+    rows = [("meta", ("session 1", about)), *([] if ended is None else [("meta", ("ended 1", ended))])]
+    with closing(opening.connect(path)) as connection:
+        begin(connection, {"format": ledger.FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
+    done = run_command("ledger", run)
+    assert done.returncode == 2, done.stderr
+    assert f"{ledger.SESSIONS}: expected" in done.stderr
+
+
+@pytest.mark.parametrize("settings", ['{"dropped": 5}', '{"dropped": [["x"]]}', '{"classes": 5}', '{"classes": [[]]}'])
+def test_answers_of_a_directory_whose_settings_are_none(run, tmp_path, settings):
+    given = shutil.copytree(run, tmp_path / "given")
+    (given / "run.json").unlink()
+    rechained(given, ("UPDATE meta SET value = ? WHERE key = 'settings'", (settings,)))
+    done = run_command("remake", run, "--out", tmp_path / "new", "--to", "linear", "--answers", given)
+    assert done.returncode == 2, done.stderr
+    assert "expected the settings of a run or of kept traffic" in done.stderr
+
+
+def test_a_round_of_training_that_is_a_number(run):
+    rechained(run, ("UPDATE rounds SET about = '3' WHERE t = 0", ()))
+    with pytest.raises(DamagedError, match="expected the rounds of this run"):
+        us.copy_classifier(us.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
+
+
+@pytest.mark.parametrize("content", ["family,size" + "," * 2**21, "family,size\n" + "x" * 200_000, "family\ntree\n"])
+def test_a_frontier_that_is_none(run, tmp_path, content):
+    (run / "frontier.csv").write_text(content)
+    done = run_command("remake", run, "--out", tmp_path / "new", "--take", 1)
+    assert done.returncode == 2, done.stderr
+    assert "frontier.csv" in done.stderr
+
+
+def test_many_labels_of_which_one_is_long_are_refused_before_an_array_is_made(run):
+    """As an array, each takes as much as the longest."""
+    with closing(sqlite3.connect(run / NAME)) as connection, connection:
+        connection.execute("DELETE FROM labels")
+        known = [*(f'"{code:06}"' for code in range(100_000)), f'"{"x" * 1000}"']
+        connection.executemany("INSERT INTO labels VALUES (?, ?)", enumerate(known))
+    rechained(run)
+    with pytest.raises(DamagedError, match="100001 labels of up to 1000 characters, which take more than"):
+        ledger.summary(run / NAME)
+
+
+def test_a_batch_of_any_number_of_rows_can_be_read(tmp_path):
+    """The line of a batch is one JSON document, and the reader bounds what is in one."""
+    path = tmp_path / NAME
+    rows = [("failures", (number, 1, 0.0, "x")) for number in range(1, 2501)]
+    with closing(opening.connect(path)) as connection:
+        begin(connection, {"format": ledger.FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
+    assert ledger.verify(path).batches == 3

@@ -1,10 +1,13 @@
 import contextlib
+import json
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import understudy as us
+from understudy.errors import SpaceError
 from understudy.space.columns import Boolean, Category, Date, Number
 from understudy.space.rules import read_rule
 
@@ -109,6 +112,13 @@ def test_rules_that_cannot_be_read(text, message):
     with pytest.raises(ValueError, match="rule") as caught:
         read_rule(text, COLUMNS)
     assert message in str(caught.value)
+
+
+def test_rules_of_any_length_are_not_parsed():
+    space = us.Space.normal(1)
+    content = {**json.loads(space.to_json()), "rules": ["x0 > 0 and " * 10_000 + "x0 > 0"]}
+    with pytest.raises(SpaceError, match="rules of at most 100000 characters in all"):
+        us.Space.from_json(json.dumps(content))
 
 
 WORDS = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,10 @@ from understudy.cli.groups import Grouped
 from understudy.cli.settings import making_options
 from understudy.cli.terminal import say
 from understudy.errors import SettingError
-from understudy.reading import MOST_JSON_BYTES, UNREADABLE, read_bytes
+from understudy.reading import UNREADABLE, read_bytes
+
+# The most bytes of a frontier; one that we write takes a few thousand.
+MOST_FRONTIER_BYTES = 2**20
 
 
 @click.command("remake", cls=Grouped)
@@ -72,17 +75,15 @@ def command(
 
 def _row(directory: Path, number: int) -> tuple[str, str]:
     """The family and size in a row of the frontier that was written there."""
-    import pandas as pd
-
     path = directory / "frontier.csv"
     if not path.is_file():
         raise SettingError("--take", f"a frontier in {path}", "none", f"run `understudy frontier {directory}` first")
     try:
-        table = pd.read_csv(BytesIO(read_bytes(path, MOST_JSON_BYTES)), keep_default_na=False, dtype=str)
-        table = table[["family", "size"]]
-    except UNREADABLE as error:
+        lines = csv.DictReader(read_bytes(path, MOST_FRONTIER_BYTES).decode().splitlines())
+        rows = [(line["family"], line["size"]) for line in lines]
+    except (csv.Error, *UNREADABLE) as error:
         hint = f"run `understudy frontier {directory}` again"
         raise SettingError("--take", f"a frontier in {path}", str(error), hint) from error
-    if not 1 <= number <= len(table):
-        raise SettingError("--take", f"a row from 1 to {len(table)}", number)
-    return table["family"].iloc[number - 1], table["size"].iloc[number - 1]
+    if not 1 <= number <= len(rows):
+        raise SettingError("--take", f"a row from 1 to {len(rows)}", number)
+    return rows[number - 1]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from understudy.errors import DirectoryError, LimitError
 from understudy.files import write_text
-from understudy.reading import UNREADABLE, check_type, parse_json
+from understudy.reading import MOST_JSON_BYTES, UNREADABLE, check_type, parse_json, read_bytes
 
 # The limits of hosts that are not named.
 ANY = "*"
@@ -142,7 +142,7 @@ class Account:
                 if path.exists():
                     raise ValueError("something that is no file")
                 return cls()
-            return cls._of_json(parse_json(path.read_bytes()))
+            return cls._of_json(parse_json(read_bytes(path, MOST_JSON_BYTES)))
         except UNREADABLE as error:
             found = "an empty file" if path.is_file() and not path.stat().st_size else str(error)
             hint = (
@@ -169,7 +169,10 @@ class Account:
         if not isinstance(found["days"], dict) or not all(map(_is_sum, found["days"].values())):
             raise ValueError("a day that is no number of rows with their cost")
         check_type([found["span"], *found["days"]], list[str], "days")
-        return cls({day: (rows, cost) for day, (rows, cost) in found["days"].items()}, found["span"])
+        account = cls({day: (rows, cost) for day, (rows, cost) in found["days"].items()}, found["span"])
+        if not isfinite(account.of("").cost):
+            raise ValueError("days whose costs add up to no number")
+        return account
 
 
 def spent(folder: Path) -> Spent:

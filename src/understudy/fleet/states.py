@@ -9,10 +9,11 @@ from pathlib import Path
 from time import time
 
 from understudy.certificate.values import Certificate
+from understudy.display import shortened
 from understudy.errors import DirectoryError
 from understudy.files import make_folder, write_text
 from understudy.queries.ledger import NAME as LEDGER
-from understudy.reading import MOST_JSON_BYTES, UNREADABLE, check_type, parse_json, read_bytes
+from understudy.reading import MOST_JSON_BYTES, SHOWN, UNREADABLE, check_type, parse_json, read_bytes
 from understudy.runs.directory import finished
 from understudy.types import Json
 
@@ -111,7 +112,7 @@ class Place:
                 return State(self.name)
             found, known = parse_json(read_bytes(path, MOST_JSON_BYTES)), {part.name for part in fields(State)}
             state = State(**{**{key: value for key, value in found.items() if key in known}, "name": self.name})
-            check_type(state, State, path.name)
+            _check(state, path.name)
             return state
         except UNREADABLE as error:
             hint = "remove it: the copies beside it stay, and the next run writes it anew"
@@ -125,6 +126,18 @@ class Place:
     def _copies(self) -> list[Path]:
         found = [path for path in self.path.glob("copy-*") if path.name[5:].isdigit()]
         return sorted(found, key=lambda path: int(path.name[5:]))
+
+
+def _check(state: State, where: str) -> None:
+    """ValueError for a state that no fleet has written."""
+    check_type(state, State, where)
+    check_type(state.proof, Certificate | None, f"{where}: fidelity")
+    if state.state not in STATES:
+        raise ValueError(
+            f"{where}: state: expected one of {', '.join(STATES)}, found {shortened(repr(state.state), SHOWN)}"
+        )
+    if state.checked and datetime.fromisoformat(state.checked).tzinfo is None:
+        raise ValueError(f"{where}: checked: expected a time in UTC, found {state.checked!r}")
 
 
 def states(folder: str | Path) -> list[State]:

@@ -18,6 +18,8 @@ from understudy.types import Label
 LABEL_TYPES = (bool, int, float, str)
 # The most characters of a label. NumPy keeps as many for every row as the longest has, four bytes each.
 MOST_CHARACTERS = 1000
+# The most bytes of an array of all labels there are.
+MOST_BYTES = 2**28
 # What to do about answers that are no labels: said wherever they are refused.
 HINT = "see what the original returns for these rows; a function around it can give its answers other names"
 # What a label has no use for, and what it would be lost with: NumPy drops a NUL at the end of a text.
@@ -38,7 +40,7 @@ class Labels:
         if isinstance(classes, str):
             raise SettingError("classes", "a list of labels", repr(classes))
         try:
-            array = label_array(classes if isinstance(classes, np.ndarray) else list(classes))
+            array = classes_array(classes if isinstance(classes, np.ndarray) else list(classes))
         except (TypeError, ValueError) as error:
             raise SettingError("classes", "labels of one type", str(error)) from error
         if array.ndim != 1 or len(array) == 0:
@@ -121,6 +123,24 @@ def refuse_long(labels: object) -> None:
         if isinstance(label, str) and len(label) > MOST_CHARACTERS:
             found = f"a text of {len(label)} characters in row {row}"
             raise ValueError(f"{found}, where labels have at most {MOST_CHARACTERS}")
+
+
+def classes_array(labels: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """All labels there are as an array; ValueError if it would take too much memory, before it is made.
+
+    >>> classes_array(["x" * 1000, *map(str, range(100_000))])
+    Traceback (most recent call last):
+        ...
+    ValueError: 100001 labels of up to 1000 characters, which take more than 268435456 bytes
+    """
+    if not isinstance(labels, np.ndarray):
+        refuse_long(labels)
+        longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
+        if 4 * longest * len(labels) > MOST_BYTES:
+            raise ValueError(
+                f"{len(labels)} labels of up to {longest} characters, which take more than {MOST_BYTES} bytes"
+            )
+    return label_array(labels)
 
 
 def label_array(labels: object) -> np.ndarray:

@@ -6,24 +6,32 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 
-from understudy.errors import DirectoryError, SettingError
+from understudy.errors import DamagedError, DirectoryError, SettingError
 from understudy.original import Labels, Said, Told, told_together
 from understudy.original.table import LABEL, labelled, read_table
 from understudy.queries.ledger import GIVEN, NAME, REPEAT, TRAFFIC, answers, settings_of, space_of
+from understudy.reading import check_type
 from understudy.space import Space
 from understudy.space.inside import complete
 from understudy.space.tables import framed, is_frame
-from understudy.types import Frame, Polars
+from understudy.types import Frame, Label, Polars
 
 # What settings of kept traffic call the columns that were not kept.
 DROPPED = "dropped"
 
 Answers: TypeAlias = "str | Path | Frame | Polars | Sequence[str | Path | Frame | Polars]"
 """A directory, a table of rows with a column of labels or the name of its file, or several of these."""
+
+
+class Kept(TypedDict):
+    """What is used of the settings that a ledger belongs to."""
+
+    classes: NotRequired[list[Label] | None]
+    dropped: NotRequired[list[str]]
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,10 @@ def _of_directory(path: Path) -> Source:
         hint = "name the directory of a run that was given --out, or of kept traffic"
         raise DirectoryError(str(path), "a directory with a ledger of answers", "none", hint)
     settings, found = settings_of(path / NAME) or {}, answers(path / NAME)
+    try:
+        check_type(settings, Kept, "settings")
+    except ValueError as error:
+        raise DamagedError(str(path / NAME), "the settings of a run or of kept traffic", str(error)) from error
     parts = {purpose: told for purpose, told in found.items() if purpose != REPEAT}
     if not parts:
         raise DirectoryError(str(path / NAME), "answers", "none", "name a run that has asked something")

@@ -15,7 +15,7 @@ from understudy.algorithm.training import Train, Trained
 from understudy.errors import DamagedError
 from understudy.original import Labels, Told
 from understudy.queries.ledger import Ledger
-from understudy.reading import check_type
+from understudy.reading import UNREADABLE, check_type
 from understudy.runs.inquiry import Inquiry
 from understudy.types import Json
 
@@ -106,7 +106,7 @@ def _restored(ledger: Ledger, t: int, known: tuple[np.ndarray, Json], size: int)
         check_type(seconds, float, f"round {t}: seconds")
         if len(theta) != size:
             raise ValueError(f"{len(theta)} parameters for a network of {size}")
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         hint = "restore it from a backup, or copy again in another directory"
         raise DamagedError(str(ledger.path), "the rounds of this run", str(error), hint) from error
     return trained, seconds

@@ -28,6 +28,7 @@ from understudy.models.base import check_answers, model_of
 from understudy.models.classifier import CopyClassifier
 from understudy.models.training_rows import TrainingRows
 from understudy.original import Labels, Original, Told
+from understudy.original.labels import MOST_BYTES as MOST_LABEL_BYTES
 from understudy.original.labels import kind_of
 from understudy.queries.ledger import CHECK, GIVEN, NAME, anchored, answers
 from understudy.reading import UNREADABLE, check_type, parse_json
@@ -44,7 +45,7 @@ FORMAT = 1
 # Where run.json says which rows taught the copy, and for which purposes a ledger has such rows.
 TRAINING_ROWS, TAUGHT = "training_rows", (GIVEN, CHECK, "training")
 # What the labels of a copy may be, by the kind of their type; and the most bytes that they may take.
-KINDS, MOST_LABEL_BYTES = {"b": "booleans", "U": "words", **dict.fromkeys("iuf", "numbers")}, 2**28
+KINDS = {"b": "booleans", "U": "words", **dict.fromkeys("iuf", "numbers")}
 # The parts of a result that run.json holds as they are.
 PLAIN = ("settings", "queries", "stopped", "seconds", "peak_mb", "tried", "versions")
 

@@ -337,8 +337,8 @@ def _whole(word: str) -> int | None:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, at = [], 0
-    while text[at:].strip():
+    found, at, text = [], 0, text.rstrip()
+    while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None and text[at:].lstrip().startswith("="):
             raise ValueError("expected ==, found =")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -47,6 +48,9 @@ RAREST = 1000
 # How many rows are drawn at least, before that.
 PATIENCE = 20_000
 
+# The most characters of all rules: every row is held against each.
+MOST_RULES = 100_000
+
 S = TypeVar("S", bound="Space")
 
 
@@ -72,7 +76,7 @@ class Space(Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        repeated = {name for name in self.names if self.names.count(name) > 1} if len(set(self.names)) < self.d else ()
+        repeated = [name for name, times in Counter(self.names).items() if times > 1]
         if repeated:
             raise ValueError(f"expected every column name once, found {sorted(repeated)} more than once")
         if not self.frame and any(isinstance(column, (Category, Date)) for column in self.columns):
@@ -89,6 +93,8 @@ class Space(Part):
             )
         if self.correlation is not None:
             self._check_correlation(self.correlation)
+        if sum(map(len, self.rules)) > MOST_RULES:
+            raise ValueError(f"expected rules of at most {MOST_RULES} characters in all, found more")
         _ = self._rules  # which parses them
         return self
 

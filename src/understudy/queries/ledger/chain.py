@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 from zlib import crc32
@@ -49,6 +50,8 @@ TABLES = {
     "rounds": "t",
 }
 BEGINNING = Anchor(0, "")
+# The most rows of one batch: its line is read as one JSON document.
+BATCH = 1000
 # Values of more bytes are in a row's checksum by their CRC.
 LARGE = 4096
 # The columns that may hold such values, by table; what rounds of training hold can be made again.
@@ -59,11 +62,15 @@ _FLOAT = struct.Struct("<d")
 
 
 def write(connection: sqlite3.Connection, rows: Iterable[Row], last: Anchor) -> Anchor:
-    """Write rows as one batch, within a transaction; gives how far the chain then is."""
-    entries = json.dumps([_written(connection, *row) for row in rows], separators=(",", ":"))
-    now = Anchor(last.batch + 1, _link(last.sha256, entries))
-    connection.execute("INSERT INTO chain VALUES (?, ?, ?)", (now.batch, entries, now.sha256))
-    return now
+    """Write rows within a transaction, in batches that can be read; gives how far the chain then is."""
+    written = (_written(connection, *row) for row in rows)
+    batch = [*islice(written, BATCH)]
+    while True:  # one batch at least
+        entries = json.dumps(batch, separators=(",", ":"))
+        last = Anchor(last.batch + 1, _link(last.sha256, entries))
+        connection.execute("INSERT INTO chain VALUES (?, ?, ?)", (last.batch, entries, last.sha256))
+        if not (batch := [*islice(written, BATCH)]):
+            return last
 
 
 def _written(connection: sqlite3.Connection, table: str, values: tuple[Value, ...]) -> tuple[str, Value, str]:

@@ -15,9 +15,6 @@ from understudy.queries.ledger.file import UNCHAINED, begin, format_of, reading
 from understudy.queries.ledger.opening import connect
 from understudy.reading import parse_json
 
-# Rows of a ledger in one batch of its chain.
-BATCH = 1000
-
 
 def compacted(path: Path, to: Path) -> int:
     """Write a ledger to a new file once it was checked; gives how many rounds of training were left out.
@@ -34,7 +31,7 @@ def compacted(path: Path, to: Path) -> int:
         now, waiting = chain.last(other), list[chain.Row]()
         for row in (*_rows(connection, last), *_sums(connection)):
             waiting.append(row)
-            if len(waiting) == BATCH:
+            if len(waiting) == chain.BATCH:
                 now, waiting = _written(other, waiting, now), []
         _written(other, waiting, now)
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -13,7 +13,7 @@ import numpy as np
 from understudy.checksums import RUN, Anchor, anchor_of, read_run
 from understudy.errors import DirectoryError
 from understudy.files import current
-from understudy.original import label_array
+from understudy.original.labels import classes_array
 from understudy.queries.ledger import chain
 from understudy.queries.ledger.blobs import codes_of, matrix_of, scores_of
 from understudy.queries.ledger.left import errors_of
@@ -202,7 +202,7 @@ def labels_of(connection: sqlite3.Connection) -> list[Label]:
     """Every label that was ever answered, by code."""
     found = connection.execute("SELECT code, value FROM labels ORDER BY code").fetchall()
     labels = [parse_json(value) for _, value in found]
-    known = label_array(labels).tolist() if labels else []
+    known = classes_array(labels).tolist() if labels else []
     if [code for code, _ in found] != [*range(len(known))] or len(set(known)) < len(known):
         raise ValueError("labels that are not each there once, with codes from 0 on")
     return labels

@@ -30,8 +30,12 @@ JOURNAL = "-journal"
 # The most steps of SQLite's machine while a ledger is read: so many, and for each of its bytes. All readings together
 # take a few for each byte.
 STEPS, STEPS_PER_BYTE = 10**8, 500
+# The most of them while SQLite reads the definitions in the file, which it does before anything can be checked.
+DEFINITIONS = 10**6
 # After so many steps SQLite asks whether to go on.
 ASKED_AFTER = 10**6
+# The most bytes that a file may say to have, beyond so many, for each that it takes on its disk: the rest is holes.
+HOLES, HOLES_BYTES = 1000, 2**30
 
 
 @contextmanager
@@ -49,9 +53,10 @@ def readable(path: Path) -> Iterator[sqlite3.Connection]:
     else:
         _check_files(path)
         opened = closing(_hardened(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)))
-    with opened as connection, bounded(connection, path):
-        check_tables(connection, path)
-        yield connection
+    with opened as connection:
+        _check_tables(connection, path)
+        with bounded(connection, path):
+            yield connection
 
 
 @contextmanager
@@ -78,8 +83,7 @@ def connect(path: Path) -> sqlite3.Connection:
     _check_files(path)
     connection = _opened(path)
     try:
-        with bounded(connection, path):
-            check_tables(connection, path)
+        _check_tables(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -87,10 +91,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Within, SQLite is interrupted once it took more steps than a ledger of this size can take."""
+def bounded(connection: sqlite3.Connection, path: Path, most: int | None = None) -> Iterator[None]:
+    """Within, SQLite is interrupted after so many steps: by default, once no ledger of this size can take more."""
     files = (path, beside(path, "-wal"))
-    most = STEPS + STEPS_PER_BYTE * sum(file.stat().st_size for file in files if file.is_file())
+    most = most or STEPS + STEPS_PER_BYTE * sum(_taken(file.stat()) for file in files if file.is_file())
     asked = count(ASKED_AFTER, ASKED_AFTER)
     connection.set_progress_handler(lambda: next(asked) > most, ASKED_AFTER)
     try:
@@ -103,16 +107,26 @@ def bounded(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
-        _hardened(connection)
-        connection.execute("PRAGMA page_size = 16384")  # rows are large blobs: fewer pages, less to check and copy
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA wal_autocheckpoint = 4096")
-        connection.execute("PRAGMA cache_size = -4096")  # in KiB: little memory used again is faster than much new
-        connection.execute("PRAGMA synchronous = FULL")
+        with bounded(connection, path, DEFINITIONS):
+            _prepare(_hardened(connection))
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """How a ledger is written; for some of it SQLite reads the definitions in the file."""
+    connection.execute("PRAGMA page_size = 16384")  # rows are large blobs: fewer pages, less to check and copy
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA wal_autocheckpoint = 4096")
+    connection.execute("PRAGMA cache_size = -4096")  # in KiB: little memory used again is faster than much new
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    with bounded(connection, path, DEFINITIONS):
+        check_tables(connection, path)
 
 
 def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -124,17 +138,28 @@ def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _check_files(path: Path) -> None:
-    """Refuse what is no regular file, which SQLite would wait for, and a file that is longer than it says."""
+    """Refuse what is no regular file, which SQLite would wait for, one that is longer than it says, and a hole."""
+    there = dict[Path, os.stat_result]()
     for suffix in ("", *BESIDE, JOURNAL):
         file = beside(path, suffix)
         try:
-            refuse_irregular(file.stat().st_mode)
+            there[file] = file.stat()
+            refuse_irregular(there[file].st_mode)
         except FileNotFoundError:
             continue
         except OSError as error:
             raise DirectoryError(str(file), "a file that can be read", str(error)) from error
-    if path.exists():
+    if path in there:
         _check_length(path)
+    for file, found in there.items():
+        if found.st_size > HOLES_BYTES + HOLES * _taken(found):
+            holes = f"{found.st_size} bytes, of which {_taken(found)} are on its disk"
+            raise DamagedError(str(file), "a file that is no hole", holes)
+
+
+def _taken(found: os.stat_result) -> int:
+    """The bytes that a file takes on its disk, without holes; all, where the system does not say."""
+    return min(found.st_size, 512 * getattr(found, "st_blocks", 0) or found.st_size)
 
 
 def _check_length(path: Path) -> None:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from understudy.original import Original, label_array
 from understudy.original.identity import identified
 from understudy.queries.ledger import BESIDE, SESSIONS, Ledger
 from understudy.queries.ledger.file import answered_requests, labels_of, reading, scores_for
+from understudy.reading import check_type, parse_json
 from understudy.space import Space
 from understudy.types import Json
 
@@ -33,6 +35,10 @@ from understudy.types import Json
 WITHIN = 7 * 86400
 # What the ledger calls the settings of a session, and its end, among what it belongs to; a number follows.
 _SETTINGS, _ENDED = "session", "ended"
+
+
+# What every session says of itself, among what tells it from others.
+Asked = TypedDict("Asked", {"for": str, "original": str})
 
 
 @dataclass(frozen=True)
@@ -177,8 +183,12 @@ def _entries(connection: sqlite3.Connection) -> list[Entry]:
         number = len(entries) + 1
         ended = meta.get(f"{_ENDED} {number}")
         rows, first, last = answered.get(number, (0, None, None))
-        at = None if ended is None else json.loads(ended)
-        entries.append(Entry(number, json.loads(about), rows, first, last, at))
+        at = None if ended is None else parse_json(ended)
+        entry = Entry(number, parse_json(about), rows, first, last, at)
+        check_type(entry, Entry, f"{_SETTINGS} {number}")
+        check_type(entry.about, Asked, f"{_SETTINGS} {number}")
+        entry.as_json()  # its times are some
+        entries.append(entry)
     return entries
 
 

@@ -1,0 +1,98 @@
+"""A directory that somebody else made, with checksums that fit: loading it ends in a sentence, in bounded memory."""
+
+import json
+import os
+import resource
+import shutil
+
+import pytest
+
+import understudy as us
+from cases import disc
+from commands import run_command
+from understudy.errors import DirectoryError
+from understudy.runs.directory import FILES
+
+SETTINGS = {"budget": 90, "batch": 30, "certificate_n": 60, "preset": "fast", "repeat": 0}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out = tmp_path_factory.mktemp("hostile") / "run"
+    words = us.Original(lambda rows: ["in" if inside else "out" for inside in disc(rows)], ["in", "out"], name="disc")
+    us.copy_classifier(words, us.Space.normal(2), out=out, **SETTINGS)
+    return out
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "run")
+
+
+def classes(kind, values):
+    def change(run):
+        about = json.loads((run / "copy.json").read_text())
+        about["classes"] = {"type": kind, "values": values}
+        (run / "copy.json").write_text(json.dumps(about))
+
+    return change
+
+
+def history(run):
+    (run / "history.jsonl").write_text("[" * 100_000 + "]" * 100_000 + "\n")
+
+
+def part(name, value):
+    def change(run):
+        content = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps({**content, name: value}))
+
+    return change
+
+
+WRONG = {
+    "a label twice": (classes("<U3", ["in", "in"]), "not each once"),
+    "labels of any length": (classes("<U200000000", ["in", "out"]), "classes of type <U200000000"),
+    "labels in another order": (classes("<U3", ["out", "in"]), "not in order"),
+    "one long label": (classes("<U1000", [*map(str, range(100_000)), "x" * 1000]), "labels of up to 1000 characters"),
+    "deep history": (history, "nested more than 64 deep"),
+    "a number for the settings": (part("settings", 3), "settings: expected an object, found 3"),
+    "a number for the certificate": (part("certificate", 3), "a directory written by save"),
+    "a number for the queries": (part("queries", 3), "queries: expected an object, found 3"),
+    "a number for the files": (part("files", 3), "files: expected an object, found 3"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_no_run_has_written_is_bad_input(run, wrong):
+    from mutated_directories import sealed
+
+    change, found = WRONG[wrong]
+    change(run)
+    sealed(run, others=not wrong.startswith("a number"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DirectoryError) as error:
+        us.load(run)
+    assert found in str(error.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # in KiB
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "hole"])
+def test_what_is_no_regular_file_is_not_waited_for(run, name, kind):
+    file = run / name
+    if kind == "hole":
+        os.truncate(file, 2**40)
+    else:
+        file.unlink()
+        {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": os.mkdir}[kind](file)
+    with pytest.raises(DirectoryError):
+        us.load(run)
+
+
+def test_the_command_says_so(run):
+    (run / "space.json").unlink()
+    os.mkfifo(run / "space.json")
+    done = run_command("card", run)
+    assert done.returncode == 2, done.stderr
+    assert "a pipe, and no regular file" in done.stderr
