@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import understudy as us
+from cases import ask_through
 from commands import run_command
 from understudy.errors import DirectoryError, OutageError, SpentError, UnderstudyWarning
 from understudy.original import Original
@@ -315,7 +316,7 @@ def test_a_run_whose_taking_over_was_killed_takes_over_the_rest(folder):
         with pytest.warns(UnderstudyWarning, match="100 answers are taken from"):
             session.taken_over(folder / "run", "check", Counting().original(), SPACE, {}, to)
         counting = Counting()
-        found = to.ask(counting.original(), SPACE, rows, "check")
+        found = ask_through(to, counting.original(), SPACE, rows, "check")
     assert not counting.rows
     assert found.tolist() == ((rows**2).sum(axis=1) < 1.4).tolist()
     (entry,) = session.sessions(folder / "run")
