@@ -218,11 +218,12 @@ def test_an_interrupt_says_what_is_kept_only_if_something_was_answered(folder, o
     assert (out.returncode, out.stderr.splitlines()[-1]) == (130, f"understudy: {said}")
 
 
-def test_an_interrupt_of_what_keeps_nothing_says_nothing_of_it(folder):
+def test_an_interrupt_before_the_first_answer_says_that_none_is_kept(folder):
     call("copy", "mine:disc", "--space", "normal:2", "--preset", "fast", "--budget", "60", "--out", "run", cwd=folder)
     out = call("certify", "run", "mine:pressed", "--n", "50", cwd=folder)
     assert out.returncode == 130
-    assert out.stderr.splitlines()[-1] == "understudy: interrupted"
+    expected = "understudy: interrupted; nothing was answered yet, and the same command tries again"
+    assert out.stderr.splitlines()[-1] == expected
 
 
 def test_a_refused_directory_is_refused_before_anything_is_announced(folder):

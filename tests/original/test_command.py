@@ -217,7 +217,9 @@ def test_an_interrupted_request_ends_the_program(program):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    box = open_original(program(f"import os, time; os.kill({os.getpid()}, {int(signal.SIGUSR1)}); time.sleep(600)"))
+    # It waits for its first row: before that, its process may not be ours to end yet.
+    code = f"import os, sys, time; sys.stdin.readline(); os.kill({os.getpid()}, {int(signal.SIGUSR1)}); time.sleep(600)"
+    box = open_original(program(code))
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
