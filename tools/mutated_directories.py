@@ -46,6 +46,9 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import understudy as us
 from understudy import checksums
@@ -64,9 +67,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "forest": {"to": "forest", "max_bytes": 40_000},
     "boosting": {"to": "boosting", "max_bytes": 20_000},
     "linear": {"to": "linear"},
+    # scikit-learn's: the first three become copies of our own kinds, the others stay in an archive of skops.
     "skops forest": {"to": RandomForestClassifier(3, max_leaf_nodes=6, random_state=0)},
     "skops boosting": {"to": HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=4, random_state=0)},
     "skops linear": {"to": LogisticRegression()},
+    "skops neighbours": {"to": KNeighborsClassifier(3)},
+    "skops pipeline": {"to": make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0))},
 }
 # Of a trial: beyond what the parent has, in bytes; in seconds of processor and of the clock; the largest sparse file.
 MEMORY, PROCESSOR, CLOCK, SPARSE = 3 * 2**29, 40, 120, 2**40

@@ -151,6 +151,11 @@ def test_what_was_spent_is_not_forgotten_because_its_file_is_damaged(tmp_path, d
     os.mkfifo(file)
     with pytest.raises(DirectoryError, match="found something that is no file"):  # and nothing waits for it
         spent(tmp_path)
+    for leads_to in ("unmounted/spent.json", "spent.json"):
+        file.unlink()
+        file.symlink_to(leads_to)
+        with pytest.raises(DirectoryError, match="found something that is no file"):
+            spent(tmp_path)
 
 
 def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):

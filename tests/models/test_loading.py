@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
+import skops.io
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
+from sklearn.svm import SVC
 
 from cases import problem
 from copies_of import KINDS, made
 from understudy.algorithm.network import MLP, Network
 from understudy.engine.trees import LEAF
 from understudy.models.base import check_answers, model_of
+from understudy.models.fitted import Fitted
 from understudy.models.linear import Linear
 
 
@@ -30,6 +37,49 @@ def test_numbers_that_are_infinite_or_none_are_refused_in_every_array(state, wro
         array[...] = wrong
         with pytest.raises(ValueError, match=f"{name} with numbers that are infinite or none"):
             model_of(about, {**arrays, name: array}, inputs, n_c)
+
+
+def nothing_in(model, name):
+    array = np.array(getattr(model, name), float)
+    array[...] = np.nan
+    setattr(model, name, array)
+
+
+def nothing_in_its_tree(model, part):
+    found = list(model._tree.__getstate__())
+    found[part] = np.full_like(found[part], np.nan)
+    model._tree.__setstate__(tuple(found))
+
+
+def nothing_at_its_edges(model):
+    model[0].bin_edges_[0] = np.full_like(model[0].bin_edges_[0], np.nan)
+
+
+@pytest.mark.parametrize(
+    ("make", "spoil"),
+    [
+        (lambda: KNeighborsClassifier(3, algorithm="brute"), lambda model: nothing_in(model, "_fit_X")),
+        (lambda: KNeighborsClassifier(3, algorithm="kd_tree"), lambda model: nothing_in_its_tree(model, 0)),
+        (lambda: KNeighborsClassifier(3, algorithm="ball_tree"), lambda model: nothing_in_its_tree(model, 3)),
+        (lambda: SVC(probability=True), lambda model: nothing_in(model, "_probA")),
+        (lambda: SVC(probability=True), lambda model: nothing_in(model, "_gamma")),
+        (lambda: make_pipeline(StandardScaler(), KNeighborsClassifier()), lambda model: nothing_in(model[0], "scale_")),
+        (lambda: make_pipeline(KBinsDiscretizer(3), LogisticRegression()), nothing_at_its_edges),
+    ],
+    ids=["rows", "search tree", "bounds", "sigmoid", "kernel", "scale", "bins"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_estimators_that_answer_by_numbers_that_are_none_are_refused(make, spoil):
+    """Without an error of scikit-learn's: to every row in the same way."""
+    X, y, classes = problem("moons")
+    model = make().fit(X, y)
+    about, whole = Fitted(model, len(classes)).state()
+    about = {"kind": "estimator", **about}
+    check_answers(model_of(about, whole, X.shape[1], len(classes)), X.shape[1])
+    spoil(model)
+    spoiled = np.frombuffer(skops.io.dumps(model), np.uint8)
+    with pytest.raises(ValueError, match="numbers"):
+        model_of(about, {"skops": spoiled}, X.shape[1], len(classes))
 
 
 def test_what_a_family_makes_answers_in_numbers(state):

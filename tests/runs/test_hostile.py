@@ -90,6 +90,16 @@ def test_what_is_no_regular_file_is_not_waited_for(run, name, kind):
         us.load(run)
 
 
+def test_a_page_of_labels_that_no_answer_has_is_written(run):
+    from mutated_directories import sealed
+
+    classes("<f8", [0.0, 1.0])(run)
+    sealed(run, others=True)
+    done = run_command("report", run)
+    assert done.returncode == 0, done.stderr
+    assert (run / "report.html").is_file()
+
+
 def test_the_command_says_so(run):
     (run / "space.json").unlink()
     os.mkfifo(run / "space.json")

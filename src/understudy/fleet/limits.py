@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -140,7 +141,7 @@ class Account:
         path = folder / NAME
         try:
             if not path.is_file():
-                if path.exists():
+                if os.path.lexists(path):  # a link that leads nowhere too: what it led to may have been a sum
                     raise ValueError("something that is no file")
                 return cls()
             return cls._of_json(parse_json(read_bytes(path, MOST_JSON_BYTES)))

@@ -42,8 +42,10 @@ class Fitted:
     ) -> Self:
         """Rebuild the model that `state` describes; it may hold scikit-learn's types, and those that the user names."""
         from understudy.original.files import File, skops_object
+        from understudy.original.skops_types import check_copy
 
         estimator = skops_object(File("copy", arrays["skops"].tobytes(), ""), types)
+        check_copy(estimator)
         codes = np.asarray(estimator.classes_)
         if estimator.n_features_in_ != inputs or not np.isin(codes, np.arange(n_c)).all():
             raise ValueError(f"a classifier of {estimator.n_features_in_} inputs for {inputs}, with classes {codes}")

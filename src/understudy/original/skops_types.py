@@ -75,8 +75,15 @@ TRUSTED = frozenset(
 # estimators hold NaN for what is not known, as scores of searches do.
 NUMBERS = (
     "coef_", "intercept_", "coefs_", "intercepts_", "dual_coef_", "_dual_coef_", "_intercept_", "support_vectors_",
-    "means_", "scalings_", "rotations_", "theta_", "var_", "centroids_", "a_", "b_",
+    "means_", "scalings_", "rotations_", "theta_", "var_", "centroids_", "a_", "b_", "_gamma", "_probA", "_probB",
+    "X_min_", "X_max_", "X_thresholds_", "y_thresholds_",
 )  # fmt: skip
+# What neighbours and scalers compute with. A stranger's model may have seen gaps, where these are NaN; no copy has.
+OF_COPIES = (
+    "_fit_X", "mean_", "scale_", "center_", "min_", "components_", "quantiles_", "priors_", "class_prior_",
+)  # fmt: skip
+# Those that are infinite at both ends of a column with one value.
+EDGES = ("bin_edges_",)
 
 
 def check_model(model: object) -> None:
@@ -90,14 +97,31 @@ def check_model(model: object) -> None:
 
     for part in _parts(model):
         if isinstance(part, (BallTree, KDTree)) and not _sound_search_tree(part):
-            raise ValueError("a search tree whose nodes lead nowhere")
+            raise ValueError("a search tree whose nodes lead nowhere, or hold no numbers")
         for tree, width in _trees(part):
             sound = _sound_predictor(tree, width) if hasattr(tree, "nodes") else _sound_tree(tree, width)
             if not sound:
                 raise ValueError("a decision tree whose nodes lead nowhere, or hold no numbers")
-        for name in NUMBERS:
-            if not _numbers(getattr(part, "__dict__", {}).get(name, 0.0)):
-                raise ValueError(f"{type(part).__name__}.{name} with numbers that are infinite or none")
+        _refuse_not_finite(part, NUMBERS)
+
+
+def check_copy(model: object) -> None:
+    """Refuse, by ValueError, numbers that are infinite or none where a classifier computes that saw rows without gaps.
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> check_copy(KNeighborsClassifier(1).fit([[0], [1]], [0, 1]))
+    """
+    for part in _parts(model):
+        _refuse_not_finite(part, OF_COPIES)
+        for name in EDGES:
+            if any(np.isnan(edges).any() for edges in getattr(part, "__dict__", {}).get(name, ())):
+                raise ValueError(f"{type(part).__name__}.{name} with numbers that are none")
+
+
+def _refuse_not_finite(part: object, names: tuple[str, ...]) -> None:
+    for name in names:
+        if not _numbers(getattr(part, "__dict__", {}).get(name, 0.0)):
+            raise ValueError(f"{type(part).__name__}.{name} with numbers that are infinite or none")
 
 
 def _parts(root: object) -> Iterator[object]:
@@ -165,6 +189,7 @@ def _sound_search_tree(tree: BallTree | KDTree) -> bool:
     inner = np.flatnonzero(nodes["is_leaf"] == 0)
     return (
         len(nodes) == count > 0
+        and all(bool(np.isfinite(part).all()) for part in (data, bounds, nodes["radius"]))
         and bounds.shape[1:] == (count, data.shape[1])
         and len(order) == len(data)
         and _below(order, len(data))

@@ -84,9 +84,11 @@ class Evidence:
         if self.compared is None:
             return None
         held_out = self._coded((self.compared.rows, self.compared.answers))
+        if not len(held_out[1]):
+            return None
         rows, codes = (part[:: -(-len(part) // READ)] for part in held_out)
         said = self.chances(rows).argmax(axis=1).astype(np.int32)
-        return (self._boosted(rows, codes, READING), self._boosted(rows, said, READING)) if len(codes) else None
+        return self._boosted(rows, codes, READING), self._boosted(rows, said, READING)
 
     @cached_property
     def encoding(self) -> Encoding:
