@@ -209,6 +209,19 @@ def test_a_worker_that_dies_is_replaced(directory):
         assert not os.path.exists(f"/proc/{second}")
 
 
+def test_a_worker_that_is_killed_before_it_serves_is_replaced_too(directory):
+    """Loading takes seconds, in which others go on."""
+    with Process(directory, "--workers", "2") as served:
+        before = _workers(served.pid)
+        os.kill(int(before[0]), signal.SIGKILL)
+        _wait(lambda: set(_workers(served.pid)) - set(before))
+        (young,) = set(_workers(served.pid)) - set(before)
+        os.kill(int(young), signal.SIGKILL)
+        _wait(lambda: young not in _workers(served.pid) and len(_workers(served.pid)) == 2)
+        with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)) as line:
+            assert posted(line)[0] == 200
+
+
 def _workers(pid):
     """The processes that serve; another one looks after what they share."""
     found = []

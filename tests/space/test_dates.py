@@ -104,6 +104,8 @@ def test_words_that_are_no_dates_and_dates_that_are_names():
         ("start", "soon", r"column start: expected dates such as 202\d-\d\d-\d\d, found 'soon'"),
         ("paid", "2024-02-31", r"column paid: expected dates such as 202\d-\d\d-\d\d, found '2024-02-31'"),
         ("paid", "2024-02-1\u0661", r"column paid: expected dates such as 202\d-\d\d-\d\d, found '2024-02-1\u0661'"),
+        ("start", "today", "column start: expected dates such as .*, found 'today'"),
+        ("start", "NaT", "column start: expected dates such as .*, found 'NaT'"),
         ("start", None, "column start: expected a value in every row, found 1 missing"),
     ],
 )

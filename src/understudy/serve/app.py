@@ -137,12 +137,9 @@ class Service:
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
         def done(outcome: Response | Exception) -> None:
-            if future.done():  # nobody waits for it any more
-                return
-            if isinstance(outcome, Response):
-                future.set_result(outcome)
-            else:
-                future.set_exception(outcome)
+            if not future.done():  # or nobody waits for it any more
+                # A future that raised it would be held by its traceback, with all that was read, until a collection.
+                future.set_result(outcome if isinstance(outcome, Response) else self.failed(outcome, route.name))
 
         self.counts.in_flight.inc()
         try:

@@ -159,6 +159,10 @@ class GrpcFront:
 
     async def _infer(self, request: Any, large: bool) -> bytes:
         self._check(request.model_name, request.model_version)
+        return await self._asked(request, large)
+
+    def _asked(self, request: Any, large: bool) -> asyncio.Future[bytes]:
+        """The answer to come. A frame that awaits it must not name it: it would be held by its error's traceback."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
         def done(outcome: Response | Exception) -> None:
@@ -170,7 +174,7 @@ class GrpcFront:
                 future.set_exception(outcome)
 
         self._service.desk.ask(partial(self._question, request), large, done)
-        return await future
+        return future
 
     def _check(self, name: str, version: str) -> None:
         for where, wanted, found in (("model", self._model.name, name), ("version", self._model.version, version)):

@@ -101,7 +101,7 @@ class Workers(Multiprocess):
                 continue
             worker.kill()
             worker.join()
-            self._failed = not worker.ready
+            self._failed = not worker.ready and (worker.exitcode or 0) >= 0  # by itself: a signal was somebody else's
             if self._failed:
                 self.should_exit.set()
             else:

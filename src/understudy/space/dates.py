@@ -17,8 +17,8 @@ _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:(?P<sep>[T ])\d\d:\d\d(?P<seconds>:\d\d(?P<part>\.\d+)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?",
     re.ASCII,
 )
-# A digit of another script, which strptime of pandas takes for one of ours.
-_FOREIGN = re.compile(r"(?![0-9])\d")
+# A digit of another script, which strptime of pandas takes for one of ours; and ours, without which it knows "today".
+_FOREIGN, _OURS = re.compile(r"(?![0-9])\d"), re.compile("[0-9]")
 
 
 def number_of(text: str, day: bool) -> float:
@@ -95,8 +95,8 @@ def counted(values: Series, day: bool, form: str | None = None) -> np.ndarray:
     if getattr(values.dtype, "kind", "O") != "M" and (found := _plainly(values, day)) is not None:
         return found
     if getattr(values.dtype, "kind", "O") != "M":
-        if any(isinstance(word, str) and _FOREIGN.search(word) for word in values):
-            raise ValueError("digits of another script")
+        if any(isinstance(word, str) and (_FOREIGN.search(word) or not _OURS.search(word)) for word in values):
+            raise ValueError("no digits, or those of another script")
         try:
             values = pd.Series(pd.to_datetime(values, format=form or "ISO8601", utc=True))
         except ValueError:
