@@ -1,7 +1,7 @@
 """Builds the kernel into the wheel: a few C files, one command, a shared library that ctypes loads.
 
 The compiler is `$CC`, or the first of cc, gcc and clang that can compile the kernel; it is given `$CFLAGS`, too. Where
-there is none, the build asks for `ziglang`, a whole clang on PyPI. `UNDERSTUDY_TARGET` names another platform to build
+there is none, the build asks for `ziglang`, a whole clang on PyPI. `ECTYPE_TARGET` names another platform to build
 for.
 """
 
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = Path("src/understudy/engine")
+FOLDER = Path("src/ectype/_kernel")
 SOURCES = tuple(FOLDER / name for name in ("kernel.c", "answers.c", "trees.c", "radial.c", "rows.c"))
 # Contraction would fuse operations on some processors only, and so change bits.
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden", "-shared")
@@ -106,11 +106,11 @@ class KernelHook(BuildHookInterface):
 
     def dependencies(self) -> list[str]:
         """What the build needs beside hatchling."""
-        return [ZIG] if os.environ.get("UNDERSTUDY_TARGET") or not compiler_of_the_system() else []
+        return [ZIG] if os.environ.get("ECTYPE_TARGET") or not compiler_of_the_system() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile: beside its source for an editable installation, else into the wheel and nowhere else."""
-        named = os.environ.get("UNDERSTUDY_TARGET")
+        named = os.environ.get("ECTYPE_TARGET")
         target = TARGETS[named] if named else here()
         compiler = zig(target) if named else compiler_of_the_system() or zig(target)
         name = f"kernel{target.suffix}"
@@ -120,7 +120,7 @@ class KernelHook(BuildHookInterface):
             self._folder = tempfile.TemporaryDirectory()
             out = Path(self._folder.name, name)
             compile_kernel(out, target, compiler)
-            build_data["force_include"][str(out)] = f"understudy/engine/{name}"
+            build_data["force_include"][str(out)] = f"ectype/_kernel/{name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{target.tag}"
 

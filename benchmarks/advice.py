@@ -77,19 +77,19 @@ class Runs(NamedTuple):
 
 def made(runs: Runs, budget: int, settings: Row) -> Row:
     """A run, as far as advice and diagnosis go by it, and how faithful its copy is on rows that it never saw."""
-    from understudy.errors import UnderstudyWarning
-    from understudy.runs.copying import job_of
-    from understudy.runs.plan import Plan
-    from understudy.runs.run import Run
-    from understudy.runs.settings import Settings
+    from ectype.errors import EctypeWarning
+    from ectype.plan.plan import Plan
+    from ectype.plan.settings import Settings
+    from ectype.runs.api import build_job
+    from ectype.runs.pipeline import Run
 
     warnings.simplefilter("ignore", UserWarning)
-    warnings.simplefilter("ignore", UnderstudyWarning)
+    warnings.simplefilter("ignore", EctypeWarning)
     model, space, X_test, _ = about(runs.name, runs.seed, runs.rare, runs.folder)
     fresh, said = drawn(runs.name, runs.seed, runs.rare, runs.folder)
     rows = ORIGINALS[runs.name].data(runs.folder, runs.seed).X_train if "rows_share" in settings else None
     plan = Plan.of(Settings(budget=budget, seed=runs.seed, progress=False, **settings))
-    run = Run.begin(job_of(model, space, plan, rows=rows))
+    run = Run.begin(build_job(model, space, plan, rows=rows))
     ended = finished(run.rounds())
     copy, points, proof = ended.outcome.copy, run.loop.points(ended.last), run.result(ended).certificate
     assert proof is not None
@@ -203,9 +203,9 @@ HARD: dict[str, Callable[[], Any]] = {
 def about(name: str, seed: int, rare: bool, folder: Path) -> Subject:
     """An original with its space, as it is or with a rare label."""
     if name in HARD:
-        import understudy as us
+        import ectype as ec
 
-        return Subject(HARD[name](), us.Space.normal(6), None, None)
+        return Subject(HARD[name](), ec.Space.normal(6), None, None)
     found = subject(name, folder, seed)
     return found._replace(original=WithRareLabel(found.original, found.space)) if rare else found
 
@@ -243,7 +243,7 @@ def of_label(runs: Runs, budget: int) -> Iterator[tuple[str, bool]]:
 
 def of_all(runs: Runs, budget: int, budgets: list[int]) -> Iterator[tuple[str, bool]]:
     """Everything else."""
-    from understudy.certificate.trend import SPAN, trend_of
+    from ectype.certificate.trend import SPAN, trend_of
 
     run, twice = runs(budget), runs(2 * budget)
     said, gain = advice_of(run), twice["truth"] - run["truth"]
@@ -270,9 +270,9 @@ def of_all(runs: Runs, budget: int, budgets: list[int]) -> Iterator[tuple[str, b
 
 def of_trend(runs: Runs, run: Row, budget: int, budgets: list[int]) -> Iterator[tuple[str, bool]]:
     """How many more answers it takes to be as faithful as copies from more of them are."""
-    from understudy.certificate.diagnosis import further_answers
-    from understudy.certificate.trend import BEYOND, telling
-    from understudy.certificate.values import Certificate
+    from ectype.certificate.certificate import Certificate
+    from ectype.certificate.diagnosis import further_answers
+    from ectype.certificate.trend import BEYOND, telling
 
     trend = telling(Certificate.from_json(run["proof"]), run["errors"], repeats_of(run))
     for other in sorted({2 * budget, *(n for one in budgets for n in (one, 2 * one) if one > budget)}):
@@ -298,32 +298,30 @@ def of_unsaid(runs: Runs, run: Row, budget: int) -> Iterator[tuple[str, bool]]:
 
 def advice_of(run: Row, choosable: bool = False) -> dict[str, tuple[float, Any]]:
     """The kinds of advice that a run gives, each with its gain, and with the worst label."""
-    from understudy.certificate.advice import advised
-    from understudy.certificate.values import Certificate
+    from ectype.certificate.advice import advise
+    from ectype.certificate.certificate import Certificate
 
     proof = Certificate.from_json(run["proof"])
-    found = advised(
-        proof, run["errors"], repeats_of(run), scores=run["offers"], blend=run["blend"], choosable=choosable
-    )
+    found = advise(proof, run["errors"], repeats_of(run), scores=run["offers"], blend=run["blend"], choosable=choosable)
     label = None if proof.worst is None else proof.worst.label
     return {one.about: (one.gain or 0.0, label) for one in found}
 
 
 def cause_of(run: Row, whole: bool = False) -> tuple[str, str] | None:
     """Why a run would have missed the target, and how that is said; none if it would have reached it."""
-    from understudy.certificate.diagnosis import diagnosed
-    from understudy.certificate.values import Certificate
+    from ectype.certificate.certificate import Certificate
+    from ectype.certificate.diagnosis import diagnose
 
     proof = Certificate.from_json(run["proof"])
     if proof.lower >= TARGET:
         return None
-    found = diagnosed(TARGET, proof, run["errors"], run["trained"], repeats_of(run), whole)
+    found = diagnose(TARGET, proof, run["errors"], run["trained"], repeats_of(run), whole)
     return found.cause, found.text
 
 
 def repeats_of(run: Row) -> Any:
     """What was asked twice."""
-    from understudy.certificate.repeats import Repeats
+    from ectype.certificate.repeats import Repeats
 
     return Repeats(*run["repeats"]) if run.get("repeats") else None
 
@@ -361,7 +359,7 @@ def table(rows: list[Row]) -> str:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     parser = argparse.ArgumentParser(description="How often what a run says would help is right.")
     original_options(parser)
@@ -379,7 +377,7 @@ def main() -> None:
     tasks += [(name, seed, False) for name in HARD for seed in options.seeds] if options.hard else []
     try:
         rows = [row for found in each(partial(checked, options=options), tasks, options.workers) for row in found]
-    except (ModuleNotFoundError, UnderstudyError) as error:
+    except (ModuleNotFoundError, EctypeError) as error:
         sys.exit(f"advice.py: {error}")
     print(json.dumps(rows) if options.json else table(rows))
 

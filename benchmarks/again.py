@@ -35,7 +35,7 @@ def copies(task: tuple[str, int], options: argparse.Namespace) -> Row:
     """An original, copied in three ways with one seed."""
     import numpy as np
 
-    import understudy as us
+    import ectype as ec
 
     warnings.simplefilter("ignore", UserWarning)
     name, seed = task
@@ -49,9 +49,9 @@ def copies(task: tuple[str, int], options: argparse.Namespace) -> Row:
         return model.predict(rows)
 
     def fidelity(budget: int, out: Path, **settings: Any) -> float:
-        original = us.Original(predict, model.classes_, name=name)
+        original = ec.Original(predict, model.classes_, name=name)
         fixed = dict[str, Any](certificate_n=0, repeat=0, seed=seed, progress=False)
-        copy = us.copy_classifier(original, space, budget=budget, out=out, **fixed, **settings).copy
+        copy = ec.copy_classifier(original, space, budget=budget, out=out, **fixed, **settings).copy
         return round(float((copy.predict(fresh) == said).mean()), 5)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -84,25 +84,25 @@ def remade(options: argparse.Namespace) -> None:
     """Every family from the answers of one run."""
     import numpy as np
 
-    import understudy as us
+    import ectype as ec
 
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from faulty import FaultyServer  # type: ignore[import-not-found]
+    from fault_server import FaultyServer  # type: ignore[import-not-found]
 
     def decide(rows: Any) -> Any:
         rows = np.asarray(rows, float)
         return (np.sin(2 * rows[:, 0]) + rows[:, 1] * rows[:, 2] > 0.3).astype(int) + (rows[:, 3] > 1)
 
-    space, settings = us.Space.normal(5), dict[str, Any](certificate_n=500, progress=False)
+    space, settings = ec.Space.normal(5), dict[str, Any](certificate_n=500, progress=False)
     with FaultyServer(decide, share=0.0) as server, tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        box = us.open_original(f"{server.url}/v2/models/m", [0, 1, 2], protocol="v2", request_rows=2000)
-        us.copy_classifier(box, space, budget=options.queries, to="blend", out=place / "run", **settings)
+        box = ec.open_original(f"{server.url}/v2/models/m", [0, 1, 2], protocol="v2", request_rows=2000)
+        ec.copy_classifier(box, space, budget=options.queries, to="blend", out=place / "run", **settings)
         for family in FAMILIES:
             before = server.asked
-            us.remake(place / "run", to=family, out=place / f"re-{family}")
+            ec.remake(place / "run", to=family, out=place / f"re-{family}")
             asked = server.asked - before
-            us.copy_classifier(box, space, budget=options.queries, to=family, out=place / family, **settings)
+            ec.copy_classifier(box, space, budget=options.queries, to=family, out=place / family, **settings)
             names = ("copy.safetensors", "copy.json")
             alike = all(
                 (place / f"re-{family}" / name).read_bytes() == (place / family / name).read_bytes() for name in names

@@ -38,18 +38,18 @@ def copies(task: tuple[str, int], options: argparse.Namespace) -> Row:
     """All copies of one original with one seed."""
     import numpy as np
 
-    import understudy as us
-    from understudy.errors import UnderstudyWarning
+    import ectype as ec
+    from ectype.errors import EctypeWarning
 
     warnings.simplefilter("ignore", UserWarning)
-    warnings.simplefilter("ignore", UnderstudyWarning)
+    warnings.simplefilter("ignore", EctypeWarning)
     name, seed = task
     model, space, X_test, _ = subject(name, options.folder, seed)
     fresh = space.present(space.sample(FRESH, np.random.default_rng([seed, 99])))
     said = model.predict(fresh), model.predict(X_test)
 
     def agrees(budget: int, **settings: Any) -> list[float]:
-        copy = us.copy_classifier(model, space, budget=budget, certificate_n=0, repeat=0, seed=seed, **settings).copy
+        copy = ec.copy_classifier(model, space, budget=budget, certificate_n=0, repeat=0, seed=seed, **settings).copy
         pairs = zip((fresh, X_test), said, strict=True)
         return [round(float((copy.predict(rows) == answers).mean()), 5) for rows, answers in pairs]
 
@@ -109,7 +109,7 @@ def cells(rows: list[Row]) -> list[str]:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     parser = argparse.ArgumentParser(description="What scores and real rows are worth.")
     original_options(parser)
@@ -125,7 +125,7 @@ def main() -> None:
         for found in each(partial(copies, options=options), tasks, options.workers):
             rows.append(found)
             print(f"{len(rows)}/{len(tasks)}", json.dumps(found), file=sys.stderr, flush=True)
-    except (ModuleNotFoundError, UnderstudyError) as error:
+    except (ModuleNotFoundError, EctypeError) as error:
         sys.exit(f"answers.py: {error}")
     rows.sort(key=lambda row: tasks.index((row["original"], row["seed"])))
     print(json.dumps(rows) if options.json else table(rows, options.queries))

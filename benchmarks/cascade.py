@@ -32,7 +32,7 @@ from workers import chosen_problems, each, problem_options
 if TYPE_CHECKING:
     import numpy as np
 
-    from understudy.routing.thresholds import Held
+    from ectype.cascades._thresholds import Held
 
 CONFIDENCE = 0.95
 # Unlabelled rows for the thresholds.
@@ -46,13 +46,13 @@ def run(name: str, options: argparse.Namespace) -> list[Row]:
     """One original: its copy, the pool, and all simulations."""
     import numpy as np
 
-    import understudy as us
-    from understudy.errors import UnderstudyWarning
+    import ectype as ec
+    from ectype.errors import EctypeWarning
 
     warnings.simplefilter("ignore", UserWarning)
-    warnings.simplefilter("ignore", UnderstudyWarning)
+    warnings.simplefilter("ignore", EctypeWarning)
     original, space = subject(name, options)
-    copy = us.copy_classifier(original, space, budget=options.queries, certificate_n=0, repeat=0, progress=False).copy
+    copy = ec.copy_classifier(original, space, budget=options.queries, certificate_n=0, repeat=0, progress=False).copy
     rng = np.random.default_rng(options.seed)
     pool, free = judged(original, copy, space, options.pool, rng), judged(None, copy, space, FREE, rng)
     base = {"original": name, "fidelity": round(float(pool.alike.mean()), 4)}
@@ -72,23 +72,23 @@ def subject(name: str, options: argparse.Namespace) -> tuple[Any, Any]:
 
         found = of_kind(name, options.folder)
         return found.original, found.space
-    import understudy as us
-    from understudy.paper import load
-    from understudy.paper.cache import cached_original
+    import ectype as ec
+    from ectype.paper import load
+    from ectype.paper.cache import cached_original
 
     problem = load(options.folder, name)
-    return cached_original(problem), us.Space.from_data(problem.X_train)
+    return cached_original(problem), ec.Space.from_data(problem.X_train)
 
 
 def judged(original: Any, copy: Any, space: Any, n: int, rng: np.random.Generator) -> Held:
     """Rows of a space: the copy's margins, and whether it agrees, which nobody looks at without an original."""
     import numpy as np
 
-    from understudy.routing import evidence
-    from understudy.routing.thresholds import Held
+    from ectype.cascades import _calibration_sample as calibration_sample
+    from ectype.cascades._thresholds import Held
 
     rows = space.sample(n, rng)
-    chances, sure = evidence.judged(copy, rows)
+    chances, sure = calibration_sample.judged(copy, rows)
     if original is None:
         return Held(sure, np.ones(n, bool))
     return Held(sure, copy.classes_[chances.argmax(axis=1)] == original.predict(space.present(rows)))
@@ -106,15 +106,15 @@ def best_share(pool: Held, agree: float) -> float:
 def simulate(
     pool: Held, free: np.ndarray, options: argparse.Namespace, n: int, agree: float, rng: np.random.Generator
 ) -> Row:
-    """Certify many times, as `us.cascade` does: how often that holds, and the shares answered alone."""
-    from understudy.routing.evidence import FRESH, Evidence
-    from understudy.routing.thresholds import Held
-    from understudy.routing.values import Routing
+    """Certify many times, as `ec.cascade` does: how often that holds, and the shares answered alone."""
+    from ectype.cascades import Routing
+    from ectype.cascades._calibration_sample import FRESH, CalibrationSample
+    from ectype.cascades._thresholds import Held
 
     held, alone = [], []
     for _ in range(options.times):
         drawn = rng.integers(len(pool), size=n)
-        evidence = Evidence(Held(pool.margins[drawn], pool.alike[drawn]), FRESH, free, free)
+        evidence = CalibrationSample(Held(pool.margins[drawn], pool.alike[drawn]), FRESH, free, free)
         answered = Routing.of(evidence, agree, CONFIDENCE).answers(pool.margins)
         held.append(not answered.any() or float(pool.alike[answered].mean()) >= agree)
         alone.append(float(answered.mean()))
@@ -126,7 +126,7 @@ def compared(
     pool: Held, free: np.ndarray, options: argparse.Namespace, n: int, agree: float, rng: np.random.Generator
 ) -> Row:
     """The mean share that each rule answers alone, and how often it holds."""
-    from understudy.routing.thresholds import Held, grid_of
+    from ectype.cascades._thresholds import Held, grid_of
 
     grid = grid_of(free)
     shares, found = (free >= grid[:, None]).mean(axis=1), dict[str, list[tuple[bool, float]]]()
@@ -145,7 +145,7 @@ def rules() -> dict[str, Rule]:
     """Rules whose bound holds for the threshold that they choose."""
     import numpy as np
 
-    from understudy.routing.thresholds import Held, allowances_of, certified, last_rejected, p_values
+    from ectype.cascades._thresholds import Held, allowances_of, certified, last_rejected, p_values
 
     def bonferroni(held: Held, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
         start = int(np.flatnonzero(allowances_of(shares, len(held), agree, error))[0])
@@ -223,7 +223,7 @@ def names(options: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     options = parse()
     found: dict[str, list[Row]] = {}
@@ -232,7 +232,7 @@ def main() -> None:
         for done, rows in enumerate(each(partial(run, options=options), chosen, options.workers), 1):
             found[rows[0]["original"]] = rows
             print(f"{done}/{len(chosen)}", json.dumps(rows), file=sys.stderr, flush=True)
-    except (ModuleNotFoundError, UnderstudyError) as error:
+    except (ModuleNotFoundError, EctypeError) as error:
         sys.exit(f"cascade.py: {error}")
     ordered = [row for name in chosen for row in found[name]]
     print(table(ordered, options.rules))

@@ -42,12 +42,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import understudy as us
-from understudy.certificate.bounds import HeldOut, bound_of, lower_bound
-from understudy.certificate.differences import margins_of
-from understudy.models.effort import Effort
-from understudy.original import Labels
-from understudy.runs.presets import PRESETS
+import ectype as ec
+from ectype.certificate.bounds import HeldOut, bound_of, lower_bound
+from ectype.certificate.differences import margins_of
+from ectype.models.capacity import Capacity
+from ectype.original import Labels
+from ectype.plan.presets import PRESETS
 
 CONFIDENCE, LOOKS, CHOICES, FRESH = 0.95, 30, 4, 200_000
 LABELS = Labels([0, 1])
@@ -127,8 +127,8 @@ def moved(rows: np.ndarray) -> np.ndarray:
 
 
 # Of real runs, the settings; all hold 500 rows out.
-NETWORK = {"batch": 20, "iterations": 10, "layers": (8,), "schedule": us.training.steps(60)}
-MADE = {"budget": 120, "schedule": us.training.steps(60)}
+NETWORK = {"batch": 20, "iterations": 10, "layers": (8,), "schedule": ec.algorithm.training.steps(60)}
+MADE = {"budget": 120, "schedule": ec.algorithm.training.steps(60)}
 REAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("network", NETWORK),
     ("network", {**NETWORK, "target": 0.9}),
@@ -138,12 +138,12 @@ REAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("refreshed blend", MADE),
     ("refreshed tree", {**MADE, "to": "tree"}),
 )
-LITTLE = Effort(share=0.1, free_rows=2000)
+LITTLE = Capacity(share=0.1, free_rows=2000)
 
 
 def end_to_end(case: str, settings: dict[str, Any], runs: int) -> dict[str, Any]:
     """Real runs; the truth is measured on many rows that no run saw."""
-    space, again = us.Space.normal(2), case.startswith("refreshed")
+    space, again = ec.Space.normal(2), case.startswith("refreshed")
     fresh = space.sample(FRESH, np.random.default_rng(2**31))
     answers, frame = (moved if again else disc)(fresh), pd.DataFrame(fresh, columns=list(space.names))
     held: dict[str, list[bool]] = {"held": [], "per_class": [], "near": [], "away": [], "rules": []}
@@ -159,18 +159,18 @@ def end_to_end(case: str, settings: dict[str, Any], runs: int) -> dict[str, Any]
     return {"case": case, "runs": runs, "n": 500, **target, **means}
 
 
-def copied(space: us.Space, settings: dict[str, Any], again: bool) -> us.Result:
+def copied(space: ec.Space, settings: dict[str, Any], again: bool) -> ec.Result:
     """A copy of the disc; or one that is refreshed after the disc has moved."""
     with warnings.catch_warnings(action="ignore"), TemporaryDirectory() as folder:
         out = Path(folder) / "run" if again else None
-        result = us.copy_classifier(disc, space, certificate_n=500, repeat=0, out=out, **settings)
+        result = ec.copy_classifier(disc, space, certificate_n=500, repeat=0, out=out, **settings)
         if again:
-            result = us.refresh(Path(folder) / "run", moved, check=60, budget=90, deterministic=True)
+            result = ec.refresh(Path(folder) / "run", moved, check=60, budget=90, deterministic=True)
         return result
 
 
 def holds(
-    result: us.Result, fresh: np.ndarray, frame: pd.DataFrame, answers: np.ndarray, agree: np.ndarray
+    result: ec.Result, fresh: np.ndarray, frame: pd.DataFrame, answers: np.ndarray, agree: np.ndarray
 ) -> dict[str, list[bool]]:
     """Which bounds of a certificate hold."""
     proof = result.certificate
@@ -192,11 +192,11 @@ def holds(
 
 # --- what users do ----------------------------------------------------------------------------------------------------
 
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 QUICK: dict[str, Any] = {
     "preset": "fast",
     "layers": (8,),
-    "schedule": us.training.steps(20),
+    "schedule": ec.algorithm.training.steps(20),
     "certificate_n": 200,
     "repeat": 0.0,
     "progress": False,
@@ -206,7 +206,7 @@ Bounds = list[tuple[float, float]]
 MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 
 
-def coin(seed: int) -> us.Original:
+def coin(seed: int) -> ec.Original:
     """Labels that have nothing to do with one another: a hash of each row."""
 
     def toss(rows: np.ndarray) -> np.ndarray:
@@ -216,17 +216,17 @@ def coin(seed: int) -> us.Original:
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(0xBF58476D1CE4E5B9)
         return (mixed >> np.uint64(63)).astype(bool)
 
-    return us.Original(toss, [False, True], name="coin")
+    return ec.Original(toss, [False, True], name="coin")
 
 
-def of(result: us.Result) -> float:
+def of(result: ec.Result) -> float:
     assert result.certificate is not None
     return result.certificate.lower
 
 
 def extended(seed: int, folder: Path) -> dict[str, Bounds]:
     lower = [
-        of(us.copy_classifier(coin(seed), PLANE, budget=budget, seed=seed, out=folder / "run", **QUICK))
+        of(ec.copy_classifier(coin(seed), PLANE, budget=budget, seed=seed, out=folder / "run", **QUICK))
         for budget in (60, 120, 180)
     ]
     return {"extended": [(bound, 0.5) for bound in lower]}
@@ -234,27 +234,27 @@ def extended(seed: int, folder: Path) -> dict[str, Bounds]:
 
 def retargeted(seed: int, folder: Path) -> dict[str, Bounds]:
     settings = {**QUICK, "budget": 60, "seed": seed, "out": folder / "run"}
-    lower = [of(us.copy_classifier(coin(seed), PLANE, target=target, **settings)) for target in (0.6, 0.55, 0.51)]
+    lower = [of(ec.copy_classifier(coin(seed), PLANE, target=target, **settings)) for target in (0.6, 0.55, 0.51)]
     return {"re-targeted": [(bound, 0.5) for bound in lower]}
 
 
 def refreshed(seed: int, folder: Path) -> dict[str, Bounds]:
-    us.copy_classifier(coin(9 * seed), PLANE, budget=60, seed=seed, out=folder / "0", **QUICK)
+    ec.copy_classifier(coin(9 * seed), PLANE, budget=60, seed=seed, out=folder / "0", **QUICK)
     lower = []
     for k in range(1, 9):
         before, after = folder / str(k - 1), folder / str(k)
-        lower.append(of(us.refresh(before, coin(9 * seed + k), out=after, check=30, budget=60, progress=False)))
+        lower.append(of(ec.refresh(before, coin(9 * seed + k), out=after, check=30, budget=60, progress=False)))
     return {"refreshed": [(bound, 0.5) for bound in lower]}
 
 
 def finished(seed: int, folder: Path) -> dict[str, Bounds]:
     """One run, and all that is made of it."""
     original = coin(seed)
-    result = us.copy_classifier(original, PLANE, budget=60, seed=seed, out=folder / "run", **QUICK)
-    again = [us.certify(result.copy, original, PLANE, 200, seed=k, progress=False).lower for k in (1, 2)]
-    remade = [of(us.remake(folder / "run", to="tree", max_leaves=leaves)) for leaves in (2, 4, 8, 16, 32)]
-    table = us.frontier(folder / "run", ["tree"], progress=False)
-    alone = us.cascade(result, original, agree=0.6).alone
+    result = ec.copy_classifier(original, PLANE, budget=60, seed=seed, out=folder / "run", **QUICK)
+    again = [ec.certify(result.copy, original, PLANE, 200, seed=k, progress=False).lower for k in (1, 2)]
+    remade = [of(ec.remake(folder / "run", to="tree", max_leaves=leaves)) for leaves in (2, 4, 8, 16, 32)]
+    table = ec.frontier(folder / "run", ["tree"], progress=False)
+    alone = ec.cascade(result, original, agree=0.6).alone
     return {
         "certified": [(bound, 0.5) for bound in again],
         "remade": [(bound, 0.5) for bound in remade],
@@ -271,12 +271,12 @@ def own_rows(seed: int, folder: Path) -> dict[str, Bounds]:
     rng = np.random.default_rng(seed)
     rows, fresh = rng.normal(size=(600, 2)), rng.normal(size=(20_000, 2))
     settings: dict[str, Any] = {"budget": 300, "seed": seed, "certificate_n": 300, "repeat": 0.0, "progress": False}
-    result = us.copy_classifier(waves, PLANE, rows=rows, rows_share=0.5, **settings)
+    result = ec.copy_classifier(waves, PLANE, rows=rows, rows_share=0.5, **settings)
     agree = result.copy.predict(rows) == waves(rows)
     assert result.copy.training_rows is not None
     taught, _ = result.copy.training_rows.find(rows)
     truth = float((result.copy.predict(fresh) == waves(fresh)).mean())
-    proof = us.certify(result.copy, waves, PLANE, 10, data=rows, explain=False, progress=False)
+    proof = ec.certify(result.copy, waves, PLANE, 10, data=rows, explain=False, progress=False)
     assert proof.on_data is not None
     seen = {"rows": proof.on_data.lower}
     seen |= {"all rows": bound_of(agree, CONFIDENCE).lower, "not taught": bound_of(agree[~taught], CONFIDENCE).lower}
@@ -287,8 +287,8 @@ def clusters(seed: int, folder: Path) -> dict[str, Bounds]:
     rng, groups = np.random.default_rng(seed), coin(seed)
     centres = rng.integers(-(2**30), 2**30, (30, 2)).astype(float)
     rows = np.repeat(centres, 20, axis=0) + rng.uniform(-0.1, 0.1, (600, 2))
-    answer = us.Original(lambda rows: groups.predict(np.rint(rows)), [False, True], name="groups")
-    proof = us.certify(lambda rows: rows[:, 0] > 0, answer, PLANE, 10, data=rows, explain=False, progress=False)
+    answer = ec.Original(lambda rows: groups.predict(np.rint(rows)), [False, True], name="groups")
+    proof = ec.certify(lambda rows: rows[:, 0] > 0, answer, PLANE, 10, data=rows, explain=False, progress=False)
     assert proof.on_data is not None
     return {"clusters": [(proof.on_data.lower, 0.5)]}
 

@@ -12,7 +12,7 @@ the median of its rounds, a ratio the median of the ratios within rounds.
 
     python benchmarks/engine.py [--json] [--quick] [--rounds 7] [--peers jax sklearn torch keras]
 
-Peers are optional, and skipped where they are not installed: pip install 'understudy[bench]'.
+Peers are optional, and skipped where they are not installed: pip install 'ectype[bench]'.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 # Libraries size their thread pools when they load, so none may load before the process is pinned.
-from rivals import N_C, PEERS, Run, Shape, understudy
+from rivals import N_C, PEERS, Run, Shape, ours
 
-OURS, LIMIT, ONNX = "understudy", "sgemm", "onnxruntime"
+OURS, LIMIT, ONNX = "ectype", "sgemm", "onnxruntime"
 SHAPES = (
     *(Shape(d) for d in (2, 30, 166)),
     Shape(30, batch=128),
@@ -99,7 +99,7 @@ def of_steps(shape: Shape, peers: list[str], seconds: float) -> Turns:
     turns: Turns = {(shape, LIMIT): turn(many(lambda: a @ b), seconds)}
     for name in (OURS, *peers):
         try:
-            run = understudy(shape) if name == OURS else PEERS[name][0](shape)
+            run = ours(shape) if name == OURS else PEERS[name][0](shape)
         except ModuleNotFoundError:
             continue
         say(f"d = {shape.d}, {shape.hidden}, batches of {shape.batch}: warming up {name}")
@@ -138,14 +138,14 @@ def one_row(seconds: float) -> Turns:
     """A row through a copy, through the engine under it, and through the file it is exported to."""
     import numpy as np
 
-    import understudy as us
-    from understudy.export.onnx import feeds
+    import ectype as ec
+    from ectype.export._onnx import feeds
 
     d = 30
-    made = us.copy_classifier(lambda X: X.sum(axis=1) > 0, us.Space.normal(d), preset="fast", budget=500, seed=0)
+    made = ec.copy_classifier(lambda X: X.sum(axis=1) > 0, ec.Space.normal(d), preset="fast", budget=500, seed=0)
     row = np.random.default_rng(0).normal(size=(1, d))
     with TemporaryDirectory() as folder:
-        us.export(made.copy, Path(folder) / "copy.onnx")
+        ec.export(made.copy, Path(folder) / "copy.onnx")
         onnx = session((Path(folder) / "copy.onnx").read_bytes())
     encoded, fed = made.copy.encode(row), feeds(made.copy.space, row)
     calls = {
@@ -160,11 +160,11 @@ def bulk(d: int, rows: int, seconds: float) -> Turns:
     """Many rows, by the network alone."""
     import numpy as np
 
-    from understudy.engine.answers import Answers
+    from ectype._kernel import NetworkInference
 
     shape = Shape(d)
     X = np.random.default_rng(0).normal(size=(rows, d)).astype(np.float32)
-    answers, onnx = Answers(shape.widths, shape.theta()), session(plain_graph(shape))
+    answers, onnx = NetworkInference(shape.widths, shape.theta()), session(plain_graph(shape))
     if not np.allclose(answers(X), onnx.run(None, {"x": X})[0], atol=1e-5):
         raise AssertionError("both should answer alike")
     calls = {OURS: lambda: answers(X), ONNX: lambda: onnx.run(None, {"x": X})}
@@ -175,10 +175,10 @@ def plain_graph(shape: Shape) -> bytes:
     """The network as an ONNX model, from floats to probabilities."""
     from onnx import TensorProto
 
-    from understudy.algorithm.network import MLP
-    from understudy.export.graph import Graph
+    from ectype.algorithm.mlp import MLP
+    from ectype.export._onnx_graph import OnnxGraph
 
-    graph, value = Graph({"x": (TensorProto.FLOAT, shape.d)}), "x"
+    graph, value = OnnxGraph({"x": (TensorProto.FLOAT, shape.d)}), "x"
     *hidden, (weights, biases) = MLP(shape.d, shape.hidden, N_C).layers(shape.theta())
     for w, b in hidden:
         value = graph("Relu", graph("Gemm", value, w, b))
@@ -226,7 +226,7 @@ def measure(peers: list[str], rounds: int, quick: bool) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    heads = f"{'us/step':>9}  {'GFLOP/s':>8}  {'of sgemm':>8}  {'times ours':>10}"
+    heads = f"{'ec/step':>9}  {'GFLOP/s':>8}  {'of sgemm':>8}  {'times ours':>10}"
     lines = [f"{'d':>4}  {'layers':<8}  {'batch':>5}  {'engine':<10}  {heads}"]
     for row in result["steps"]:
         layers = "-".join(map(str, row["hidden"]))
@@ -234,11 +234,11 @@ def table(result: dict[str, Any]) -> str:
         if row["us"] is None:
             lines.append(head + row["note"])
             continue
-        numbers = f"{row['us']:>9.1f}  {row['gflops']:>8.2f}  {row['of_sgemm']:>8.1%}  {row['times_ours']:>10.1f}"
+        numbers = f"{row['ec']:>9.1f}  {row['gflops']:>8.2f}  {row['of_sgemm']:>8.1%}  {row['times_ours']:>10.1f}"
         lines.append(head + numbers)
     lines += [f"sgemm on one core: {result['sgemm_gflops']:.1f} GFLOP/s", ""]
-    lines += [f"{'one row through':<20}{'us':>8}  onnxruntime takes"]
-    lines += [f"{row['through']:<20}{row['us']:>8.1f}{row['times_onnxruntime']:>11.2f} times" for row in result["row"]]
+    lines += [f"{'one row through':<20}{'ec':>8}  onnxruntime takes"]
+    lines += [f"{row['through']:<20}{row['ec']:>8.1f}{row['times_onnxruntime']:>11.2f} times" for row in result["row"]]
     lines += ["", f"{'d':>4}  {'rows/s':>12}  {'onnxruntime':>12}  {'times':>6}"]
     for row in result["bulk"]:
         speeds = f"{row['rows_per_s']:>12,}  {row['onnxruntime_rows_per_s']:>12,}"

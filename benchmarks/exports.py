@@ -14,17 +14,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import ectype as ec
 import parity
-import understudy as us
-from understudy.errors import ExportError
-from understudy.models.classifier import CopyClassifier
+from ectype.errors import ExportError
+from ectype.models.copy_classifier import CopyClassifier
 
 KINDS = (("c", None), ("sql", "sqlite"), ("sql", "duckdb"))
 
 
 def measured(copy: CopyClassifier, kind: str, dialect: str | None, folder: Path) -> dict[str, Any]:
     try:
-        written = us.export(copy, folder / f"copy.{kind}", dialect=dialect)
+        written = ec.export(copy, folder / f"copy.{kind}", dialect=dialect)
     except ExportError as error:
         return {"refused": f"at most {error.expected.split()[2]} bytes, found {error.found}"}
     return {"bytes": written.bytes, "seconds": written.seconds, "disagree": written.disagreements}
@@ -35,7 +35,7 @@ def exports(budget: int, families: list[str]) -> list[dict[str, Any]]:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for family in families:
-            copy = us.copy_classifier(predict, space, to=family, budget=budget, certificate_n=0).copy
+            copy = ec.copy_classifier(predict, space, to=family, budget=budget, certificate_n=0).copy
             for kind, dialect in KINDS:
                 outcome = measured(copy, kind, dialect, Path(folder))
                 found.append({"family": family, "format": kind, "in": dialect or "cc", **outcome})

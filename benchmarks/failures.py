@@ -23,18 +23,18 @@ from random import Random
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import understudy as us
-from faulty import PASSING, TEMPLATE, FaultyServer  # type: ignore[import-not-found]
-from understudy.errors import OriginalError, SpentError
-from understudy.original import Original
-from understudy.original.http import Patience, open_http
-from understudy.queries.ledger import NAME, summary
-from understudy.runs.copying import finish, job_of, job_steps
-from understudy.runs.going_on import in_directory
-from understudy.runs.plan import Plan
+import ectype as ec
+from ectype.errors import OriginalError, SpentError
+from ectype.ledger import NAME, summary
+from ectype.original import Original
+from ectype.original.http import RetryWaits, open_http
+from ectype.plan.plan import Plan
+from ectype.runs.api import build_job, finish, run_job
+from ectype.runs.extend import in_directory
+from fault_server import PASSING, TEMPLATE, FaultyServer  # type: ignore[import-not-found]
 
-SPACE = us.Space.normal(3)
-QUICK = Patience(first=0.002, most=0.02, jitter=0.002)
+SPACE = ec.Space.normal(3)
+QUICK = RetryWaits(first=0.002, most=0.02, jitter=0.002)
 # A request that stalls is given up after this; with it, a mix takes a second or two.
 TIMEOUT = 0.3
 # How often a run that ended is begun again.
@@ -94,8 +94,8 @@ def rings(rows: np.ndarray) -> list[int]:
     return inside
 
 
-def settings(retries: float | None = None) -> us.Settings:
-    return us.Settings(budget=150, batch=50, schedule=20, certificate_n=150, seed=3, retries=retries, preset="fast")
+def settings(retries: float | None = None) -> ec.Settings:
+    return ec.Settings(budget=150, batch=50, schedule=20, certificate_n=150, seed=3, retries=retries, preset="fast")
 
 
 def box(url: str, mix: Mix) -> Original:
@@ -108,8 +108,8 @@ def box(url: str, mix: Mix) -> Original:
 def healthy(folder: Path) -> bytes:
     """The copy that a server without failures gives."""
     with FaultyServer(rings, share=0) as server:
-        job = job_of(box(server.url, Mix.drawn(0)), SPACE, Plan.of(settings()))
-        finish(job_steps(in_directory(job, folder)))
+        job = build_job(box(server.url, Mix.drawn(0)), SPACE, Plan.of(settings()))
+        finish(run_job(in_directory(job, folder)))
     return (folder / "copy.safetensors").read_bytes()
 
 
@@ -118,10 +118,10 @@ def tried(mix: Mix, folder: Path, expected: bytes) -> Outcome:
     outcome, retries = Outcome(mix, expected), mix.retries
     with FaultyServer(rings, mix.kinds, share=mix.share, seed=mix.seed) as server:
         while not outcome.copy and outcome.calls < MOST_CALLS:
-            job = job_of(box(server.url, mix), SPACE, Plan.of(settings(retries)))
+            job = build_job(box(server.url, mix), SPACE, Plan.of(settings(retries)))
             outcome.calls += 1
             try:
-                finish(job_steps(in_directory(job, folder)))
+                finish(run_job(in_directory(job, folder)))
                 outcome.copy = (folder / "copy.safetensors").read_bytes()
             except SpentError as error:
                 outcome.spent += 1

@@ -35,23 +35,23 @@ def run(name: str, options: argparse.Namespace) -> Row:
     """One problem: its fidelity and seconds for every family."""
     import numpy as np
 
-    import understudy as us
-    from understudy.errors import UnderstudyWarning
-    from understudy.paper import load
-    from understudy.paper.cache import cached_original
-    from understudy.runs.settings import FAMILIES
+    import ectype as ec
+    from ectype.errors import EctypeWarning
+    from ectype.paper import load
+    from ectype.paper.cache import cached_original
+    from ectype.plan.settings import FAMILIES
 
-    warnings.simplefilter("ignore", UnderstudyWarning)  # some originals say the same to all; the table shows it
+    warnings.simplefilter("ignore", EctypeWarning)  # some originals say the same to all; the table shows it
     problem = load(options.folder, name)
     original = cached_original(problem)
-    space = us.Space.from_data(problem.X_train)
+    space = ec.Space.from_data(problem.X_train)
     fresh = space.sample(FRESH, np.random.default_rng([options.seed, 99]))
     answers = original.predict(fresh)
     fidelity: dict[str, float] = {}
     lower: dict[str, float] = {}
     seconds: dict[str, float] = {}
     chosen = ""
-    copied = partial(us.copy_classifier, original, space, budget=options.queries, repeat=0, seed=options.seed)
+    copied = partial(ec.copy_classifier, original, space, budget=options.queries, repeat=0, seed=options.seed)
     for family in (*FAMILIES, "auto"):
         with TemporaryDirectory() as folder:
             clock = perf_counter()
@@ -75,8 +75,8 @@ def tree_alone(run: Path, space: Any, fresh: Any) -> Any:
     """What a tree says that was fitted to the answers of a run, and to nothing else."""
     from sklearn.tree import DecisionTreeClassifier
 
-    from understudy.queries.ledger import NAME, entries
-    from understudy.space.encoding import Encoding
+    from ectype.ledger import NAME, entries
+    from ectype.space import Encoding
 
     asked = entries(run / NAME, space)
     paid = asked[asked["purpose"] == "training"]
@@ -131,7 +131,7 @@ def numbers(values: dict[str, float], width: int) -> str:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     parser = argparse.ArgumentParser(description="Families of copies on the paper's UCI problems.")
     problem_options(parser)
@@ -145,7 +145,7 @@ def main() -> None:
         for found in each(partial(run, options=options), problems, options.workers):
             rows.append(found)
             print(f"{len(rows)}/{len(problems)}", json.dumps(found), file=sys.stderr, flush=True)
-    except UnderstudyError as error:
+    except EctypeError as error:
         sys.exit(f"families.py: {error}")
     print(table(rows))
     if options.json:

@@ -33,15 +33,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from understudy.algorithm.memory import Automatic, Fixed, Memory
-from understudy.algorithm.network import MLP, PAPER_LAYERS
-from understudy.algorithm.samples import Samples
-from understudy.algorithm.selection import Select, drop_compressed, keep_all
-from understudy.algorithm.sequential import sequential
-from understudy.algorithm.training import Schedule, Trained, Trainer, plain, staged, steps
-from understudy.engine.library import address
-from understudy.engine.training import Training
-from understudy.streams import Stream, stream
+from ectype._kernel import KernelTraining
+from ectype._kernel._ffi import address
+from ectype.algorithm.memory import Automatic, Fixed, Memory
+from ectype.algorithm.mlp import MLP, PAPER_LAYERS
+from ectype.algorithm.sample_set import SampleSet
+from ectype.algorithm.selection import Select, drop_compressed, keep_all
+from ectype.algorithm.sequential import sequential
+from ectype.algorithm.training import Schedule, Trained, Trainer, plain, staged, steps
+from ectype.rng import Stream, stream
 
 N, ITERATIONS = 100, 30
 # Iterations 20 to 30; of more iterations, as large a share.
@@ -85,7 +85,7 @@ class AtLeast:
 class Remembering(Trainer):
     """A trainer whose Adam goes on with the moments of the last iteration."""
 
-    def _training(self, theta: np.ndarray, S: Samples, lam: float, t: int, schedule: Schedule) -> Training:
+    def _training(self, theta: np.ndarray, S: SampleSet, lam: float, t: int, schedule: Schedule) -> KernelTraining:
         training = super()._training(theta, S, lam, t, schedule)
         kept = self.__dict__.setdefault("_kept", {"first": None, "second": None, "steps": 0})
         if kept["first"] is None:
@@ -154,8 +154,8 @@ def subject_of(name: str, problem_name: str = "spirals", data: str | None = None
     """A problem and what is copied: the study's original, the UCI problems' grid of SVMs, or one with these numbers."""
     from sklearn.svm import SVC
 
-    from understudy.paper import load
-    from understudy.paper.cache import cached_original
+    from ectype.paper import load
+    from ectype.paper.cache import cached_original
 
     problem = load(data, problem_name)
     if name in ("study", "grid"):
@@ -173,13 +173,13 @@ def run(reading: Reading, delta: float, seed: int, subject: Subject, iterations:
     kind = Remembering if reading.moments else Trainer
     trainer = kind(network, reading.schedule, seed=seed, **reading.trainer)
 
-    def draw(t: int, theta: np.ndarray) -> Samples:
+    def draw(t: int, theta: np.ndarray) -> SampleSet:
         X = stream(seed, Stream.DRAW, t).normal(size=(N, network.d)).astype(np.float32)
-        return Samples(X, original.predict(X.astype(float)).astype(np.int32))
+        return SampleSet(X, original.predict(X.astype(float)).astype(np.int32))
 
     weight = reading.weight * (network.size**-0.5 if reading.rms else 1.0)
 
-    def train(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
+    def train(theta: np.ndarray, S: SampleSet, lam: float, t: int) -> Trained:
         return trainer(theta, S, weight * lam, t)
 
     select: Select = keep_all if reading.everything else drop_compressed(network, delta)
@@ -234,7 +234,7 @@ def beside_paper(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def problems_of(name: str) -> list[str]:
-    from understudy.paper.uci import PROBLEMS
+    from ectype.paper.uci import PROBLEMS
 
     return sorted(PROBLEMS)[::2] if name == "half" else name.split(",")
 
@@ -270,7 +270,7 @@ def main() -> None:
     parser.add_argument("--readings", default=",".join(READINGS))
     parser.add_argument("--original", default="study", help="study, grid, or C:gamma")
     parser.add_argument("--problem", default="spirals", help="names with commas between them, or half")
-    parser.add_argument("--data", help="a folder of problems, as of `understudy paper import`")
+    parser.add_argument("--data", help="a folder of problems, as of `ectype paper import`")
     parser.add_argument("--deltas", default="1e-6,1e-8")
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
     options = parser.parse_args()

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import understudy as us
-from understudy.fleet import Outlook, read_fleet, run_fleet
-from understudy.workers import drive, open_engine
+import ectype as ec
+from ectype.fleet import FleetStatus, read_fleet, run_fleet
+from ectype.workers import drive, open_engine
 
 if TYPE_CHECKING:
-    from faulty import FaultyServer  # type: ignore[import-not-found]
+    from fault_server import FaultyServer  # type: ignore[import-not-found]
 
 # Names that workers find originals by.
 MODULE = """
@@ -74,8 +74,8 @@ CHECK = 60
 FILES = ("copy.safetensors", "copy.json", "space.json")
 DRIVER = """
 import sys
-from understudy.fleet import read_fleet, run_fleet
-from understudy.workers import open_engine
+from ectype.fleet import read_fleet, run_fleet
+from ectype.workers import open_engine
 
 if __name__ == "__main__":
     engine, pids = open_engine(sys.argv[2], 2), ()
@@ -92,7 +92,7 @@ class Ran:
     seconds: float
     cpu: float
     """Seconds of this process, servers included, and of the workers."""
-    outlook: Outlook
+    outlook: FleetStatus
 
     @property
     def told(self) -> str:
@@ -135,7 +135,7 @@ def served() -> Iterator[tuple[FaultyServer, FaultyServer]]:
     """An endpoint that answers, and one that does not."""
     # Not at the top: workers import this file too, and have no use for a server.
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from faulty import FaultyServer
+    from fault_server import FaultyServer
 
     with FaultyServer(decide, share=0.0) as healthy, FaultyServer(decide, ["500", "garbage"], share=1.0) as broken:
         yield healthy, broken
@@ -164,7 +164,7 @@ def ran(folder: Path, out: str, engine: str, workers: int) -> Ran:
     fleet, clock, before = read_fleet(folder / "FLEET.toml"), perf_counter(), cpu()
     for _ in run_fleet(fleet, folder / out, open_engine(engine, workers)):
         pass
-    return Ran(perf_counter() - clock, cpu() - before, Outlook.of(fleet, folder / out))
+    return Ran(perf_counter() - clock, cpu() - before, FleetStatus.of(fleet, folder / out))
 
 
 def cpu() -> float:
@@ -243,9 +243,9 @@ def overhead(units: int = 300) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "heavy.py").write_text(MODULE)
         sys.path.insert(0, folder)
-        rows, seconds = us.Space.normal(4).sample(200, np.random.default_rng(0)), {}
+        rows, seconds = ec.Space.normal(4).sample(200, np.random.default_rng(0)), {}
         for workers in (1, 2):
-            original = us.open_original("heavy:slow", engine="local", workers=workers)
+            original = ec.open_original("heavy:slow", engine="local", workers=workers)
             original.answer(rows[:4])
             clock = perf_counter()
             original.answer(rows)

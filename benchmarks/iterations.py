@@ -33,27 +33,27 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
     """Seconds of work for every iteration, by part."""
     import numpy as np
 
-    import understudy as us
-    from understudy.algorithm.network import Network
-    from understudy.algorithm.samples import Samples
-    from understudy.algorithm.training import Trained
-    from understudy.original import Labels, Told
-    from understudy.runs.copying import job_of
-    from understudy.runs.directory import open_run
-    from understudy.runs.loop import Loop
-    from understudy.runs.plan import Plan
-    from understudy.runs.run import Run
-    from understudy.runs.settings import Settings
-    from understudy.runs.start import Fresh, Policies
+    import ectype as ec
+    from ectype.algorithm.mlp import Network
+    from ectype.algorithm.sample_set import SampleSet
+    from ectype.algorithm.training import Trained
+    from ectype.original import LabelledRows, Labels
+    from ectype.plan.plan import Plan
+    from ectype.plan.settings import Settings
+    from ectype.runs.api import build_job
+    from ectype.runs.directory import open_run
+    from ectype.runs.initialisation import ColdStart, Policies
+    from ectype.runs.network_steps import Loop
+    from ectype.runs.pipeline import Run
 
     d = options.inputs
     spent = {"asking": 0.0, "training": 0.0}
 
-    class Timed(Fresh):
+    class Timed(ColdStart):
         def policies(self, loop: Loop) -> Policies:
             found = super().policies(loop)
 
-            def timed(theta: np.ndarray, S: Samples, lam: float, t: int) -> Trained:
+            def timed(theta: np.ndarray, S: SampleSet, lam: float, t: int) -> Trained:
                 clock = process_time()
                 trained = found.train(theta, S, lam, t)
                 spent["training"] = process_time() - clock
@@ -61,16 +61,16 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
 
             return found._replace(train=timed)
 
-    original = us.Original(lambda rows: (rows**2).sum(axis=1) < d * 0.7, classes=[False, True])
+    original = ec.Original(lambda rows: (rows**2).sum(axis=1) < d * 0.7, classes=[False, True])
     asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw, delta=1e-300)
-    job = job_of(original, us.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept or MOST)))
+    job = build_job(original, ec.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept or MOST)))
     rows = []
     with TemporaryDirectory() as folder, ExitStack() as stack:
         ledger = stack.enter_context(open_run(Path(folder) / "run", job.about, job.space)) if durable else None
         run = Run.begin(replace(job, start=Timed()), ledger)
         ask = run.inquiry.next
 
-        def timed(t: int, network: Network, labels: Labels) -> Told:
+        def timed(t: int, network: Network, labels: Labels) -> LabelledRows:
             clock = process_time()
             found = ask(t, network, labels)
             spent["asking"] = process_time() - clock
@@ -93,7 +93,7 @@ def tenths(rows: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    from understudy.algorithm.draws import DRAWS
+    from ectype.methods.acquisition import DRAWS
 
     parser = argparse.ArgumentParser(description="What an iteration costs, early and late in a run.")
     parser.add_argument("--iterations", type=int, default=1000)

@@ -30,12 +30,12 @@ from urllib.request import urlopen
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import understudy as us
-from faulty import FaultyServer  # type: ignore[import-not-found]
-from understudy.queries.ledger import NAME, answers
-from understudy.types import Json
+import ectype as ec
+from ectype.ledger import NAME, answers
+from ectype.types import Json
+from fault_server import FaultyServer  # type: ignore[import-not-found]
 
-SPACE = us.Space.normal(8)
+SPACE = ec.Space.normal(8)
 FAULTS, SHARE = ("500", "503", "drop", "reset", "truncated", "cut", "nan", "few"), 0.1
 CLIENTS = 8
 COLUMNS = (
@@ -96,7 +96,7 @@ class Original:
 @contextmanager
 def served(copy: Path, original: Original, kept: Path | None) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The command beside the original; gives its process and port."""
-    command = [sys.executable, "-m", "understudy", "serve", str(copy), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "ectype", "serve", str(copy), "--port", "0", "--json"]
     command += ["--shadow", original.url, "--protocol", "instances", "--classes", "0,1,2"]
     command += [] if kept is None else ["--keep", str(kept)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -154,7 +154,7 @@ async def load(port: int, rows: np.ndarray, expected: np.ndarray, rate: float) -
 
 
 def round_of(
-    copy: us.Result, folder: Path, original: Original, kept: Path | None, n: int, rate: float, seed: int
+    copy: ec.Result, folder: Path, original: Original, kept: Path | None, n: int, rate: float, seed: int
 ) -> Json:
     rows = SPACE.sample(n, np.random.default_rng([7, seed]))
     before = original.answered()
@@ -192,7 +192,7 @@ def read(kept: Path) -> Answered:
     return {} if said is None else {row.tobytes(): int(label) for row, label in zip(rows, said.labels, strict=True)}
 
 
-def killed(copy: us.Result, folder: Path, original: Original, kills: int, rate: float) -> Json:
+def killed(copy: ec.Result, folder: Path, original: Original, kills: int, rate: float) -> Json:
     """Kill the server at random moments under load, and start it again in the same directory.
 
     `gone` are rows that were there after one kill and not after the next; `most_under_way` were answered and not kept.
@@ -233,7 +233,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
     options = parser.parse_args()
     how: Json = {"to": "mlp", "preset": "fast", "method": "one-shot", "budget": 500}
-    copy = us.copy_classifier(decided_array, SPACE, certificate_n=0, **how)
+    copy = ec.copy_classifier(decided_array, SPACE, certificate_n=0, **how)
     original = Original()
     try:
         with tempfile.TemporaryDirectory() as name:

@@ -42,12 +42,11 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from faulty import FaultyServer  # type: ignore[import-not-found]
-from understudy.errors import DirectoryError
-from understudy.portable import UNFINISHED
-from understudy.queries.ledger import NAME, SESSIONS, answers
-from understudy.queries.ledger.session import sessions
-from understudy.types import Json
+from ectype._common.portable import UNFINISHED
+from ectype.errors import DirectoryError
+from ectype.ledger import NAME, SESSIONS, answers, sessions
+from ectype.types import Json
+from fault_server import FaultyServer  # type: ignore[import-not-found]
 
 COPY = ("copy.safetensors", "copy.json")
 D, CERTIFICATE, AT_ONCE, SECONDS = 5, 100, 10, 0.1
@@ -65,7 +64,7 @@ def otherwise(rows: Any) -> Any:
 
 
 def started(words: Sequence[object], out: Path | None = None) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "understudy", *map(str, words)]
+    command = [sys.executable, "-m", "ectype", *map(str, words)]
     with open(os.devnull if out is None else out, "wb") as file:
         return subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
 

@@ -16,10 +16,10 @@ from time import perf_counter, sleep
 
 import numpy as np
 
-from understudy.original import Original
-from understudy.queries import Queries
-from understudy.queries.ledger import Ledger
-from understudy.space import Space
+from ectype.ledger import Ledger
+from ectype.original import Original
+from ectype.queries import Queries
+from ectype.space import Space
 
 SECONDS = 1e-3
 

@@ -25,11 +25,13 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-import understudy as us
-from understudy.fleet.gate import Gatekeeper, Turnstile
-from understudy.fleet.limits import Limits, Purse, Turns
-from understudy.fleet.states import Place, State
-from understudy.refresh.plan import SHARE, Refresh
+import ectype as ec
+from ectype.fleet import ModelState
+from ectype.fleet._quotas import FleetLimits, RequestScheduler, SpendLog
+from ectype.fleet._rate_limit_server import RateLimitClient, RateLimitServer
+from ectype.fleet._state_store import ModelFolder
+from ectype.refresh import Refresh
+from ectype.refresh._refresh import SHARE
 
 # Rows of the certificate of every copy here, and of a check.
 HELD_OUT, CHECK = 2000, 300
@@ -48,26 +50,26 @@ class Cost:
     ledger_bytes_a_row: float
 
 
-def made(d: int, turned: float = 0.0) -> us.Original:
+def made(d: int, turned: float = 0.0) -> ec.Original:
     """A random network of three classes; turned a little, it answers otherwise."""
     rng = np.random.default_rng(d)
     first, last = rng.normal(size=(d, 12)) / np.sqrt(d), rng.normal(size=(12, 3))
     bias = turned * rng.normal(size=3)
-    return us.Original(lambda rows: (np.tanh(2 * rows @ first) @ last + bias).argmax(axis=1), [0, 1, 2], name="made")
+    return ec.Original(lambda rows: (np.tanh(2 * rows @ first) @ last + bias).argmax(axis=1), [0, 1, 2], name="made")
 
 
 def measured(d: int, budget: int) -> Cost:
-    space = us.Space.normal(d)
+    space = ec.Space.normal(d)
     with tempfile.TemporaryDirectory() as name:
         run = Path(name) / "run"
         clock = process_time()
-        us.copy_classifier(made(d), space, budget=budget, certificate_n=HELD_OUT, progress=False, out=run)
+        ec.copy_classifier(made(d), space, budget=budget, certificate_n=HELD_OUT, progress=False, out=run)
         copied = process_time() - clock
         clock = process_time()
         Refresh.of(run, made(d), {}, Path(name) / "other", None, CHECK).checked()
         checked = process_time() - clock
         clock = process_time()
-        us.refresh(run, made(d, 0.8), out=Path(name) / "fresh", progress=False)
+        ec.refresh(run, made(d, 0.8), out=Path(name) / "fresh", progress=False)
         refreshed = process_time() - clock
         size = sum((run / file).stat().st_size for file in ("copy.json", "copy.safetensors"))
         ledger = (run / "ledger.sqlite").stat().st_size / (budget + HELD_OUT)
@@ -92,8 +94,8 @@ class Driver:
 def driver(seconds: float) -> Driver:
     """Turns given to two threads over real sockets, and states written durably, for so many seconds each."""
     with tempfile.TemporaryDirectory() as name:
-        purse = Purse(Path(name), Limits())
-        with Gatekeeper(Turns(Limits(), purse), lambda model, words: None) as keeper:
+        purse = SpendLog(Path(name), FleetLimits())
+        with RateLimitServer(RequestScheduler(FleetLimits(), purse), lambda model, words: None) as keeper:
             counts = Counter[int]()
             threads = [threading.Thread(target=passing, args=(keeper, counts, i, seconds)) for i in range(2)]
             for thread in threads:
@@ -102,13 +104,13 @@ def driver(seconds: float) -> Driver:
                 thread.join()
         written, clock = 0, perf_counter()
         while perf_counter() - clock < seconds:
-            Place(Path(name), f"m{written % 50}").write(State("m", note="x" * 100))
+            ModelFolder(Path(name), f"m{written % 50}").write(ModelState("m", note="x" * 100))
             written += 1
         return Driver(sum(counts.values()) / seconds, written / seconds)
 
 
-def passing(keeper: Gatekeeper, counts: Counter[int], i: int, seconds: float) -> None:
-    with Turnstile(keeper.ticket, "m") as turnstile:
+def passing(keeper: RateLimitServer, counts: Counter[int], i: int, seconds: float) -> None:
+    with RateLimitClient(keeper.ticket, "m") as turnstile:
         clock = perf_counter()
         while perf_counter() - clock < seconds:
             turnstile.enter(100)

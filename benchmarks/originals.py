@@ -61,7 +61,7 @@ def uci(name: str) -> Callable[[Path, int], Data]:
     """A problem of the folder, standardised."""
 
     def read(folder: Path, split: int = 0) -> Data:
-        from understudy.paper import load
+        from ectype.paper import load
 
         problem = load(folder, name, seed=split)
         return Data(problem.X_train, problem.y_train, problem.X_test, problem.y_test)
@@ -75,7 +75,7 @@ def made(columns: int, classes: int, seed: int) -> Callable[[Path, int], Data]:
     def make(folder: Path, split: int = 0) -> Data:
         from sklearn.datasets import make_classification
 
-        from understudy.paper.problems import prepare
+        from ectype.paper.problems import prepare
 
         X, y = make_classification(
             6000,
@@ -262,7 +262,7 @@ def subject(name: str, folder: Path, split: int = 0) -> Subject:
     """The original of this name, fitted, with its space, and test rows as the original takes them."""
     import numpy as np
 
-    import understudy as us
+    import ectype as ec
 
     recipe = ORIGINALS[name]
     data = recipe.data(folder, split)
@@ -271,7 +271,7 @@ def subject(name: str, folder: Path, split: int = 0) -> Subject:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # networks that have not converged in 200 epochs are originals as well
         model = recipe.model().fit(X, data.y_train[rows])
-    return Subject(model, us.Space.from_data(data.X_train), data.X_test, data.y_test)
+    return Subject(model, ec.Space.from_data(data.X_train), data.X_test, data.y_test)
 
 
 def original_options(parser: argparse.ArgumentParser) -> None:
@@ -313,7 +313,7 @@ def about(name: str, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     parser = argparse.ArgumentParser(description="What the originals of benchmarks/scaling.py are.")
     original_options(parser)
@@ -321,7 +321,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         rows = [about(name, options.folder) for name in chosen_originals(options)]
-    except (ModuleNotFoundError, UnderstudyError) as error:
+    except (ModuleNotFoundError, EctypeError) as error:
         sys.exit(f"originals.py: {error}")
     if options.json:
         print(json.dumps(rows))

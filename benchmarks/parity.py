@@ -22,12 +22,12 @@ import onnxruntime
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
 
-import understudy as us
-from understudy.export.checking import onnx_answers
-from understudy.export.databases import sql_answers
-from understudy.models.classifier import CopyClassifier
-from understudy.models.families import FITTED, fit
-from understudy.original import Original
+import ectype as ec
+from ectype.export._sql_verification import sql_answers
+from ectype.export._verification import onnx_answers
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.models.families import FITTED, fit
+from ectype.original import Original
 
 TABLES = {"iris": load_iris, "wine": load_wine, "breast-cancer": load_breast_cancer}
 MIXED = """{"columns": [
@@ -50,25 +50,25 @@ def mixed(rows: Any) -> np.ndarray:
     return np.where(score > 1.5, "grant", np.where(score > 0.5, "ask", "refuse"))
 
 
-def problem(name: str) -> tuple[Callable[[Any], np.ndarray], us.Space]:
+def problem(name: str) -> tuple[Callable[[Any], np.ndarray], ec.Space]:
     """An original, as a function, and its space."""
     if name == "mixed":
-        return mixed, us.Space.from_json(MIXED)
+        return mixed, ec.Space.from_json(MIXED)
     if name in TABLES:
         table = TABLES[name]()
-        space = us.Space.from_data(table.data)
+        space = ec.Space.from_data(table.data)
         scale = space.moments[1]
         words = table.target_names.astype(str)
         svm = SVC(C=10, gamma="scale").fit(table.data / scale, words[table.target])
         return lambda rows: svm.predict(rows / scale), space
-    X, y = us.toys.TOYS[name](4000)
-    return SVC(C=1000, gamma=1).fit(X, y).predict, us.Space.normal(2)
+    X, y = ec.toy_problems.TOYS[name](4000)
+    return SVC(C=1000, gamma=1).fit(X, y).predict, ec.Space.normal(2)
 
 
 def copies(name: str, budget: int) -> dict[str, CopyClassifier]:
     """A copy of each family: the network copied in one shot, the others fitted to rows that the original labels."""
     predict, space = problem(name)
-    network = us.copy_classifier(predict, space, method="one-shot", to="mlp", budget=budget, certificate_n=0).copy
+    network = ec.copy_classifier(predict, space, method="one-shot", to="mlp", budget=budget, certificate_n=0).copy
     rows = space.sample(10 * budget, np.random.default_rng(1))
     y = np.searchsorted(network.classes, predict(space.present(rows)))
     X, n_c = network.encoding(rows), len(network.classes)
@@ -77,7 +77,7 @@ def copies(name: str, budget: int) -> dict[str, CopyClassifier]:
 
 
 def differ(copy: CopyClassifier, kind: str, rows: Any, expected: np.ndarray, folder: Path) -> dict[str, Any]:
-    written = us.export(copy, folder / f"copy.{kind}")
+    written = ec.export(copy, folder / f"copy.{kind}")
     answer = onnx_answers(copy, written.path, rows) if kind == "onnx" else _of_sql(copy, written.path, rows)
     return {"format": kind, "disagree": int((answer != expected).sum()), "bytes": written.bytes}
 
@@ -101,13 +101,13 @@ def parity(names: list[str], n: int, budget: int) -> list[dict[str, Any]]:
 
 def speed(n: int, budget: int) -> dict[str, Any]:
     """Medians over single rows, in microseconds: the demo's SVM, and the ONNX file of its copy."""
-    X, y = us.toys.TOYS["spirals"]()
+    X, y = ec.toy_problems.TOYS["spirals"]()
     split = len(X) * 8 // 10
     svm = SVC(C=1000, gamma=1).fit(X[:split], y[:split])
     original = Original(svm.predict, svm.classes_, d=2)
-    copy = us.copy_classifier(original, us.Space.normal(2), budget=budget, certificate_n=0).copy
+    copy = ec.copy_classifier(original, ec.Space.normal(2), budget=budget, certificate_n=0).copy
     with tempfile.TemporaryDirectory() as folder:
-        us.export(copy, Path(folder) / "copy.onnx")
+        ec.export(copy, Path(folder) / "copy.onnx")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # a row is too little to share
         session = onnxruntime.InferenceSession(Path(folder) / "copy.onnx", options)
@@ -132,7 +132,7 @@ def _in_turn(rows: np.ndarray, answers: dict[str, Callable[[np.ndarray], Any]], 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = [*us.toys.TOYS, *TABLES, "mixed"]
+    known = [*ec.toy_problems.TOYS, *TABLES, "mixed"]
     parser.add_argument("--problems", nargs="+", choices=known, default=known)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--single-rows", type=int, default=5000)
@@ -149,7 +149,7 @@ def main() -> None:
     print(f"{'problem':<14} {'family':<9} {'format':<6} {'rows':>7} {'disagree':>9} {'bytes':>9}")
     for row in found:
         print("{problem:<14} {family:<9} {format:<6} {rows:>7} {disagree:>9} {bytes:>9}".format(**row))
-    print(f"\n{'single rows in turn':<20} {'SVM us':>8} {'ONNX us':>8} {'ratio':>6}")
+    print(f"\n{'single rows in turn':<20} {'SVM ec':>8} {'ONNX ec':>8} {'ratio':>6}")
     for row in timed["rounds"]:
         print("{block:<20} {svm_us:>8.1f} {onnx_us:>8.1f} {ratio:>6.1f}".format(**row))
 

@@ -23,7 +23,7 @@ from typing import Any
 LAYERS = (64, 32, 10)
 # Of our methods, the settings; each asks as many queries as the others.
 OURS: dict[str, dict[str, Any]] = {
-    "understudy": {},
+    "ectype": {},
     "network": {"delta": 1e-300},
     "fast": {"preset": "fast"},
     "one-shot": {"method": "one-shot", "preset": "fast"},
@@ -47,14 +47,14 @@ Fit = Callable[[], tuple[Predict, int]]
 
 
 def ours(method: str, task: dict[str, Any], rows: Any) -> Fit:
-    import understudy as us
+    import ectype as ec
     from subjects import subject
 
     original, space, *_ = subject(task["problem"], Path(task["folder"]))
     settings = OURS[method]
 
     def fit() -> tuple[Predict, int]:
-        result = us.copy_classifier(
+        result = ec.copy_classifier(
             original, space, budget=task["queries"], certificate_n=0, repeat=0, seed=task["seed"], **settings
         )
         return result.copy.predict, result.kept
@@ -121,7 +121,7 @@ def clocks() -> tuple[float, float]:
 
 
 def main(folder: Path, method: str) -> None:
-    for module in IMPORTS.get(method, ("understudy.runs.copying",)):
+    for module in IMPORTS.get(method, ("ectype.runs.api",)):
         import_module(module)
     import numpy as np
 

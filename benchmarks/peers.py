@@ -3,7 +3,7 @@
 PRESC's ClassifierCopy (pip install presc), scikit-learn's MLP and histogram boosting are fitted to the answers to 3000
 random rows of the space, the first two with the paper's layers and until scikit-learn says that they have converged;
 `PRESC long` trains as the paper does, for 1000 epochs of batches of 32.
-Ours ask 3000 queries of the same space: `understudy` is the default, `network` the network that learns from round to
+Ours ask 3000 queries of the same space: `ectype` is the default, `network` the network that learns from round to
 round, with room for all answers, `one-shot` the same in a single pass; `fast` and `paper` are the presets of these
 names. No further query certifies them.
 
@@ -13,7 +13,7 @@ given both, are charged what these took in another process. Methods take turns p
 compared as ratios: of seconds, and of seconds of work (`cpu`), which other work on the same machine does not change
 much. Fidelity is measured on 5000 fresh rows of the space, and on the test rows of the data.
 
-    python benchmarks/peers.py [--half odd] [--problems iris spirals] [--every 2] [--methods understudy PRESC] [--json]
+    python benchmarks/peers.py [--half odd] [--problems iris spirals] [--every 2] [--methods ectype PRESC] [--json]
                                [--presc PYTHON]
 
 --presc names the Python that has presc, where that is another than this one.
@@ -95,7 +95,7 @@ def summary(rows: list[Row]) -> dict[str, Any]:
         for method in methods
     }
     bars: dict[str, Any] = {}
-    beside = [(own, peer) for own in ("understudy", "network", "fast") for peer in (PRESC, PRESC_LONG)]
+    beside = [(own, peer) for own in ("ectype", "network", "fast") for peer in (PRESC, PRESC_LONG)]
     for own, peer in [pair for pair in beside if set(pair) <= set(methods)]:
         pairs = list(zip(values(own, "fresh"), values(peer, "fresh"), strict=True))
         bars[f"{own} beside {peer}"] = {
@@ -107,11 +107,11 @@ def summary(rows: list[Row]) -> dict[str, Any]:
             },
         }
     mean = {method: fmean(values(method, "fresh")) for method in methods}
-    if {"understudy", MLP, BOOSTING} <= set(methods):
+    if {"ectype", MLP, BOOSTING} <= set(methods):
         each = fmean(map(max, values(MLP, "fresh"), values(BOOSTING, "fresh")))
-        bars["understudy beside single passes"] = {
-            "over_the_better": round(mean["understudy"] - max(mean[MLP], mean[BOOSTING]), 4),
-            "over_the_better_of_each": round(mean["understudy"] - each, 4),
+        bars["ectype beside single passes"] = {
+            "over_the_better": round(mean["ectype"] - max(mean[MLP], mean[BOOSTING]), 4),
+            "over_the_better_of_each": round(mean["ectype"] - each, 4),
         }
     return {"problems": len(rows), "means": means, "bars": bars}
 
@@ -131,8 +131,8 @@ def table(found: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
-    from understudy.toys import TOYS
+    from ectype.errors import EctypeError
+    from ectype.toy_problems import TOYS
 
     parser = argparse.ArgumentParser(description="Our copies beside PRESC's and single passes of scikit-learn.")
     problem_options(parser)
@@ -154,7 +154,7 @@ def main() -> None:
         for name in problems:
             rows.append(run(name, options))
             print(f"{len(rows)}/{len(problems)}", json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    except UnderstudyError as error:
+    except EctypeError as error:
         sys.exit(f"peers.py: {error}")
     totals = summary(rows)
     print(json.dumps({"rows": rows, **totals}) if options.json else table(totals))

@@ -44,11 +44,11 @@ def decisions() -> str:
     """Two maps beside each other: what the original says in the plane, and what its copy says."""
     from sklearn.svm import SVC
 
-    import understudy as us
+    import ectype as ec
 
-    X, y = us.toys.spirals()
+    X, y = ec.toy_problems.spirals()
     original = SVC(C=1000, gamma=1).fit(X[:8000], y[:8000])
-    result = us.copy_classifier(original, us.Space.normal(2), budget=BUDGET, certificate_n=5000, seed=0)
+    result = ec.copy_classifier(original, ec.Space.normal(2), budget=BUDGET, certificate_n=5000, seed=0)
     side = np.linspace(-REACH, REACH, GRID)
     grid = np.column_stack([axis.ravel() for axis in np.meshgrid(side, side)])
     assert result.certificate is not None  # it was asked for
@@ -96,7 +96,7 @@ def main() -> None:
     (options.out / "decisions.svg").write_text(decisions())
     words = "Fidelity by number of answers", "mean of eight originals, beside models fitted once"
     found = curves(TABLES.read_text())
-    by_answers(found, options.out / "scaling.svg", "answers of the original", ["understudy"], words=words)
+    by_answers(found, options.out / "scaling.svg", "answers of the original", ["ectype"], words=words)
 
 
 if __name__ == "__main__":

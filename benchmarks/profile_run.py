@@ -77,31 +77,29 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """While this lasts, the functions that runs are made of are timed."""
-    from understudy.algorithm.draws import POLICIES
-    from understudy.engine.training import Training
-    from understudy.original import Original
-    from understudy.runs import run
-    from understudy.runs.run import Run
-    from understudy.runs.start import Fresh
-    from understudy.space import Space
-    from understudy.space.encoding import View
-    from understudy.space.rowkeys import Seen
+    from ectype._kernel import KernelTraining
+    from ectype.methods.acquisition import POLICIES
+    from ectype.original import Original
+    from ectype.runs import pipeline
+    from ectype.runs.initialisation import ColdStart
+    from ectype.runs.pipeline import Run
+    from ectype.space import SeenRows, Space, View
 
     functions: list[tuple[Any, str, str]] = [
-        (Training, "run", "steps"),
+        (KernelTraining, "run", "steps"),
         (Space, "sample", "sampling"),
         (View, "__call__", "encoding"),
-        (Seen, "new", "distinct"),
-        (Seen, "add", "distinct"),
+        (SeenRows, "new", "distinct"),
+        (SeenRows, "add", "distinct"),
         (Original, "answer", "asking"),
         (Run, "_so_far", "certificate"),
-        (run, "hand_out", "making"),
+        (pipeline, "hand_out", "making"),
         (Run, "_explained", "certificate"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]
-    policies, choices = Fresh.policies, dict(POLICIES)
+    policies, choices = ColdStart.policies, dict(POLICIES)
 
-    def timed(self: Fresh, loop: Any) -> Any:
+    def timed(self: ColdStart, loop: Any) -> Any:
         found = policies(self, loop)
         train, select = clock.timed("training", found.train), clock.timed("dropping", found.select)
         return found._replace(train=train, select=select)
@@ -109,11 +107,11 @@ def watched(clock: Clock) -> Iterator[None]:
     for owner, name, part in functions:
         setattr(owner, name, clock.timed(part, getattr(owner, name)))
     POLICIES.update({name: clock.timed("choosing", policy) for name, policy in choices.items()})
-    Fresh.policies = timed  # type: ignore[method-assign]
+    ColdStart.policies = timed  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Fresh.policies = policies  # type: ignore[method-assign]
+        ColdStart.policies = policies  # type: ignore[method-assign]
         POLICIES.update(choices)
         for owner, name, call in before:
             setattr(owner, name, call)
@@ -123,17 +121,17 @@ def copying(d: int, kind: str, options: argparse.Namespace) -> Copy:
     """What makes copies with so many columns."""
     import numpy as np
 
-    import understudy as us
+    import ectype as ec
 
     rng = np.random.default_rng(d)
     rows = rng.standard_normal((ROWS, d)) @ (np.eye(d) + rng.standard_normal((d, d)) / d**0.5)
     form = rng.standard_normal((d, d)) / d
     cut = np.median(((rows @ form) * rows).sum(axis=1))
-    original = us.Original(lambda asked: ((asked @ form) * asked).sum(axis=1) > cut, classes=[False, True])
-    space = us.Space.from_data(rows)
+    original = ec.Original(lambda asked: ((asked @ form) * asked).sum(axis=1) > cut, classes=[False, True])
+    space = ec.Space.from_data(rows)
 
     def copy(seed: int) -> Any:
-        return us.copy_classifier(
+        return ec.copy_classifier(
             original,
             space,
             budget=options.queries,

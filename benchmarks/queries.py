@@ -34,16 +34,16 @@ def run(name: str, options: argparse.Namespace) -> Row:
     """One problem: its fidelity by policy and budget."""
     import numpy as np
 
-    import understudy as us
-    from understudy.errors import UnderstudyWarning
+    import ectype as ec
+    from ectype.errors import EctypeWarning
 
-    warnings.simplefilter("ignore", UnderstudyWarning)  # some originals say the same to all; the table shows it
+    warnings.simplefilter("ignore", EctypeWarning)  # some originals say the same to all; the table shows it
     original, space, *_ = subject(name, options.folder)
     fresh = space.sample(FRESH, np.random.default_rng([options.seed, 99]))
     answers = original.predict(fresh)
 
     def fidelity(budget: int, **settings: Any) -> float:
-        copied = us.copy_classifier(
+        copied = ec.copy_classifier(
             original, space, budget=budget, certificate_n=0, repeat=0, seed=options.seed, **settings
         )
         return float((copied.copy.predict(fresh) == answers).mean())
@@ -123,7 +123,7 @@ def draw_figure(found: dict[str, Any], path: Path) -> None:
 
 
 def parse() -> argparse.Namespace:
-    from understudy.algorithm.draws import DRAWS
+    from ectype.methods.acquisition import DRAWS
 
     parser = argparse.ArgumentParser(description="Fidelity by number of queries, for every way of choosing them.")
     problem_options(parser)
@@ -141,7 +141,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     options = parse()
     options.budgets = sorted(set(options.budgets))
@@ -151,7 +151,7 @@ def main() -> None:
         for found in each(partial(run, options=options), problems, options.workers):
             rows.append(found)
             print(f"{len(rows)}/{len(problems)}", json.dumps(found), file=sys.stderr, flush=True)
-    except UnderstudyError as error:
+    except EctypeError as error:
         sys.exit(f"queries.py: {error}")
     rows.sort(key=lambda row: row["problem"])
     totals = summary(rows)

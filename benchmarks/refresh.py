@@ -80,21 +80,21 @@ def retrained(name: str, folder: Path, seed: int) -> tuple[Any, Any, Any]:
     """An original, the same after it was fitted to other rows, and the space."""
     import numpy as np
 
-    import understudy as us
-    from understudy.paper import load
-    from understudy.paper.cache import cached_original
+    import ectype as ec
+    from ectype.paper import load
+    from ectype.paper.cache import cached_original
 
     if name not in ORIGINALS:
         problem = load(folder, name)
         before = cached_original(problem)
-        return before, shifted(problem, before, seed), us.Space.from_data(problem.X_train)
+        return before, shifted(problem, before, seed), ec.Space.from_data(problem.X_train)
     recipe = ORIGINALS[name]
     data = recipe.data(folder, 0)
     order = np.random.default_rng(seed).permutation(len(data.y_train))[: recipe.most]
     part = round(0.7 * len(order))
     X = data.X_train.iloc if hasattr(data.X_train, "iloc") else data.X_train
     before, after = (recipe.model().fit(X[rows], data.y_train[rows]) for rows in (order[:part], order[-part:]))
-    return before, after, us.Space.from_data(data.X_train)
+    return before, after, ec.Space.from_data(data.X_train)
 
 
 def changed(before: Any, kind: str, space: Any, seed: int) -> Answer | None:
@@ -123,7 +123,7 @@ def run(case: tuple[int, str, str], options: argparse.Namespace) -> Row | None:
     """A seed, a family and a problem: how faithful a copy from scratch is, and a refreshed one."""
     import numpy as np
 
-    import understudy as us
+    import ectype as ec
 
     seed, family, name = case
     warnings.simplefilter("ignore")  # some networks among the originals have not converged
@@ -135,13 +135,13 @@ def run(case: tuple[int, str, str], options: argparse.Namespace) -> Row | None:
     fresh = space.present(space.sample(FRESH, np.random.default_rng([seed, 99])))
     answers = answer(fresh)
     given = told(answer, space, options.given, seed) if options.given else None
-    copied = partial(us.copy_classifier, space=space, seed=seed, to=family)
+    copied = partial(ec.copy_classifier, space=space, seed=seed, to=family)
     share = SCRATCH if options.change == SHIFT else REFRESHED
     scratch = copied(answer, budget=round(share * options.queries)).copy.predict(fresh) == answers
     with TemporaryDirectory() as folder:
         old = copied(before, budget=options.queries, out=Path(folder) / "run")
         between = process_time()
-        again = us.refresh(Path(folder) / "run", answer, deterministic=True, answers=given)
+        again = ec.refresh(Path(folder) / "run", answer, deterministic=True, answers=given)
     seconds = process_time() - between
     assert again.refreshed is not None
     asked = again.queries["training"] if again.refreshed["verdict"] == "changed" else again.refreshed["check"]["asked"]
@@ -177,12 +177,11 @@ def refused(share: float, trials: int, deterministic: bool) -> Row:
     """How often given answers are refused of which a share is outdated, and the queries that this takes."""
     import numpy as np
 
-    import understudy as us
-    from understudy.queries import Queries
-    from understudy.queries.check import MORE, check
-    from understudy.refresh.given import AGAIN
+    import ectype as ec
+    from ectype.queries import MORE, Queries, check
+    from ectype.refresh._new_answers import AGAIN
 
-    space, original = us.Space.uniform([0.0], [1.0]), us.Original(lambda rows: rows[:, 0] > 0.5 + share)
+    space, original = ec.Space.uniform([0.0], [1.0]), ec.Original(lambda rows: rows[:, 0] > 0.5 + share)
     found = []
     for trial in range(trials):
         rng = np.random.default_rng([trial, round(1e4 * share)])
@@ -197,11 +196,11 @@ def alarms(noise: float, trials: int) -> Row:
     """How often an original that did not change is recognised as such; each trial is a run and its check."""
     import numpy as np
 
-    import understudy as us
-    from understudy.algorithm.training import steps
-    from understudy.errors import UnderstudyWarning
+    import ectype as ec
+    from ectype.algorithm.training import steps
+    from ectype.errors import EctypeWarning
 
-    warnings.simplefilter("ignore", UnderstudyWarning)
+    warnings.simplefilter("ignore", EctypeWarning)
     unchanged, asked = 0, []
     for trial in range(trials):
         rng = np.random.default_rng([trial, round(noise * 1e4)])
@@ -211,11 +210,11 @@ def alarms(noise: float, trials: int) -> Row:
             return np.where(rng.random(len(rows)) < noise, ~answers, answers)
 
         with TemporaryDirectory() as folder:
-            us.copy_classifier(
-                original, us.Space.normal(3), batch=200, budget=600, certificate_n=400, schedule=steps(20), seed=trial,
+            ec.copy_classifier(
+                original, ec.Space.normal(3), batch=200, budget=600, certificate_n=400, schedule=steps(20), seed=trial,
                 out=Path(folder) / "run",
             )  # fmt: skip
-            again = us.refresh(Path(folder) / "run", original, budget=1000, certificate_n=0, schedule=steps(1))
+            again = ec.refresh(Path(folder) / "run", original, budget=1000, certificate_n=0, schedule=steps(1))
         assert again.refreshed is not None
         unchanged += again.refreshed["verdict"] == "unchanged"
         asked.append(again.refreshed["check"]["asked"])
@@ -247,7 +246,7 @@ def summary(family: str, rows: list[Row]) -> str:
 
 def sized(options: argparse.Namespace) -> list[str]:
     """The problems of the right size, of the half that is asked for."""
-    from understudy.paper import load
+    from ectype.paper import load
 
     if options.only:
         return list(options.only)
@@ -259,7 +258,7 @@ def sized(options: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     parser = argparse.ArgumentParser(description="Refreshing a copy whose original was retrained.")
     problem_options(parser)
@@ -290,7 +289,7 @@ def main() -> None:
             if found is not None:
                 rows.append(found)
                 print(f"{len(rows)}/{len(cases)}", json.dumps(found), file=sys.stderr, flush=True)
-    except UnderstudyError as error:
+    except EctypeError as error:
         sys.exit(f"refresh.py: {error}")
     if rows:
         print(table(rows))

@@ -19,12 +19,12 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-import understudy as us
-from understudy.report import write_report
-from understudy.types import Frame
+import ectype as ec
+from ectype.report import write_report
+from ectype.types import Frame
 
 
-def space() -> us.Space:
+def space() -> ec.Space:
     """Forty columns of every kind, some with gaps."""
     columns: list[dict[str, object]] = []
     columns += [
@@ -38,10 +38,10 @@ def space() -> us.Space:
         for j in range(6)
     ]
     columns += [{"name": f"grade {j}", "kind": "ordered", "levels": ["low", "medium", "high", "top"]} for j in range(4)]
-    return us.Space.from_json(json.dumps({"columns": columns}))
+    return ec.Space.from_json(json.dumps({"columns": columns}))
 
 
-def decider(space: us.Space) -> Callable[[Frame], np.ndarray]:
+def decider(space: ec.Space) -> Callable[[Frame], np.ndarray]:
     """A rule with weights, products and thresholds."""
     weights = np.random.default_rng(7).normal(size=space.d) / 3
 
@@ -81,8 +81,8 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         columns, path = space(), Path(folder) / "run"
-        original = us.Original(decider(columns), name="forty columns")
-        result = us.copy_classifier(original, columns, budget=asked.answers, out=path)
+        original = ec.Original(decider(columns), name="forty columns")
+        result = ec.copy_classifier(original, columns, budget=asked.answers, out=path)
         seconds, busy = [], []
         for _ in range(asked.times):
             clock, own = perf_counter(), process_time()

@@ -58,17 +58,17 @@ class Shape(NamedTuple):
     def theta(self) -> np.ndarray:
         import numpy as np
 
-        from understudy.algorithm.network import MLP
+        from ectype.algorithm.mlp import MLP
 
         return MLP(self.d, self.hidden, N_C).initial(np.random.default_rng(0))
 
 
-def understudy(shape: Shape) -> Run:
-    from understudy.algorithm.network import MLP
-    from understudy.algorithm.samples import Samples
-    from understudy.algorithm.training import Trainer, plain
+def ours(shape: Shape) -> Run:
+    from ectype.algorithm.mlp import MLP
+    from ectype.algorithm.sample_set import SampleSet
+    from ectype.algorithm.training import Trainer, plain
 
-    theta, samples, network = shape.theta(), Samples(*shape.problem()), MLP(shape.d, shape.hidden, N_C)
+    theta, samples, network = shape.theta(), SampleSet(*shape.problem()), MLP(shape.d, shape.hidden, N_C)
     return lambda epochs: Trainer(network, plain(epochs), batch=shape.batch, rate=RATE)(theta, samples, MEMORY, 1)
 
 

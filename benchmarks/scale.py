@@ -21,12 +21,12 @@ QUICK = [(20, 5, 1000), (20, 5, 2000)]
 def run(d: int, n_c: int, n: int) -> dict[str, Any]:
     import numpy as np
 
-    import understudy as us
+    import ectype as ec
 
     weights = np.random.default_rng(0).normal(size=(d, n_c))
-    original = us.Original(lambda rows: (rows @ weights).argmax(axis=1), classes=range(n_c))
-    result = us.copy_classifier(
-        original, us.Space.normal(d), method="one-shot", preset="fast", budget=n, schedule=2, certificate_n=0
+    original = ec.Original(lambda rows: (rows @ weights).argmax(axis=1), classes=range(n_c))
+    result = ec.copy_classifier(
+        original, ec.Space.normal(d), method="one-shot", preset="fast", budget=n, schedule=2, certificate_n=0
     )
     return {
         "features": d,

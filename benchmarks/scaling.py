@@ -1,7 +1,7 @@
 """Fidelity by the number of answers: our copies beside models fitted once to random rows.
 
 Originals of eight kinds (benchmarks/originals.py), each in the space learned from its unlabelled training rows. Ours
-are made by `copy_classifier` with as many queries and no certificate; `understudy` is the default. The peers are fitted
+are made by `copy_classifier` with as many queries and no certificate; `ectype` is the default. The peers are fitted
 once to as many random rows of the space and their answers: LightGBM and scikit-learn's boosting with 200 trees each,
 its random forest, extra-trees, MLP, SVM (up to 10,000 rows) and logistic regression; PRESC's copier, if asked for, with
 the Python that has it. Where a space has categories or gaps, the peers get the rows as our copies see them: one-hot
@@ -13,7 +13,7 @@ alone; the original's own time is in neither. With --memory, every copy is made 
 that process, the original included, is reported.
 
     python benchmarks/scaling.py [--half chosen|reported|all] [--only made20-hgb] [--budgets 100 1000] [--seeds 0 1]
-                                 [--methods understudy LightGBM] [--set to=boosting] [--store scaling.jsonl]
+                                 [--methods ectype LightGBM] [--set to=boosting] [--store scaling.jsonl]
                                  [--figure scaling.svg] [--presc PYTHON] [--memory] [--json]
 
 --store keeps every result in a file of JSON lines: a run that was interrupted goes on from there, and peers are fitted
@@ -49,7 +49,7 @@ BUDGETS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 FRESH = 20_000
 # Of our methods, the settings; --set adds to all of them.
 OURS: dict[str, dict[str, Any]] = {
-    "understudy": {},
+    "ectype": {},
     "auto": {"to": "auto"},
     "boosting": {"to": "boosting"},
     "mlp": {"to": "mlp"},
@@ -57,7 +57,7 @@ OURS: dict[str, dict[str, Any]] = {
     "paper": {"preset": "paper"},
     "one-shot": {"method": "one-shot"},
 }
-OWN, LIGHTGBM, SVM = "understudy", "LightGBM", "SVM"
+OWN, LIGHTGBM, SVM = "ectype", "LightGBM", "SVM"
 BOOSTINGS = (LIGHTGBM, BOOSTING)
 # Of peers, the class and what differs from its defaults. Where these were worse on CHOSEN, others were taken: a network
 # of 128 and 64 units, C=10 and 200 trees are each better than the default with 100 and with 300 answers.
@@ -110,10 +110,10 @@ class Timed:
 
 def measured(cell: Cell, options: argparse.Namespace) -> Row:
     """One copy: how faithful it is, and what it took."""
-    from understudy.errors import UnderstudyWarning
+    from ectype.errors import EctypeWarning
 
     warnings.simplefilter("ignore", UserWarning)  # some peers do not converge; LightGBM misses the names of columns
-    warnings.simplefilter("ignore", UnderstudyWarning)
+    warnings.simplefilter("ignore", EctypeWarning)
     model, _, X_test, _ = subject(cell.original, options.folder)
     about, *said = ours(cell, options) if cell.method in OURS else peer(cell, options)
     truth = fresh_rows(cell, options)[1], model.predict(X_test)
@@ -124,13 +124,13 @@ def measured(cell: Cell, options: argparse.Namespace) -> Row:
 
 def ours(cell: Cell, options: argparse.Namespace) -> tuple[Row, Any, Any]:
     """What our copy took, without the original's part; what it says to fresh rows and to the test rows."""
-    import understudy as us
+    import ectype as ec
 
     model, space, X_test, _ = subject(cell.original, options.folder)
     settings = {key: value for key, value in json.loads(cell.settings).items() if key != "tag"}
 
     def copied(original: Timed, budget: int) -> Any:
-        return us.copy_classifier(
+        return ec.copy_classifier(
             original, space, budget=budget, certificate_n=0, repeat=0, seed=cell.seed, **settings
         ).copy
 
@@ -182,8 +182,7 @@ def presc(cell: Cell, options: argparse.Namespace, **rows: Any) -> tuple[Row, An
 
 def seen(space: Any) -> Callable[[Any], Any]:
     """How peers see rows of a space: as they are, or encoded if there are categories or gaps."""
-    from understudy.space.columns import Number
-    from understudy.space.encoding import Encoding
+    from ectype.space import Encoding, Number
 
     plain = all(isinstance(column, Number) and not column.missing for column in space.columns)
     return (lambda rows: rows) if plain else Encoding(space)
@@ -489,12 +488,12 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     options = parse()
     try:
         rows = results(options)
-    except (ModuleNotFoundError, UnderstudyError) as error:
+    except (ModuleNotFoundError, EctypeError) as error:
         sys.exit(f"scaling.py: {error}")
     totals = summary(rows)
     if options.figure:

@@ -26,9 +26,9 @@ from urllib.request import urlopen
 
 import numpy as np
 
-import understudy as us
-from understudy.original.protocols import V2
-from understudy.types import Frame, Json, Label
+import ectype as ec
+from ectype.original.protocols import V2
+from ectype.types import Frame, Json, Label
 
 MIXED = """{"columns": [
  {"name": "age", "kind": "integer", "low": 18, "high": 90},
@@ -54,7 +54,7 @@ def disc(rows: np.ndarray) -> np.ndarray:
     return (rows**2).sum(axis=1) < 1
 
 
-PROBLEMS = {"numbers": (disc, us.Space.normal(2)), "mixed": (rich, us.Space.from_json(MIXED))}
+PROBLEMS = {"numbers": (disc, ec.Space.normal(2)), "mixed": (rich, ec.Space.from_json(MIXED))}
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Question:
     expected: list[Label] | None
 
 
-def questions(result: us.Result, url: str, rows: int, n: int) -> list[Question]:
+def questions(result: ec.Result, url: str, rows: int, n: int) -> list[Question]:
     """Requests as they go over the wire, and the labels that the copy gives."""
     space, target = result.space, urlsplit(url)
     found = []
@@ -129,10 +129,10 @@ async def with_health(url: str, asked: list[Question], clients: int, n: int) -> 
 
 
 @contextmanager
-def served(result: us.Result) -> Iterator[str]:
+def served(result: ec.Result) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = result.save(Path(folder) / "copy")
-        command = [sys.executable, "-m", "understudy", "serve", str(path), "--port", "0", "--json"]
+        command = [sys.executable, "-m", "ectype", "serve", str(path), "--port", "0", "--json"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert process.stdout is not None
         try:
@@ -152,7 +152,7 @@ def process(url: str) -> tuple[float, float]:
 
 def measured(name: str, clients: int, n: int) -> list[Json]:
     original, space = PROBLEMS[name]
-    result = us.copy_classifier(original, space, method="one-shot", budget=1000, certificate_n=0)
+    result = ec.copy_classifier(original, space, method="one-shot", budget=1000, certificate_n=0)
     with served(result) as url:
         single, many = questions(result, url, 1, min(QUESTIONS, n)), questions(result, url, BATCH, 8)
         cases = [(single, 1, clients, n), (single, 1, 1, n // 10), (many, BATCH, 4, max(n // 100, 4))]

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-import understudy as us
+import ectype as ec
 
 HOST, COLUMNS, BATCH = "127.0.0.1", 10, 1000
 PACKAGES = {
@@ -90,9 +90,9 @@ def copies(folder: Path) -> None:
     for name, family in (("network", "mlp"), ("default", "auto")):
         if (folder / f"{name}.onnx").exists():
             continue
-        result = us.copy_classifier(original, us.Space.normal(COLUMNS), to=family, budget=1500, certificate_n=0)
+        result = ec.copy_classifier(original, ec.Space.normal(COLUMNS), to=family, budget=1500, certificate_n=0)
         result.save(folder / name)
-        us.export(result.copy, folder / f"{name}.onnx")
+        ec.export(result.copy, folder / f"{name}.onnx")
 
 
 def python_of(peer: str, folder: Path) -> Path:
@@ -137,7 +137,7 @@ def running(command: list[str], url: str, **options: Any) -> Iterator[None]:
 @contextmanager
 def ours(name: str, work: Path, _: Path) -> Iterator[str]:
     port = free_port()
-    command = [sys.executable, "-m", "understudy", "serve", str(work / name), "--port", str(port)]
+    command = [sys.executable, "-m", "ectype", "serve", str(work / name), "--port", str(port)]
     with running(command, f"http://{HOST}:{port}/v2"):
         yield f"http://{HOST}:{port}/v2/models/{name}/infer"
 
@@ -169,7 +169,7 @@ def _environment(name: str, work: Path) -> dict[str, str]:
     return {**os.environ, "MODEL": str(work / f"{name}.onnx"), "OMP_NUM_THREADS": "1"}
 
 
-SERVERS = {"understudy": ours, "fastapi": fastapi, "mlserver": mlserver}
+SERVERS = {"ectype": ours, "fastapi": fastapi, "mlserver": mlserver}
 
 
 def script(server: str, rows: np.ndarray, work: Path) -> Path:
@@ -179,7 +179,7 @@ def script(server: str, rows: np.ndarray, work: Path) -> Path:
     body = json.dumps({"inputs": [{**tensor, "data": rows.ravel().tolist()}]}).encode()
     if server == "fastapi":
         body = json.dumps({"inputs": rows.tolist()}).encode()
-    elif server == "understudy" and len(rows) > 1:
+    elif server == "ectype" and len(rows) > 1:
         asked = {"inputs": [{**tensor, "parameters": {"binary_data_size": rows.nbytes}}]}
         start = json.dumps({**asked, "parameters": {"binary_data_output": True}}).encode()
         body = start + rows.astype("<f8").tobytes()

@@ -57,16 +57,21 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def run(name: str, seed: int) -> dict[str, Any]:
     from sklearn.svm import SVC
 
-    import understudy as us
+    import ectype as ec
 
-    X, y = us.toys.spirals()
+    X, y = ec.toy_problems.spirals()
     original = SVC(C=1000, gamma=1).fit(X[:8000], y[:8000])
     options = dict(VARIANTS[name])
-    schedules = {"steps": us.training.steps(400), "staged": us.training.staged(), "annealed": 1000, None: None}
+    schedules = {
+        "steps": ec.algorithm.training.steps(400),
+        "staged": ec.algorithm.training.staged(),
+        "annealed": 1000,
+        None: None,
+    }
     options["schedule"] = schedules[options.get("schedule")]
     clock = process_time()
-    result = us.copy_classifier(
-        original, us.Space.normal(2), seed=seed, certificate_n=10_000, test=(X[8000:], y[8000:]), **options
+    result = ec.copy_classifier(
+        original, ec.Space.normal(2), seed=seed, certificate_n=10_000, test=(X[8000:], y[8000:]), **options
     )
     return {
         "variant": name,

@@ -17,10 +17,10 @@ from time import perf_counter
 
 COMMANDS = {
     "python": ["-c", "pass"],
-    "import understudy": ["-c", "import understudy"],
-    "understudy --help": ["-m", "understudy", "--help"],
-    "understudy --version": ["-m", "understudy", "--version"],
-    "understudy copy --help": ["-m", "understudy", "copy", "--help"],
+    "import ectype": ["-c", "import ectype"],
+    "ectype --help": ["-m", "ectype", "--help"],
+    "ectype --version": ["-m", "ectype", "--version"],
+    "ectype copy --help": ["-m", "ectype", "copy", "--help"],
 }
 
 

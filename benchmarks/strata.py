@@ -28,9 +28,9 @@ import numpy as np
 from scipy.stats import binom
 
 import originals as made_of
-from understudy.certificate.bounds import lower_bound
-from understudy.certificate.pair import Pair, upper_limit
-from understudy.certificate.strata import SET, Design, designed, drawn, fidelity, ranked, strata_of
+from ectype.certificate.bounds import lower_bound
+from ectype.certificate.buehler import BuehlerBound, upper_limit
+from ectype.certificate.stratified import SET, Design, designed, drawn, fidelity, ranked, strata_of
 from workers import FOLDER, each
 
 N, CONFIDENCE, TRUTH, DRAWS, FEWER = 2000, 0.95, 40_000, 12, 0.7
@@ -84,16 +84,16 @@ DRAWN = {
 
 def saved(name: str, folder: Any) -> Row:
     """One copy: what its certificates are worth by both designs."""
-    import understudy as us
-    from understudy.certificate.differences import chances_of
+    import ectype as ec
+    from ectype.certificate.differences import chances_of
 
     warnings.simplefilter("ignore")
     data, model, family, budget = COPIES[name]
     found = data(folder, 0)
     some = np.random.default_rng(0).permutation(len(found.y_train))[:1500]
     X = found.X_train.iloc[some] if hasattr(found.X_train, "iloc") else found.X_train[some]
-    original, space = model().fit(X, found.y_train[some]), us.Space.from_data(found.X_train)
-    result = us.copy_classifier(original, space, budget=budget, to=family, certificate_n=500, repeat=0, progress=False)
+    original, space = model().fit(X, found.y_train[some]), ec.Space.from_data(found.X_train)
+    result = ec.copy_classifier(original, space, budget=budget, to=family, certificate_n=500, repeat=0, progress=False)
     rows = space.sample(TRUTH, np.random.default_rng(7))
     chances = chances_of(result.copy, space, rows)
     assert chances is not None
@@ -171,7 +171,7 @@ def plain(runs: int, n: int, shares: tuple[float, float], rng: np.random.Generat
 def stratified(runs: int, n: int, design: Design, shares: tuple[float, float], rng: np.random.Generator) -> Row:
     """Certificates with the same numbers of rows in both parts: the bound rises with the limit that orders outcomes."""
     near = int((design.ranks(n, rng) < design.cut).sum())
-    pair, alpha = Pair(design.weights, (near, n - near)), 1 - CONFIDENCE
+    pair, alpha = BuehlerBound(design.weights, (near, n - near)), 1 - CONFIDENCE
     ends = [binom.interval(1 - 1e-12, m, share) for m, share in zip(pair.n, shares, strict=True)]
     x, y = (np.arange(int(low), int(high) + 1) for low, high in ends)
     limits, truth = pair.approximate(x[:, None], y, alpha).ravel(), float(np.dot(design.weights, shares))

@@ -17,11 +17,11 @@ class Subject(NamedTuple):
 
 def subject(name: str, folder: Path) -> Subject:
     """A toy in N(0, 1), or a UCI problem in the space learned from its unlabelled training rows."""
-    import understudy as us
-    from understudy.paper import load
-    from understudy.paper.cache import cached_original
-    from understudy.toys import TOYS
+    import ectype as ec
+    from ectype.paper import load
+    from ectype.paper.cache import cached_original
+    from ectype.toy_problems import TOYS
 
     problem = load(None if name in TOYS else folder, name)
-    space = us.Space.normal(problem.d) if name in TOYS else us.Space.from_data(problem.X_train)
+    space = ec.Space.normal(problem.d) if name in TOYS else ec.Space.from_data(problem.X_train)
     return Subject(cached_original(problem), space, problem.X_test, problem.y_test)

@@ -17,12 +17,12 @@ import sys
 import tempfile
 from time import perf_counter
 
-from understudy.errors import UnderstudyError
-from understudy.paper.settings import paper_settings
-from understudy.paper.store import open_store
-from understudy.paper.sweep import Planned, outcomes, plan, units
-from understudy.paper.units import run
-from understudy.workers.cluster import Dask
+from ectype.errors import EctypeError
+from ectype.paper.settings import paper_settings
+from ectype.paper.store import open_store
+from ectype.paper.sweep import PlannedUnit, outcomes, plan, units
+from ectype.paper.units import run
+from ectype.workers._dask import Dask
 
 # What the project asks for.
 BAR = 1.7
@@ -34,7 +34,7 @@ def measure(workers: int, options: argparse.Namespace) -> dict[str, float]:
     wanted = units(["iris"], ["sequential"], [1e-6], options.units, "normal")
     clock = perf_counter()
     with tempfile.TemporaryDirectory() as folder, open_store(folder, settings) as store:
-        planned: list[Planned] = plan(wanted, store, settings, None)
+        planned: list[PlannedUnit] = plan(wanted, store, settings, None)
         with Dask(workers) as engine:
             started = perf_counter()
             for outcome in outcomes(planned, engine, run):
@@ -60,7 +60,7 @@ def main() -> None:
     options = parse()
     try:
         rows = [measure(workers, options) for _ in range(options.rounds) for workers in (1, 2)]
-    except UnderstudyError as error:
+    except EctypeError as error:
         sys.exit(f"sweep.py: {error}")
     one, two = (min(row["seconds"] for row in rows if row["workers"] == workers) for workers in (1, 2))
     if options.json:

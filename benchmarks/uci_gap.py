@@ -35,11 +35,11 @@ Row = dict[str, Any]
 
 def run(name: str, options: argparse.Namespace) -> list[Row]:
     """One problem: its original, then a copy for each space, method and seed."""
-    from understudy.errors import UnderstudyWarning
-    from understudy.paper import load
-    from understudy.paper.cache import cached_original
+    from ectype.errors import EctypeWarning
+    from ectype.paper import load
+    from ectype.paper.cache import cached_original
 
-    warnings.simplefilter("ignore", UnderstudyWarning)  # some originals say the same to all; the table shows it
+    warnings.simplefilter("ignore", EctypeWarning)  # some originals say the same to all; the table shows it
     clock = perf_counter()
     problem = load(options.folder, name)
     fitted = cached_original(problem)
@@ -62,17 +62,17 @@ def copy(
     problem: Any, fitted: Any, answers: Any, options: argparse.Namespace, space: str, method: str, seed: int
 ) -> Row:
     """One copy: its accuracy, and how often it agrees with the original, on the test rows."""
-    import understudy as us
+    import ectype as ec
 
     clock = perf_counter()
-    described = us.Space.from_data(problem.X_train) if space == "learned" else us.Space.normal(problem.d)
-    result = us.copy_classifier(
+    described = ec.Space.from_data(problem.X_train) if space == "learned" else ec.Space.normal(problem.d)
+    result = ec.copy_classifier(
         fitted, described, method=method, budget=options.queries, certificate_n=0, seed=seed, **options.options
     )
     found = result.copy.predict(problem.X_test)
     return {
-        "copy": us.metrics.accuracy(problem.y_test, found),
-        "fidelity": us.metrics.fidelity(answers, found),
+        "copy": ec.metrics.accuracy(problem.y_test, found),
+        "fidelity": ec.metrics.fidelity(answers, found),
         "kept": result.kept,
         "seconds": round(perf_counter() - clock, 2),
     }
@@ -121,7 +121,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    from understudy.errors import UnderstudyError
+    from ectype.errors import EctypeError
 
     options = parse()
     rows: list[Row] = []
@@ -131,7 +131,7 @@ def main() -> None:
             rows += found
             for row in found:
                 print(f"{done}/{len(problems)}", json.dumps(row), file=sys.stderr, flush=True)
-    except UnderstudyError as error:
+    except EctypeError as error:
         sys.exit(f"uci_gap.py: {error}")
     print(table(rows))
     if options.json:

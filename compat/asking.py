@@ -232,7 +232,7 @@ def open_inference() -> Cases:
         client.check_model_readiness(name)
         client.check_model_version_readiness(name, "1")
         assert client.read_model_metadata(name).name == name
-        assert client.read_server_metadata().name == "understudy"
+        assert client.read_server_metadata().name == "ectype"
         rows = about["array"]["rows"]
         data = TensorData(__root__=[value for row in rows for value in row])
         tensor = RequestInput(name="inputs", shape=[len(rows), 4], datatype="FP64", data=data)

@@ -1,6 +1,6 @@
 """Ask a served copy with clients that others wrote: tritonclient, KServe's, MLServer's, open-inference's, and curl.
 
-Two copies are made, of arrays and of data frames, and `understudy serve` serves each, by HTTP and gRPC. Each client
+Two copies are made, of arrays and of data frames, and `ectype serve` serves each, by HTTP and gRPC. Each client
 gets a virtual environment of its own, asks in every way that it has (asking.py), and its labels are compared with the
 copy's. docs/background/compatibility.md has the outcome.
 
@@ -24,7 +24,7 @@ from typing import Any
 
 from servers import HOST, INSTALLING, Failure, end, run, surroundings
 
-import understudy as us
+import ectype as ec
 
 # What to install for each client. MLServer 1.7.1 lets in uvloop 0.22 and pandas 3, with which it fails by itself.
 PACKAGES: dict[str, tuple[str, ...]] = {
@@ -61,8 +61,8 @@ def copies(folder: Path) -> dict[str, Any]:
         score = 0.05 * X["age"] + 0.1 * X["income"] + 2.0 * X["member"] + 1.5 * (X["plan"] == "pro")
         return np.where(score > 6, "accept", "refuse")
 
-    array = us.copy_classifier(of_array, us.Space.from_data(rows), preset="fast", budget=500, certificate_n=0)
-    table = us.copy_classifier(of_frame, us.Space.from_data(frame), preset="fast", budget=500, certificate_n=0)
+    array = ec.copy_classifier(of_array, ec.Space.from_data(rows), preset="fast", budget=500, certificate_n=0)
+    table = ec.copy_classifier(of_frame, ec.Space.from_data(frame), preset="fast", budget=500, certificate_n=0)
     array.save(folder / "numbers")
     table.save(folder / "people")
     rows, frame = rows[:ROWS], frame[:ROWS]
@@ -81,8 +81,8 @@ def copies(folder: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def served(*options: str) -> Iterator[dict[str, Any]]:
-    """What `understudy serve` says of itself, while it serves."""
-    command = [sys.executable, "-m", "understudy", "serve", *options, "--port", "0", "--json"]
+    """What `ectype serve` says of itself, while it serves."""
+    command = [sys.executable, "-m", "ectype", "serve", *options, "--port", "0", "--json"]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -141,7 +141,7 @@ def check(client: str, folder: Path, about: Path) -> list[dict[str, str]]:
 def asked(clients: Sequence[str], folder: Path) -> list[dict[str, str]]:
     """Serve, and let each client ask."""
     with contextlib.ExitStack() as stack:
-        copied = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-clients-")))
+        copied = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ectype-clients-")))
         about = copies(copied)
         cert, key = certificate(copied)
         numbers, people = (
@@ -180,7 +180,7 @@ def main() -> int:
     if unknown:
         parser.error(f"clients among {', '.join(PACKAGES)} were expected, found {', '.join(unknown)}")
     with contextlib.ExitStack() as stack:
-        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-compat-")))
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ectype-compat-")))
         rows = asked(list(dict.fromkeys(options.clients or PACKAGES)), folder.resolve())
     print(json.dumps(rows) if options.json else table(rows))
     return 0 if all(row["outcome"] == "ok" for row in rows) else 1

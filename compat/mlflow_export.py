@@ -1,6 +1,6 @@
-"""Serve exported copies with MLflow, as installed from PyPI: `understudy export DIR FOLDER --format mlflow`.
+"""Serve exported copies with MLflow, as installed from PyPI: `ectype export DIR FOLDER --format mlflow`.
 
-MLflow gets a virtual environment of its own, without understudy. A copy on a data frame with gaps, and one on an array,
+MLflow gets a virtual environment of its own, without ectype. A copy on a data frame with gaps, and one on an array,
 are exported; `mlflow models serve` answers over HTTP, and `mlflow.pyfunc.load_model` in a process. Every answer is
 compared with the copy's. docs/background/compatibility.md has the outcome.
 
@@ -50,13 +50,13 @@ def original(rows: Any) -> Any:
 
 def copies() -> dict[str, Any]:
     """A copy on a data frame, and one on an array."""
-    import understudy as us
+    import ectype as ec
 
-    frame = us.copy_classifier(
-        original, us.Space.from_json(json.dumps(MIXED)), budget=600, certificate_n=0, to="boosting"
+    frame = ec.copy_classifier(
+        original, ec.Space.from_json(json.dumps(MIXED)), budget=600, certificate_n=0, to="boosting"
     )
-    array = us.copy_classifier(
-        lambda rows: rows[:, 0] * rows[:, 1] > 0, us.Space.normal(2), budget=300, certificate_n=0
+    array = ec.copy_classifier(
+        lambda rows: rows[:, 0] * rows[:, 1] > 0, ec.Space.normal(2), budget=300, certificate_n=0
     )
     return {"frame": frame.copy, "array": array.copy}
 
@@ -83,11 +83,11 @@ def check(name: str, copy: Any, python: Path, folder: Path, n: int) -> tuple[int
     """On how many rows the server, and a model that is loaded, answer otherwise than the copy."""
     import numpy as np
 
-    import understudy as us
+    import ectype as ec
 
     room = folder / name
     room.mkdir(parents=True)
-    us.export(copy, room / "served", "mlflow")
+    ec.export(copy, room / "served", "mlflow")
     rows = copy.space.present(copy.space.sample(n, np.random.default_rng(1)))
     expected, body = copy.predict(rows).tolist(), asked(rows)
     (room / "rows.json").write_text(json.dumps(body))

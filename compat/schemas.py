@@ -92,7 +92,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
-        room = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-schemas-")))
+        room = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ectype-schemas-")))
         python = environment(CLIENT, (options.folder or room).resolve(), [CLIENT])
         copies(room)
         rows = []

@@ -2,7 +2,7 @@
 
 Each server gets a virtual environment of its own, in which two scikit-learn classifiers are trained and saved in the
 server's own format: one of iris measurements as an array, and a pipeline on a data frame of numbers, booleans, words
-and missing values. The server then answers on a free port of 127.0.0.1, `understudy copy` copies it, and every answer
+and missing values. The server then answers on a free port of 127.0.0.1, `ectype copy` copies it, and every answer
 in the ledger is compared with what the saved model itself says to the same row.
 docs/background/compatibility.md has the outcome.
 
@@ -407,12 +407,12 @@ def check(server: str, model: str, folder: Path, more: Sequence[str] = (), reque
 
 def copied(url: str, server: str, model: str, room: Path, request_rows: int) -> dict[str, Any]:
     """Copy what is served, by the command, and write its ledger to asked.csv."""
-    understudy = [sys.executable, "-m", "understudy"]
+    ectype = [sys.executable, "-m", "ectype"]
     space, out = "uniform:0:8:4", room / "copy"
     shutil.rmtree(out, ignore_errors=True)
     if model == "frame":
         space = str(room / "space.json")
-        run([*understudy, "space", str(room / "data.csv"), "--out", space, "--json"], cwd=room)
+        run([*ectype, "space", str(room / "data.csv"), "--out", space, "--json"], cwd=room)
     sizes = ["--budget", str(BUDGET), "--certificate-n", str(CERTIFICATE)]
     if server != "litserve":  # which takes one row at a time
         sizes += ["--request-rows", str(request_rows)]
@@ -430,9 +430,9 @@ def copied(url: str, server: str, model: str, room: Path, request_rows: int) -> 
         *NAMED.get(server, []),
         "--json",
     ]
-    found = json.loads(run([*understudy, *asking], cwd=room))
+    found = json.loads(run([*ectype, *asking], cwd=room))
     export = ["ledger", str(out), "--export", str(room / "asked.csv"), "--json"]
-    ledger = json.loads(run([*understudy, *export], cwd=room))
+    ledger = json.loads(run([*ectype, *export], cwd=room))
     return {"asked": ledger["asked"], "lower": found["certificate"]["lower"], "failures": ledger["failures"]}
 
 
@@ -471,7 +471,7 @@ def main() -> int:
         parser.error(f"servers among {', '.join(SERVERS)} were expected, found {', '.join(unknown)}")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that servers end with this, too
     with contextlib.ExitStack() as stack:
-        folder = asked.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-compat-")))
+        folder = asked.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ectype-compat-")))
         named = dict.fromkeys(asked.servers or SERVERS)
         cases = [(server, model) for server in named for model in SERVERS[server].cases]
         rows = [check(*case, folder.resolve(), asked.more, asked.request_rows) for case in cases]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-from understudy import __version__
+from ectype import __version__
 
-project = "understudy"
-author = "the understudy contributors"
+project = "ectype"
+author = "the ectype contributors"
 version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "commands", "docstrings"]
 exclude_patterns = ["_build"]
@@ -28,7 +28,7 @@ python_display_short_literal_types = True
 smartquotes = False
 
 html_theme = "furo"
-html_title = "understudy"
+html_title = "ectype"
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False

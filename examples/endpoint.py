@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 from loans import LABEL, fitted, table
 
-import understudy as us
+import ectype as ec
 
 KEY = "for-this-example"
 # What a request looks like, and where its answer has the labels.
@@ -66,11 +66,11 @@ def main(budget: int) -> None:
     """Copy the endpoint, and say what was asked."""
     os.environ["VENDOR_KEY"] = KEY  # secrets are read from the environment, and written nowhere
     past = table(2000)
-    space = us.Space.from_data(past.drop(columns=LABEL), ordered={"grade": ["D", "C", "B", "A"]})
+    space = ec.Space.from_data(past.drop(columns=LABEL), ordered={"grade": ["D", "C", "B", "A"]})
     with endpoint(fitted(past)) as (url, asked), TemporaryDirectory() as folder:
         template = Path(folder, "template.json")
         template.write_text(json.dumps(TEMPLATE))
-        original = us.open_original(
+        original = ec.open_original(
             url,
             protocol="template",
             template=template,
@@ -78,7 +78,7 @@ def main(budget: int) -> None:
             request_rows=100,
             rate=100,
         )
-        result = us.copy_classifier(original, space, budget=budget, certificate_n=1000, out=Path(folder, "copy"))
+        result = ec.copy_classifier(original, space, budget=budget, certificate_n=1000, out=Path(folder, "copy"))
         proof = result.certificate
         print(f"{sum(asked)} rows in {len(asked)} requests reached the endpoint")
         print(

@@ -13,7 +13,7 @@ import onnxruntime
 import pandas as pd
 from loans import LABEL, fitted, table
 
-import understudy as us
+import ectype as ec
 
 # What the file takes for each column.
 TYPES = {"tensor(double)": "float64", "tensor(int64)": "int64", "tensor(bool)": "bool", "tensor(string)": "object"}
@@ -30,19 +30,19 @@ def main(budget: int) -> None:
     """Copy, export, and compare the file with the original on rows that nobody has seen."""
     past, fresh = table(3000), table(1000, seed=1).drop(columns=LABEL)
     original = fitted(past)
-    space = us.Space.from_data(past.drop(columns=LABEL), ordered={"grade": ["D", "C", "B", "A"]})
+    space = ec.Space.from_data(past.drop(columns=LABEL), ordered={"grade": ["D", "C", "B", "A"]})
     # It gives probabilities, so the copy learns from them; half of the real rows are part of the queries.
-    result = us.copy_classifier(original, space, to="mlp", scores=True, rows=fresh[:500], budget=budget)
+    result = ec.copy_classifier(original, space, to="mlp", scores=True, rows=fresh[:500], budget=budget)
     print(f"fidelity {result.certificate.estimate:.3f}, at least {result.certificate.lower:.3f} with 95 % confidence")
     with TemporaryDirectory() as folder:
         file = Path(folder, "loans.onnx")
-        made = us.export(result.copy, file)
+        made = ec.export(result.copy, file)
         print(
             f"{made.bytes:,} bytes of ONNX; "
             f"{made.disagreements} of {made.rows} rows answered otherwise than by the copy"
         )
         held_out = fresh[500:]
-        alike = us.metrics.fidelity(ask(file, held_out), original.predict(held_out))
+        alike = ec.metrics.fidelity(ask(file, held_out), original.predict(held_out))
         print(f"the file gives the original's label to {alike:.3f} of {len(held_out)} rows that nobody has seen")
 
 

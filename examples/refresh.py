@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from loans import LABEL, fitted, table
 
-import understudy as us
+import ectype as ec
 
 
 def main(budget: int) -> None:
@@ -21,16 +21,16 @@ def main(budget: int) -> None:
     then = fitted(past)
     stricter = past.assign(**{LABEL: np.where(past["amount"] > 60_000, "no", past[LABEL])})
     now = fitted(stricter)  # retrained, and nobody was told
-    space = us.Space.from_data(past.drop(columns=LABEL), ordered={"grade": ["D", "C", "B", "A"]})
+    space = ec.Space.from_data(past.drop(columns=LABEL), ordered={"grade": ["D", "C", "B", "A"]})
     with TemporaryDirectory() as folder:
         run = Path(folder, "run")
-        first = us.copy_classifier(us.Original(then.predict, name="loans"), space, budget=budget, out=run)
+        first = ec.copy_classifier(ec.Original(then.predict, name="loans"), space, budget=budget, out=run)
         print(f"copied: fidelity {first.certificate.estimate:.3f}")
-        same = us.refresh(run, us.Original(then.predict, name="loans"), deterministic=True)
+        same = ec.refresh(run, ec.Original(then.predict, name="loans"), deterministic=True)
         print(f"the same model: {same.refreshed['verdict']}, {same.refreshed['check']['asked']} rows asked again")
-        other = us.refresh(run, us.Original(now.predict, name="loans"), deterministic=True)
+        other = ec.refresh(run, ec.Original(now.predict, name="loans"), deterministic=True)
         fresh = table(2000, seed=1).drop(columns=LABEL)
-        before, after = (us.metrics.fidelity(each.copy.predict(fresh), now.predict(fresh)) for each in (first, other))
+        before, after = (ec.metrics.fidelity(each.copy.predict(fresh), now.predict(fresh)) for each in (first, other))
         print(f"retrained: {other.refreshed['verdict']}, {other.queries['training']} queries for training")
         print(f"agreement with the retrained model: {before:.3f} before, {after:.3f} after")
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import pytest
 
-from understudy.cli import main
-from understudy.errors import UnderstudyWarning
+from ectype.cli import main
+from ectype.errors import EctypeWarning
 
 
 class Ended(NamedTuple):
@@ -28,7 +28,7 @@ class Ended(NamedTuple):
 
 
 def run_command(*arguments: object, cwd: Path | None = None) -> Ended:
-    """Run `understudy` with these arguments, as `python -m understudy` does in the directory."""
+    """Run `ectype` with these arguments, as `python -m ectype` does in the directory."""
     return _ended(lambda: main([str(argument) for argument in arguments]), cwd)
 
 
@@ -92,6 +92,6 @@ def _warnings_said() -> Iterator[None]:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("default", UnderstudyWarning)
+        warnings.simplefilter("default", EctypeWarning)
         warnings.showwarning = say
         yield

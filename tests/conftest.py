@@ -16,8 +16,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pytest
 
-from understudy.algorithm.network import MLP
-from understudy.algorithm.samples import Samples
+from ectype.algorithm.mlp import MLP
+from ectype.algorithm.sample_set import SampleSet
 
 # No doctests are looked for in these: several have this name, and as modules only one of them could be imported.
 collect_ignore_glob = ["*/conftest.py"]
@@ -33,16 +33,16 @@ def small(rng):
     """A small network, its parameters and a labelled sample set in the plane."""
     network = MLP(2, (8, 5), 3)
     X = rng.normal(size=(60, 2)).astype(np.float32)
-    return network, network.initial(rng), Samples(X, rng.integers(0, 3, 60).astype(np.int32))
+    return network, network.initial(rng), SampleSet(X, rng.integers(0, 3, 60).astype(np.int32))
 
 
 @contextmanager
 def little_effort():
     """Within, relays are of a few rows."""
-    from understudy.models.effort import Effort
-    from understudy.runs.presets import PRESETS
+    from ectype.models.capacity import Capacity
+    from ectype.plan.presets import PRESETS
 
-    little = Effort(share=0.2, free_rows=1000)
+    little = Capacity(share=0.2, free_rows=1000)
     with pytest.MonkeyPatch.context() as patch:
         for name, preset in PRESETS.items():
             patch.setitem(PRESETS, name, replace(preset, effort=little))

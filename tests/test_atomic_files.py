@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from understudy.errors import DirectoryError
-from understudy.files import COMMITTED, current, roll_forward, write_text, written
+from ectype._common.atomic_io import COMMITTED, current, roll_forward, write_text, written
+from ectype.errors import DirectoryError
 
 # A process that is at work on a file, and waits.
 AT_WORK = """
 import sys
 from pathlib import Path
-from understudy.files import written
+from ectype._common.atomic_io import written
 with written(Path(sys.argv[1])) as part:
     part.write_text("half")
     print("ready", flush=True)

@@ -1,7 +1,7 @@
 import pytest
 
-from understudy import metrics
-from understudy.errors import SettingError
+from ectype import metrics
+from ectype.errors import SettingError
 
 
 def test_conv_on_a_hand_computed_history():

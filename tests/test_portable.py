@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from understudy.errors import SettingError
-from understudy.portable import lock_folder, peak_mb, require_module, write_at_start
+from ectype._common.portable import lock_folder, peak_mb, require_module, write_at_start
+from ectype.errors import SettingError
 
 # Before anything of ours is imported: what Windows lacks is gone, and folders cannot be opened.
 WINDOWS = """
@@ -41,24 +41,24 @@ COPY = """
 import warnings
 from pathlib import Path
 import numpy as np
-import understudy as us
+import ectype as ec
 
 def disc(rows):
     return (rows**2).sum(axis=1) < 1
 
 quick = dict(preset="fast", budget=60, certificate_n=40, repeat=0)
-kept = us.copy_classifier(disc, us.Space.normal(2), **quick)
+kept = ec.copy_classifier(disc, ec.Space.normal(2), **quick)
 assert kept.peak_mb is None and kept.summary()["peak_mb"] is None
 kept.save("saved")
 rows = np.zeros((1, 2))
-assert us.load("saved").copy.predict(rows).tolist() == kept.copy.predict(rows).tolist()
-result = us.copy_classifier(disc, us.Space.normal(2), **quick, out="run")
-assert us.load("run").peak_mb is None
+assert ec.load("saved").copy.predict(rows).tolist() == kept.copy.predict(rows).tolist()
+result = ec.copy_classifier(disc, ec.Space.normal(2), **quick, out="run")
+assert ec.load("run").peak_mb is None
 assert "Peak memory" not in result.report("page.html").read_text()
-more = us.copy_classifier(disc, us.Space.normal(2), **{**quick, "budget": 100}, out="run")
+more = ec.copy_classifier(disc, ec.Space.normal(2), **{**quick, "budget": 100}, out="run")
 assert more.queries["training"] == 100
-tree = us.remake("run", to="tree", out="deep/tree")
-us.export(tree.copy, "tree.sql")
+tree = ec.remake("run", to="tree", out="deep/tree")
+ec.export(tree.copy, "tree.sql")
 names = sorted(path.name for path in Path("run").iterdir())
 files = ["copy.json", "copy.safetensors", "history.jsonl", "ledger.sqlite", "run.json", "space.json"]
 assert names == files, names
@@ -74,9 +74,9 @@ def fresh(code, cwd):
 def test_every_module_is_imported_without_what_windows_lacks(tmp_path):
     code = """
     import pkgutil, importlib
-    import understudy
-    for one in pkgutil.walk_packages(understudy.__path__, "understudy."):
-        if one.name not in ("understudy.__main__", "understudy.engine.kernel"):  # the command, and a library in C
+    import ectype
+    for one in pkgutil.walk_packages(ectype.__path__, "ectype."):
+        if one.name not in ("ectype.__main__", "ectype._kernel.kernel"):  # the command, and a library in C
             importlib.import_module(one.name)
     """
     done = fresh(WINDOWS + textwrap.dedent(code), tmp_path)
@@ -90,13 +90,13 @@ def test_a_copy_is_made_saved_resumed_and_remade(tmp_path):
 
 def test_a_second_process_cannot_write_to_a_run_there_either(tmp_path):
     code = """
-    from understudy.errors import DirectoryError
-    from understudy.files import locked
+    from ectype.errors import DirectoryError
+    from ectype._common.atomic_io import locked
     with locked(Path(".")):
         names = [path.name for path in Path(".").iterdir()]
         assert names == [".unfinished-lock"], names
         try:
-            us.copy_classifier(disc, us.Space.normal(2), **quick, out=".")
+            ec.copy_classifier(disc, ec.Space.normal(2), **quick, out=".")
         except DirectoryError as error:
             assert "found another process that writes to it" in str(error), error
         else:
@@ -110,7 +110,7 @@ def test_a_second_process_cannot_write_to_a_run_there_either(tmp_path):
 def test_a_system_without_any_locks_is_told_what_to_see_to(tmp_path):
     code = """
     with warnings.catch_warnings(record=True, action="always") as said:
-        us.copy_classifier(disc, us.Space.normal(2), **quick, out="run")
+        ec.copy_classifier(disc, ec.Space.normal(2), **quick, out="run")
     assert ["no other process write to run" in str(one.message) for one in said] == [True], said
     """
     done = fresh(WINDOWS + COPY.partition("kept =")[0] + textwrap.dedent(code), tmp_path)
@@ -120,8 +120,8 @@ def test_a_system_without_any_locks_is_told_what_to_see_to(tmp_path):
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("us.open_original('cmd:cat')", "cmd:, which waits for the pipes of a program: expected Linux or macOS"),
-        ("us.open_original('m.onnx')", "onnxruntime, which runs a model in a process with bounds: expected Linux or m"),
+        ("ec.open_original('cmd:cat')", "cmd:, which waits for the pipes of a program: expected Linux or macOS"),
+        ("ec.open_original('m.onnx')", "onnxruntime, which runs a model in a process with bounds: expected Linux or m"),
         ("main(['serve', 'run'])", "serve, which is ended by signals: expected Linux or macOS, where it works, found"),
     ],
 )
@@ -130,7 +130,7 @@ def test_what_cannot_work_there_says_so_when_it_is_used(tmp_path, what, said):
     model = "import onnx; from onnx import helper as h, TensorProto as t; onnx.save(h.make_model(h.make_graph(["
     model += "h.make_node('ArgMax', ['x'], ['y'], axis=1, keepdims=0)], 'g', [h.make_tensor_value_info('x', t.FLOAT, "
     model += "[None, 2])], [h.make_tensor_value_info('y', t.INT64, [None])])), 'm.onnx')\n"
-    code = f"{model if 'onnx' in what else ''}import understudy as us\nfrom understudy.cli import main\n{what}\n"
+    code = f"{model if 'onnx' in what else ''}import ectype as ec\nfrom ectype.cli import main\n{what}\n"
     done = fresh(WINDOWS + code, tmp_path)
     assert done.returncode != 0
     assert said in done.stderr

@@ -9,29 +9,29 @@ from threading import Event
 import numpy as np
 import pytest
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
+from ectype import progress
+from ectype.plan.plan import Plan
+from ectype.progress import ROWS, answered, doing, shown
+from problems import disc
 from processes import shown_on_a_terminal
-from understudy import progress
-from understudy.progress import ROWS, answered, doing, shown
-from understudy.runs.plan import Plan
 
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 QUICK = {"budget": 60, "certificate_n": 40, "preset": "fast", "repeat": 0}
 SCRIPT = """
 import numpy as np
-import understudy as us
+import ectype as ec
 
 def disc(rows):
     return (rows**2).sum(axis=1) < 1
 
-plane = us.Space.normal(2)
+plane = ec.Space.normal(2)
 settings = dict(budget=60, certificate_n=40, preset="fast")
-result = us.copy_classifier(disc, plane, out="run", {progress} **settings)
-us.certify(result.copy, disc, plane, n=50, {progress})
-us.frontier("run", ["linear"], {progress})
-us.refresh("run", disc, check=20, {progress})
+result = ec.copy_classifier(disc, plane, out="run", {progress} **settings)
+ec.certify(result.copy, disc, plane, n=50, {progress})
+ec.frontier("run", ["linear"], {progress})
+ec.refresh("run", disc, check=20, {progress})
 """
 
 
@@ -47,7 +47,7 @@ def test_a_terminal_shows_a_bar_in_python_unless_told_not_to(tmp_path):
 def test_a_run_that_goes_on_counts_all_of_its_rounds_and_a_finished_one_none(tmp_path, budget, total):
     """Three rounds of 20 were made before; further ones are as large."""
     code = SCRIPT.partition("result =")[0] + (
-        'us.copy_classifier(disc, plane, budget={0}, certificate_n=40, preset="fast", repeat=0, out="run")\n'
+        'ec.copy_classifier(disc, plane, budget={0}, certificate_n=40, preset="fast", repeat=0, out="run")\n'
     )
     shown_on_a_terminal([sys.executable, "-c", code.format(60)], cwd=tmp_path)
     bars = shown_on_a_terminal([sys.executable, "-c", code.format(budget)], cwd=tmp_path).decode()
@@ -56,19 +56,19 @@ def test_a_run_that_goes_on_counts_all_of_its_rounds_and_a_finished_one_none(tmp
 
 
 def test_nothing_is_shown_where_nobody_watches(capfd):
-    us.certify(us.copy_classifier(disc, PLANE, **QUICK).copy, disc, PLANE, n=50)
+    ec.certify(ec.copy_classifier(disc, PLANE, **QUICK).copy, disc, PLANE, n=50)
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_run_is_not_recognised_by_it_and_its_copy_is_the_same(tmp_path):
-    seen = us.copy_classifier(disc, PLANE, **QUICK, out=tmp_path / "run")
+    seen = ec.copy_classifier(disc, PLANE, **QUICK, out=tmp_path / "run")
     (tmp_path / "run" / "run.json").unlink()  # as if it had been interrupted
-    again = us.copy_classifier(disc, PLANE, **QUICK, out=tmp_path / "run", progress=False)
+    again = ec.copy_classifier(disc, PLANE, **QUICK, out=tmp_path / "run", progress=False)
     assert again.settings == seen.settings
     np.testing.assert_array_equal(again.copy.model.theta, seen.copy.model.theta)
-    assert "progress" not in json.dumps(Plan.of(us.Settings(progress=False)).as_json())
-    with pytest.raises(us.errors.SettingError, match="progress: expected True or False, found 1"):
-        us.copy_classifier(disc, PLANE, progress=1)
+    assert "progress" not in json.dumps(Plan.of(ec.Settings(progress=False)).as_json())
+    with pytest.raises(ec.errors.SettingError, match="progress: expected True or False, found 1"):
+        ec.copy_classifier(disc, PLANE, progress=1)
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def notebook(monkeypatch):
 
 
 def test_a_notebook_shows_a_bar_in_html(notebook):
-    original = us.Original(disc, name="<script>", request_rows=10)
-    us.copy_classifier(original, PLANE, **QUICK)
+    original = ec.Original(disc, name="<script>", request_rows=10)
+    ec.copy_classifier(original, PLANE, **QUICK)
     assert any("10 of 40 rows answered" in bundle["text/plain"] for bundle in notebook)
     assert '<progress value="3" max="3">' in notebook[-1]["text/html"]
     del notebook[:]
@@ -100,7 +100,7 @@ def test_a_notebook_shows_a_bar_in_html(notebook):
 
 
 def test_what_is_made_meanwhile_is_said(notebook, small_lesson):
-    us.copy_classifier(disc, PLANE, budget=100, certificate_n=100, to="tree")
+    ec.copy_classifier(disc, PLANE, budget=100, certificate_n=100, to="tree")
     said = " ".join(bundle["text/plain"] for bundle in notebook)
     for words in ("fitting a tree", "teaching a tree", "making the blend that teaches", "the blend labels"):
         assert words in said

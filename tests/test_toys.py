@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from understudy.toys import TOYS
+from ectype.toy_problems import TOYS
 
 
 @pytest.mark.parametrize(("name", "reachable"), [("spirals", 0.999), ("moons", 0.98), ("yin-yang", 0.985)])

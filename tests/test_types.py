@@ -10,37 +10,37 @@ import pytest
 
 SCRIPT = """
 import numpy as np
-import understudy as us
+import ectype as ec
 
 
 def original(rows: np.ndarray) -> np.ndarray:
     return rows[:, 0] > 0
 
 
-space = us.Space.normal(2)
-result = us.copy_classifier(original, space, budget=300, seed=0, to="tree", exclude=["x1"])
+space = ec.Space.normal(2)
+result = ec.copy_classifier(original, space, budget=300, seed=0, to="tree", exclude=["x1"])
 reveal_type(space)
 reveal_type(result)
 reveal_type(result.certificate)
 reveal_type(result.copy)
 reveal_type(result.history)
-reveal_type(us.load("my-copy"))
-reveal_type(us.certify(result.copy, original, space))
-reveal_type(us.export(result.copy, "copy.onnx"))
-reveal_type(us.refresh("my-copy", original))
-reveal_type(us.frontier("my-copy"))
-reveal_type(us.open_original("mymodels:classifier"))
-reveal_type(us.Space.from_data(np.zeros((3, 2))))
-reveal_type(us.SequentialCopy(budget=300).fit([[1.0]]))
+reveal_type(ec.load("my-copy"))
+reveal_type(ec.certify(result.copy, original, space))
+reveal_type(ec.export(result.copy, "copy.onnx"))
+reveal_type(ec.refresh("my-copy", original))
+reveal_type(ec.frontier("my-copy"))
+reveal_type(ec.open_original("mymodels:classifier"))
+reveal_type(ec.Space.from_data(np.zeros((3, 2))))
+reveal_type(ec.SequentialCopy(budget=300).fit([[1.0]]))
 if result.certificate is not None:
     reveal_type(result.certificate.lower)
     reveal_type(result.certificate.per_class)
 """
 WRONG = """
-import understudy as us
+import ectype as ec
 
-us.copy_classifier(len, us.Space.normal(2), budgett=3)
-us.copy_classifier(len, us.Space.normal(2), budget="many")
+ec.copy_classifier(len, ec.Space.normal(2), budgett=3)
+ec.copy_classifier(len, ec.Space.normal(2), budget="many")
 """
 
 

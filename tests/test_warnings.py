@@ -11,13 +11,13 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
-import understudy as us
-from understudy.errors import UnderstudyWarning
-from understudy.runs.copying import copy_steps
-from understudy.runs.settings import Settings
+import ectype as ec
+from ectype.errors import EctypeWarning
+from ectype.plan.settings import Settings
+from ectype.runs.api import copy_steps
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-SPACE = us.Space.normal(2)
+SPACE = ec.Space.normal(2)
 LITTLE = {"budget": 60, "certificate_n": 60, "repeat": 0}
 
 
@@ -30,13 +30,13 @@ def caught_from(call):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
-    ours = [one for one in caught if one.category is UnderstudyWarning]
+    ours = [one for one in caught if one.category is EctypeWarning]
     assert ours
     return [(one.filename, Path(one.filename).read_text().splitlines()[one.lineno - 1].strip()) for one in ours]
 
 
 def copied():
-    us.copy_classifier(always, SPACE, preset="fast", **LITTLE)
+    ec.copy_classifier(always, SPACE, preset="fast", **LITTLE)
 
 
 def stepped():
@@ -45,18 +45,18 @@ def stepped():
 
 
 def fitted():
-    us.SequentialCopy(always, space=SPACE, **LITTLE).fit(np.zeros((5, 2)))
+    ec.SequentialCopy(always, space=SPACE, **LITTLE).fit(np.zeros((5, 2)))
 
 
 def within_another_library():
-    copier = us.SequentialCopy(DecisionTreeClassifier(), space=us.Space.uniform(5, 6, 2), **LITTLE)
+    copier = ec.SequentialCopy(DecisionTreeClassifier(), space=ec.Space.uniform(5, 6, 2), **LITTLE)
     X = np.random.default_rng(0).normal(size=(60, 2))
     cross_val_score(clone(copier), X, (X[:, 0] > 0).astype(int), cv=2, error_score="raise")
 
 
 def predicted():
     frame = pd.DataFrame({"city": ["Bonn", "Nice"] * 20, "age": np.arange(40)})
-    copy = us.copy_classifier(lambda rows: rows["city"] == "Bonn", us.Space.from_data(frame), preset="fast", **LITTLE)
+    copy = ec.copy_classifier(lambda rows: rows["city"] == "Bonn", ec.Space.from_data(frame), preset="fast", **LITTLE)
     copy.copy.predict(frame.assign(city="Rome"))
 
 
@@ -69,12 +69,12 @@ def in_a_thread():
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (copied, "us.copy_classifier(always"),
+        (copied, "ec.copy_classifier(always"),
         (stepped, "for _ in copy_steps(always"),
-        (fitted, "us.SequentialCopy(always"),
+        (fitted, "ec.SequentialCopy(always"),
         (within_another_library, "cross_val_score("),
         (predicted, "copy.copy.predict(frame"),
-        (in_a_thread, "us.copy_classifier(always"),
+        (in_a_thread, "ec.copy_classifier(always"),
     ],
 )
 def test_a_warning_points_at_the_line_of_the_user(call, line):

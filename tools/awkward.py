@@ -37,11 +37,11 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-import understudy as us
-from understudy.cli import main as command
-from understudy.errors import UnderstudyError, UnderstudyWarning
-from understudy.space.columns import Category
-from understudy.space.readings import ENOUGH
+import ectype as ec
+from ectype.cli import main as command
+from ectype.errors import EctypeError, EctypeWarning
+from ectype.space import Category
+from ectype.space._column_types import ENOUGH
 
 Rng = np.random.Generator
 Make = Callable[[Rng, int], Any]
@@ -251,7 +251,7 @@ def ended(table: Table, folder: Path) -> str:
         warnings.simplefilter("always")
         end = _by_library(table, folder, told)
     for one in told:
-        if not issubclass(one.category, UnderstudyWarning):
+        if not issubclass(one.category, EctypeWarning):
             raise Failed(f"{end}: {one.category.__name__}: {one.message} ({one.filename})")
     return end
 
@@ -260,18 +260,18 @@ def _by_library(table: Table, folder: Path, told: list[warnings.WarningMessage])
     rows: Any = table.frame.to_numpy() if table.form == "array" else table.frame
     step = "space"
     try:
-        space = us.Space.from_data(rows, **table.said)
+        space = ec.Space.from_data(rows, **table.said)
         _check_losses(space, table.frame, [str(one.message) for one in told])
         step = "copy"
-        copied = us.copy_classifier(decide, space, classes=["no", "yes"], to=table.to, out=folder / "run", **LITTLE)
+        copied = ec.copy_classifier(decide, space, classes=["no", "yes"], to=table.to, out=folder / "run", **LITTLE)
         step = "certify"
-        us.certify(copied.copy, decide, space, n=30, data=rows, progress=False)
+        ec.certify(copied.copy, decide, space, n=30, data=rows, progress=False)
         copied.copy.predict(rows)
         step = "report"
-        us.load(folder / "run").report(folder / "page.html")
+        ec.load(folder / "run").report(folder / "page.html")
         step = "export"
-        us.export(copied.copy, folder / table.file)
-    except UnderstudyError as error:
+        ec.export(copied.copy, folder / table.file)
+    except EctypeError as error:
         return f"{step}: {_checked_error(str(error))}"
     except Exception as error:
         raise Failed(f"{step}: {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}") from error
@@ -329,7 +329,7 @@ def _run(words: list[str], folder: Path) -> tuple[int, str, str]:
 @contextmanager
 def _warned(err: StringIO) -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UnderstudyWarning)
+        warnings.simplefilter("always", EctypeWarning)
         warnings.showwarning = lambda message, *place, **more: print(message, file=err)
         yield
 
@@ -342,7 +342,7 @@ def _checked_error(text: str) -> str:
     return "expected " + re.sub(r"'.*'|[0-9]+", "...", found[1])[:70]
 
 
-def _check_losses(space: us.Space, frame: pd.DataFrame, said: list[str]) -> None:
+def _check_losses(space: ec.Space, frame: pd.DataFrame, said: list[str]) -> None:
     """No column and no level is lost without a word."""
     if space.d != frame.shape[1] or (space.frame and [*space.names] != [*frame.columns]):
         raise Failed(f"columns {[*frame.columns]} became {space.names}")

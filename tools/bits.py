@@ -23,16 +23,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from understudy.engine import library
-from understudy.engine.answers import ROWS, Answers
-from understudy.engine.pieces import Pieces
-from understudy.engine.radial import Radial
-from understudy.engine.rows import CURVE, LEAST, NORMAL, STEPS, Marginal, Rows, loads
-from understudy.engine.training import ACTIVATIONS, Groups, Method, Training
-from understudy.engine.trees import LEAF, Boost, Boosting, Nursery, Sums
+from ectype._kernel import (
+    ACTIVATIONS,
+    CURVE,
+    LEAF,
+    NORMAL,
+    STEPS,
+    Boost,
+    Boosting,
+    Groups,
+    KernelTraining,
+    Marginal,
+    NetworkInference,
+    PiecewiseLinear,
+    RbfKernel,
+    RowSampler,
+    TrainingMethod,
+    TreeSums,
+)
+from ectype._kernel import _ffi as ffi
+from ectype._kernel._inference import ROWS
+from ectype._kernel._sampler import LEAST, loads
+from ectype._kernel._trees import ExtraTreesBuilder
 
 ROOT = Path(__file__).parents[1]
-ENGINE = ROOT / "src" / "understudy" / "engine"
+ENGINE = ROOT / "src" / "ectype" / "_kernel"
 SOURCES = tuple(ENGINE / name for name in ("kernel.c", "answers.c", "trees.c", "radial.c", "rows.c"))
 DRIVER = Path(__file__).with_name("driver.c")
 FLAGS = ("-ffp-contract=off", "-fvisibility=hidden")
@@ -44,7 +59,7 @@ class Case(NamedTuple):
     """A training, then the answers of what it made."""
 
     widths: tuple[int, ...]
-    method: Method
+    method: TrainingMethod
     rows: int = 100
     steps: int = 60
     targets: bool = False
@@ -55,17 +70,28 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case((1, 2), Method(batch=1), rows=1),
-    Case((2, 5, 3), Method(batch=200, rate=0.01, loss="cross-entropy", order="shuffled", warm=10), rows=90),
-    Case((2, 64, 32, 10, 2), Method(rate=0.002, order="shuffled", anneal=0.5), groups=(30, 0, 69, 1)),
-    Case((30, 64, 32, 10, 4), Method(rate=0.01, penalty="bounded", lam=0.3, decay=0.01, anneal=1.0), groups=(40, 60)),
-    Case((7, 19, 33, 17, 21), Method(batch=17, penalty="norm", lam=0.05, activation="mish", loss="cross-entropy")),
-    Case((17, 16, 40), Method(batch=33, activation="mish", rate=0.003, warm=20), weighted=True, restart=True),
-    Case((5, 40, 3), Method(batch=24, loss="cross-entropy", decay=0.1, rate=0.01), targets=True, weighted=True),
-    Case((3, 130, 70, 2), Method(batch=64, rate=0.1, penalty="bounded", lam=2.0, epsilon=1e-3), rows=70, restart=True),
-    Case((4, 8, 8, 8, 8, 8, 8, 3), Method(batch=5, rate=0.02, order="shuffled", activation="mish"), rows=7),
-    Case((45, 20, 3), Method(batch=33, rate=0.005, loss="cross-entropy", decay=0.01), pieces=40),
-    Case((23, 16, 2), Method(batch=16, rate=0.01, order="shuffled", activation="mish"), pieces=7),
+    Case((1, 2), TrainingMethod(batch=1), rows=1),
+    Case((2, 5, 3), TrainingMethod(batch=200, rate=0.01, loss="cross-entropy", order="shuffled", warm=10), rows=90),
+    Case((2, 64, 32, 10, 2), TrainingMethod(rate=0.002, order="shuffled", anneal=0.5), groups=(30, 0, 69, 1)),
+    Case(
+        (30, 64, 32, 10, 4),
+        TrainingMethod(rate=0.01, penalty="bounded", lam=0.3, decay=0.01, anneal=1.0),
+        groups=(40, 60),
+    ),
+    Case(
+        (7, 19, 33, 17, 21), TrainingMethod(batch=17, penalty="norm", lam=0.05, activation="mish", loss="cross-entropy")
+    ),
+    Case((17, 16, 40), TrainingMethod(batch=33, activation="mish", rate=0.003, warm=20), weighted=True, restart=True),
+    Case((5, 40, 3), TrainingMethod(batch=24, loss="cross-entropy", decay=0.1, rate=0.01), targets=True, weighted=True),
+    Case(
+        (3, 130, 70, 2),
+        TrainingMethod(batch=64, rate=0.1, penalty="bounded", lam=2.0, epsilon=1e-3),
+        rows=70,
+        restart=True,
+    ),
+    Case((4, 8, 8, 8, 8, 8, 8, 3), TrainingMethod(batch=5, rate=0.02, order="shuffled", activation="mish"), rows=7),
+    Case((45, 20, 3), TrainingMethod(batch=33, rate=0.005, loss="cross-entropy", decay=0.01), pieces=40),
+    Case((23, 16, 2), TrainingMethod(batch=16, rate=0.01, order="shuffled", activation="mish"), pieces=7),
 )
 
 
@@ -120,7 +146,7 @@ def uniform(seed: int, *shape: int) -> np.ndarray:
     return ((raw >> np.uint64(40)).astype(np.float32) / np.float32(2**23) - np.float32(1)).reshape(shape)
 
 
-def begun(case: Case, seed: int) -> tuple[Training, np.ndarray]:
+def begun(case: Case, seed: int) -> tuple[KernelTraining, np.ndarray]:
     """A training of the case, before its first step; and its rows."""
     size = sum((a + 1) * b for a, b in zip(case.widths[:-1], case.widths[1:], strict=True))
     theta = uniform(seed, size) * np.float32(0.4)
@@ -135,17 +161,17 @@ def begun(case: Case, seed: int) -> tuple[Training, np.ndarray]:
     if case.pieces:
         low = uniform(seed + 400, case.pieces) * np.float32(3)
         high = low + np.abs(uniform(seed + 500, case.pieces)) + np.float32(0.01)
-        pieces = Pieces(columns, np.arange(case.pieces) % columns, low, high)
+        pieces = PiecewiseLinear(columns, np.arange(case.pieces) % columns, low, high)
     options = {"steps": case.steps, "groups": groups, "weights": weights, "pieces": pieces, "seed": seed}
-    return Training(case.widths, theta, X, y, case.method, **options), X  # type: ignore[arg-type]
+    return KernelTraining(case.widths, theta, X, y, case.method, **options), X  # type: ignore[arg-type]
 
 
 class Planted(NamedTuple):
     """What there is of a wood before any tree grows; and the rows, those that are asked about being others."""
 
     boosting: Boosting
-    nursery: Nursery
-    radial: Radial
+    nursery: ExtraTreesBuilder
+    radial: RbfKernel
     X: np.ndarray
     rows: np.ndarray
 
@@ -161,13 +187,15 @@ def planted(wood: Wood, seed: int) -> Planted:
     base = uniform(seed + 1000, wood.rows, outputs) if wood.based else None
     directions = np.arange(wood.inputs) % 3 - 1 if wood.directed else None
     boosting = Boosting(X, y, wood.classes, wood.how, base=base, weights=weights, directions=directions, seed=seed)
-    nursery = Nursery(X, y, wood.classes, leaves=wood.leaves, depth=wood.depth, directions=directions, seed=seed)
+    nursery = ExtraTreesBuilder(
+        X, y, wood.classes, leaves=wood.leaves, depth=wood.depth, directions=directions, seed=seed
+    )
     centres = X[:300]
-    radial = Radial(centres, uniform(seed + 1100, len(centres), wood.classes), 0.7)
+    radial = RbfKernel(centres, uniform(seed + 1100, len(centres), wood.classes), 0.7)
     return Planted(boosting, nursery, radial, X, rows)
 
 
-def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> Sums:
+def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeSums:
     """Trees that grew at random, as they answer."""
     sizes = np.array([len(tree[0]) for tree in trees])
     starts = np.cumsum(sizes) - sizes
@@ -175,22 +203,22 @@ def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> Sums:
     own, shift = np.arange(len(feature)), np.repeat(starts, sizes)
     below = np.stack([left + shift, right + shift], axis=1)
     children = np.where((feature == LEAF)[:, None], own[:, None], below)
-    return Sums(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
+    return TreeSums(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
 
 
-def laid_out(table: Table, seed: int) -> tuple[Rows, np.ndarray | None]:
+def laid_out(table: Table, seed: int) -> tuple[RowSampler, np.ndarray | None]:
     """A table before its first row, and the correlation of its scores; some of them are sums of others."""
     columns = [marginal(kind, seed + 1200 + j) for j, kind in enumerate(table.columns)]
     columns[: table.gaps] = [column._replace(missing=0.4) for column in columns[: table.gaps]]
     if not table.dependent:
-        return Rows(columns), None
+        return RowSampler(columns), None
     scores = len(columns) + table.gaps
     parts = np.round(uniform(seed + 1300, scores, 9).astype(np.float64) * 64)  # whole numbers have exact sums
     product = (parts[:, None] * parts).sum(axis=2)
     product[np.arange(scores), np.arange(scores)] += 500 * (np.arange(scores) % 3)
     size = np.diag(product)
     correlation = product / np.sqrt(size[:, None] * size)
-    return Rows(columns, correlation), correlation
+    return RowSampler(columns, correlation), correlation
 
 
 def marginal(kind: str, seed: int) -> Marginal:
@@ -213,7 +241,7 @@ def of_networks() -> Iterator[np.ndarray]:
             training.restart()
         training.run(case.steps - case.steps // 2)
         yield training.theta
-        yield Answers(case.widths, training.theta, case.method.activation, training._pieces)(X)
+        yield NetworkInference(case.widths, training.theta, case.method.activation, training._pieces)(X)
 
 
 def of_woods() -> Iterator[np.ndarray]:
@@ -248,13 +276,13 @@ def digest() -> str:
 @contextmanager
 def kernel(path: Path) -> Iterator[None]:
     """Compute with another build of the kernel meanwhile."""
-    before, library.PATH = library.PATH, path
-    library.library.cache_clear()
+    before, ffi.PATH = ffi.PATH, path
+    ffi.library.cache_clear()
     try:
         yield
     finally:
-        library.PATH = before
-        library.library.cache_clear()
+        ffi.PATH = before
+        ffi.library.cache_clear()
 
 
 def zig(target: str) -> list[str]:
@@ -289,7 +317,7 @@ def written() -> bytes:
     for seed, case in enumerate(CASES):
         training, _ = begun(case, seed)
         of = training._pieces
-        arrays = [training._arrays.get(name) for name in library.POINTERS[:-1]]
+        arrays = [training._arrays.get(name) for name in ffi.POINTERS[:-1]]
         arrays += [None] * 3 if of is None else [of.column, of.slope, of.shift]
         more = case.steps, case.restart, case.rows, ACTIVATIONS.index(case.method.activation), ROWS
         counts = case.widths[0] - case.pieces, case.pieces
@@ -297,11 +325,11 @@ def written() -> bytes:
     for seed, wood in enumerate(WOODS):
         boosting, nursery, radial, X, rows = planted(wood, seed)
         grown = boosting._arrays
-        names = [name for name, kind in library.Boosting._fields_ if kind is ct.c_void_p]
+        names = [name for name, kind in ffi.BoostingStruct._fields_ if kind is ct.c_void_p]
         arrays = [X, *(grown.get(name) for name in names[1:])]
         trees = wood.how.rounds * boosting.outputs
         parts.append(record("b", arrays, numbers(boosting._job) + struct.pack("<q", trees)))
-        names = [name for name, kind in library.Planting._fields_ if kind is ct.c_void_p]
+        names = [name for name, kind in ffi.ExtraTreesStruct._fields_ if kind is ct.c_void_p]
         arrays = [*(nursery._arrays.get(name) for name in names), rows]
         parts.append(record("p", arrays, numbers(nursery._job) + struct.pack("<2q", TREES, len(rows))))
         about = struct.pack("<4qd", radial._apart, wood.inputs, wood.classes, len(rows), radial._gamma)
@@ -309,7 +337,7 @@ def written() -> bytes:
     for seed, table in enumerate(TABLES):
         drawn, correlation = laid_out(table, seed)
         drawn._job.seed = seed
-        names = [name for name, kind in library.Drawing._fields_ if kind is ct.c_void_p]
+        names = [name for name, kind in ffi.SamplingStruct._fields_ if kind is ct.c_void_p]
         arrays = [*(drawn._arrays.get(name) for name in names), correlation]
         parts.append(record("d", arrays, numbers(drawn._job) + struct.pack("<qd", table.rows, LEAST)))
     return b"".join(parts)
@@ -335,7 +363,7 @@ def main() -> None:
         found = {arguments.target: emulated(zig(arguments.target), arguments.emulator.split())}
     else:
         sets = ("AVX2", "AVX-512") if platform.machine() in ("x86_64", "AMD64") else ("plain",)
-        found = {name: digest() for name in sets if library.use(name) == name}
+        found = {name: digest() for name in sets if ffi.use(name) == name}
     for name, value in found.items():
         print(f"{name}: {value} {'as expected' if value == EXPECTED else f'expected {EXPECTED}'}")
     sys.exit({*found.values()} != {EXPECTED})

@@ -26,16 +26,17 @@ from pathlib import Path
 
 import numpy as np
 
-import understudy as us
-from understudy.errors import UnderstudyError
-from understudy.queries import Queries, ledger
-from understudy.report.card import card
-from understudy.runs.copying import copy_steps, finish
-from understudy.runs.directory import open_run
-from understudy.runs.finished import Past
+import ectype as ec
+from ectype import ledger
+from ectype.errors import EctypeError
+from ectype.queries import Queries
+from ectype.report import card
+from ectype.runs.api import copy_steps, finish
+from ectype.runs.directory import open_run
+from ectype.runs.previous_run import PreviousRun
 
-SETTINGS = us.Settings(budget=240, batch=40, certificate_n=120, schedule=10, layers=(6,), seed=3)
-SPACE = us.Space.normal(3)
+SETTINGS = ec.Settings(budget=240, batch=40, certificate_n=120, schedule=10, layers=(6,), seed=3)
+SPACE = ec.Space.normal(3)
 ROWS = np.random.default_rng(0).normal(size=(200, 3))
 CLASSES = ["low", "middle", "high"]
 # As many requests of a run are answered each time before it is killed.
@@ -58,7 +59,7 @@ def make(out: Path, killed: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return rings(rows)
 
-    finish(copy_steps(us.Original(original, CLASSES, request_rows=25, name="rings"), SPACE, SETTINGS, out=out))
+    finish(copy_steps(ec.Original(original, CLASSES, request_rows=25, name="rings"), SPACE, SETTINGS, out=out))
 
 
 def made(folder: Path) -> tuple[Path, Path]:
@@ -78,11 +79,11 @@ def made(folder: Path) -> tuple[Path, Path]:
 
 def read_whole(out: Path) -> Iterator[object]:
     """All that can be read of a finished run."""
-    result = us.load(out)
+    result = ec.load(out)
     yield result.copy.predict_proba(ROWS).tobytes(), result.copy.classes_.tolist()
     yield repr((result.certificate, result.history, result.settings, result.queries, result.versions, result.tried))
     yield result.space.to_json(), repr((result.repeats, result.advice, result.diagnosis, result.refreshed))
-    past = Past.of(out)
+    past = PreviousRun.of(out)
     yield past.rows.tobytes(), past.answers.tolist(), past.network.theta.tobytes(), past.t, past.held_out
     yield from read_ledger(out)
     yield re.sub(r"\| (ledger\.sqlite|run\.json) \|.*", "", card(out))  # hashes of the files as they are
@@ -105,7 +106,7 @@ def resume(out: Path) -> Iterator[object]:
     def never(rows: np.ndarray) -> np.ndarray:
         raise RuntimeError(f"{len(rows)} rows are asked again")
 
-    original = us.Original(never, CLASSES, name="rings")
+    original = ec.Original(never, CLASSES, name="rings")
     with open_run(out, settings, SPACE) as book:
         for purpose, (rows, _) in answered.items():
             yield (
@@ -140,7 +141,7 @@ def outcome(read: Read, folder: Path, whole: list[object]) -> str:
     """What comes of reading damaged files."""
     try:
         return "unchanged" if list(read(folder)) == whole else "MISSED"
-    except UnderstudyError as error:
+    except EctypeError as error:
         return "found" if error.exit_code in (2, 3) and "asked again" not in str(error) else "MISSED"
     except Exception as error:  # what the command would end with exit code 70 for
         return f"CRASHED: {type(error).__name__}: {error}"

@@ -17,14 +17,27 @@ from pathlib import Path
 import numpy as np
 
 from bits import SOURCES, kernel, sums
-from understudy.engine import library
-from understudy.engine.answers import Answers
-from understudy.engine.pieces import Pieces
-from understudy.engine.radial import Radial
-from understudy.engine.rows import CURVE, NORMAL, STEPS, Marginal, Rows
-from understudy.engine.training import ACTIVATIONS, LOSSES, ORDERS, PENALTIES, Groups, Method, Training
-from understudy.engine.trees import Boost, Boosting, Nursery, Sums, binned
-from understudy.errors import KernelError
+from ectype._kernel import (
+    ACTIVATIONS,
+    CURVE,
+    NORMAL,
+    STEPS,
+    Boost,
+    Boosting,
+    Groups,
+    KernelTraining,
+    Marginal,
+    NetworkInference,
+    PiecewiseLinear,
+    RbfKernel,
+    RowSampler,
+    TrainingMethod,
+    TreeSums,
+)
+from ectype._kernel import _ffi as ffi
+from ectype._kernel._training import LOSSES, ORDERS, PENALTIES
+from ectype._kernel._trees import ExtraTreesBuilder, binned
+from ectype.errors import KernelError
 
 CHECKS = "-fsanitize=address,undefined,float-cast-overflow"
 SANITIZED = ("-g", "-ffp-contract=off", "-fPIC", "-shared", CHECKS, "-fno-sanitize-recover")
@@ -48,7 +61,7 @@ class Case:
         self.made = self.some_pieces() if rng.random() < 0.4 else None
         self.X = self.numbers(self.rows, self.columns)
         self.targets = rng.random() < 0.2
-        self.method = Method(
+        self.method = TrainingMethod(
             batch=int(rng.choice([1, 2, 7, 16, 32, 33, 130])),
             rate=float(rng.choice([0, 1e-4, 0.01, 10])),
             loss="cross-entropy" if self.targets else str(rng.choice(LOSSES)),
@@ -83,12 +96,14 @@ class Case:
         """The inputs that rows have, before pieces of them are made."""
         return self.widths[0] if self.made is None else self.made.columns
 
-    def some_pieces(self) -> Pieces:
+    def some_pieces(self) -> PiecewiseLinear:
         """Some of the inputs are pieces of the others."""
         columns = int(self.rng.integers(1, self.widths[0] + 1))
         n = self.widths[0] - columns
         low = self.rng.normal(size=n)
-        return Pieces(columns, self.rng.integers(0, columns, n), low, low + self.rng.exponential(size=n) + 1e-3)
+        return PiecewiseLinear(
+            columns, self.rng.integers(0, columns, n), low, low + self.rng.exponential(size=n) + 1e-3
+        )
 
     def some_groups(self) -> Groups:
         """Few or many groups, with and without rows, and perhaps one more beside."""
@@ -98,11 +113,11 @@ class Case:
         more = self.rng.random() < 0.5
         return groups.beside(0, self.rows, float(self.rng.choice([0.1, 1, 5])), 2000) if more else groups
 
-    def begun(self) -> Training:
+    def begun(self) -> KernelTraining:
         """The training before its first step."""
         options = {"steps": sum(self.pieces), "groups": self.groups, "weights": self.weights, "seed": self.seed}
         given = self.widths, self.theta, self.X, self.y, self.method
-        return Training(*given, pieces=self.made, **options)  # type: ignore[arg-type]
+        return KernelTraining(*given, pieces=self.made, **options)  # type: ignore[arg-type]
 
     def trained(self, pieces: list[int]) -> np.ndarray:
         """The parameters after steps in so many pieces."""
@@ -115,7 +130,7 @@ class Case:
 
     def answered(self, theta: np.ndarray) -> None:
         """Answers for many numbers of rows; each row's is the same alone."""
-        answers = Answers(self.widths, theta, self.method.activation, self.made)
+        answers = NetworkInference(self.widths, theta, self.method.activation, self.made)
         n = int(self.rng.choice([0, 1, 15, 16, 17, 63, 64, 65, 128, 200]))
         X = self.numbers(n, self.columns)
         found = answers(X)
@@ -205,10 +220,10 @@ class Wood:
         options = {"base": self.base, "weights": self.weights, "directions": self.directions, "seed": self.seed}
         return Boosting(self.X, self.y, self.n_c, self.how, **options)  # type: ignore[arg-type]
 
-    def nursery(self) -> Nursery:
+    def nursery(self) -> ExtraTreesBuilder:
         """A place for random trees."""
         options = {"depth": self.how.depth, "directions": self.directions, "seed": self.seed}
-        return Nursery(self.X, self.y, self.n_c, leaves=self.leaves, **options)  # type: ignore[arg-type]
+        return ExtraTreesBuilder(self.X, self.y, self.n_c, leaves=self.leaves, **options)  # type: ignore[arg-type]
 
     def boosted(self) -> None:
         """Rounds at once, and a little at a time."""
@@ -239,7 +254,7 @@ class Wood:
         if free and len(np.unique(self.X, axis=0)) == self.n:
             assert (found.argmax(axis=1) == self.y).all(), "rows that random trees do not explain"
 
-    def said(self, of: Sums, classes: int) -> np.ndarray:
+    def said(self, of: TreeSums, classes: int) -> np.ndarray:
         """What trees say of their rows, and of some that are strange."""
         n = int(self.rng.choice([0, 1, 7, 8, 9, 100, 600]))
         strange = self.rng.choice(np.append(STRANGE, np.float32(0.5)), (n, self.d))
@@ -260,8 +275,8 @@ class Wood:
         boosting.run(self.how.rounds)
         nursery.tree(0)
         rows, bins = self.rng.choice(STRANGE, (9, self.d)), np.empty((9, self.d), np.uint8)
-        at = (library.address(array) for array in (rows, edges, bins))
-        library.library().bins_of(next(at), 9, self.d, *at)
+        at = (ffi.address(array) for array in (rows, edges, bins))
+        ffi.library().bins_of(next(at), 9, self.d, *at)
 
     def near(self) -> None:
         """Sums of radial functions; a row's are the same alone."""
@@ -269,7 +284,7 @@ class Wood:
         X = self.rng.normal(size=(int(self.rng.choice([0, 1, 9])), self.d)).astype(np.float32)
         X[self.rng.random(X.shape) < 0.1] = self.rng.choice(STRANGE)
         centres = self.X[:600]
-        radial = Radial(centres, self.rng.normal(size=(len(centres), self.n_c)), gamma)
+        radial = RbfKernel(centres, self.rng.normal(size=(len(centres), self.n_c)), gamma)
         found = radial(X)
         for row, alone in zip(X, found, strict=True):
             assert same(radial(row[None])[0], alone), "other sums alone than in company"
@@ -302,7 +317,7 @@ class Table:
         rng = self.rng = np.random.default_rng([seed, 2])
         columns = [self.column() for _ in range(int(rng.choice([1, 2, 7, 8, 9, 33, 100])))]
         scores = len(columns) + sum(column.missing is not None for column in columns)
-        self.rows = Rows(columns, self.correlation(scores) if rng.random() < 0.7 else None)
+        self.rows = RowSampler(columns, self.correlation(scores) if rng.random() < 0.7 else None)
         self.seed = int(rng.integers(2**64, dtype=np.uint64))
 
     def column(self) -> Marginal:
@@ -328,7 +343,7 @@ class Table:
         """Rows by every instruction set, at once and in pieces: all the same."""
         n = int(self.rng.choice([0, 1, 31, 32, 33, 100]))
         with np.errstate(all="ignore"):
-            found = [self.rows(n, self.seed) for name in library.SETS if library.use(name) == name]
+            found = [self.rows(n, self.seed) for name in ffi.SETS if ffi.use(name) == name]
         self.rows._piece = int(self.rng.choice([1, 5, 32, 64]))
         for other in (*found[1:], self.rows(n, self.seed)):
             assert same(found[0], other), "other rows by other instructions, or in pieces"
@@ -346,14 +361,14 @@ def tried(seed: int) -> None:
     """A training by every instruction set, which all have to agree; then trees, and rows."""
     case = Case(seed)
     found = {}
-    for name in library.SETS:
-        if library.use(name) == name:
+    for name in ffi.SETS:
+        if ffi.use(name) == name:
             found[name] = case.trained(case.pieces)
             case.answered(found[name])
     if "AVX-512" in found:
         assert same(found["AVX2"], found["AVX-512"]), "instruction sets differ"
     if not case.restart:
-        assert same(found[library.use()], case.trained([sum(case.pieces)])), "steps in pieces differ from steps at once"
+        assert same(found[ffi.use()], case.trained([sum(case.pieces)])), "steps in pieces differ from steps at once"
     case.refused()
     wood = Wood(seed)
     for part in (wood.boosted, wood.planted, wood.near, wood.poisoned, wood.refused):

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
-import understudy as us
-from understudy.original import Labels
-from understudy.runs.leaks import leaked
+import ectype as ec
+from ectype.original import Labels
+from ectype.runs.label_leakage import leaked
 
 # The labels, by their kind; columns that hold them have them as words, numbers or booleans just so.
 KINDS: dict[str, list[Any]] = {
@@ -41,7 +41,7 @@ QUERIES = (80, 2080)
 class Made(NamedTuple):
     """A table: columns, the answers of an original, and the column that is the label, if one was left in."""
 
-    space: us.Space
+    space: ec.Space
     rows: np.ndarray
     answers: np.ndarray
     label: str
@@ -68,7 +68,7 @@ def made(rng: np.random.Generator, kind: str, way: str, left: bool, queries: int
     frame = frame[[str(name) for name in rng.permutation(frame.columns)]]
     seen = [name for name in frame if name != label or way == "with"]
     tree = DecisionTreeClassifier(max_depth=int(rng.integers(2, 9)), random_state=0).fit(_coded(frame[seen]), truth)
-    space = us.Space.from_data(frame)
+    space = ec.Space.from_data(frame)
     rows = space.read(frame, "rows")[:queries] if way == "stored" else space.sample(queries, rng)
     asked = frame[:queries] if way == "stored" else pd.DataFrame(space.present(rows))
     return Made(space, rows, tree.predict(_coded(asked[seen])), label if left else "", way == "stored")

@@ -50,12 +50,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import understudy as us
-from understudy import checksums
-from understudy.cli import main as command
-from understudy.errors import UnderstudyError
-from understudy.queries.ledger import NAME, chain
-from understudy.serve.model import Model
+import ectype as ec
+from ectype._common import manifest
+from ectype.cli import main as command
+from ectype.errors import EctypeError
+from ectype.ledger import NAME
+from ectype.ledger import _hash_chain as hash_chain
+from ectype.serve._inference import InferenceModel
 
 CLASSES = ["high", "low", "middle"]
 SETTINGS: dict[str, Any] = {"budget": 90, "batch": 30, "certificate_n": 60, "preset": "fast", "seed": 3}
@@ -98,11 +99,11 @@ def rings(rows: pd.DataFrame) -> np.ndarray:
     return np.array(["low", "middle", "high"])[np.digitize(far, [1, 3])]
 
 
-def space() -> us.Space:
+def space() -> ec.Space:
     """Its inputs."""
     rng = np.random.default_rng(0)
     named = {"x": rng.normal(size=300), "y": rng.normal(size=300), "city": rng.choice(["Bonn", "Nice", "Pisa"], 300)}
-    return us.Space.from_data(pd.DataFrame(named))
+    return ec.Space.from_data(pd.DataFrame(named))
 
 
 def made(folder: Path) -> dict[str, Path]:
@@ -110,8 +111,8 @@ def made(folder: Path) -> dict[str, Path]:
     inputs, found = space(), {}
     for kind, settings in KINDS.items():
         found[kind] = folder / kind.replace(" ", "-")
-        original = us.Original(rings, CLASSES, name="rings")
-        us.copy_classifier(original, inputs, out=found[kind], progress=False, **{**SETTINGS, **settings})
+        original = ec.Original(rings, CLASSES, name="rings")
+        ec.copy_classifier(original, inputs, out=found[kind], progress=False, **{**SETTINGS, **settings})
     return found
 
 
@@ -128,7 +129,7 @@ def said(*arguments: object) -> str:
             if ended.code == 70:
                 raise RuntimeError(errors.getvalue()) from None
             if ended.code:
-                raise UnderstudyError("command", "to go on", errors.getvalue()) from None
+                raise EctypeError("command", "to go on", errors.getvalue()) from None
     return out.getvalue()
 
 
@@ -144,7 +145,7 @@ def finite(document: str) -> str:
 
 def predict(run: Path) -> str:
     """Load the copy, and ask it."""
-    result, rows = us.load(run), frame()
+    result, rows = ec.load(run), frame()
     found = result.copy.predict_proba(rows)
     if not np.isfinite(found).all():
         raise FloatingPointError("probabilities")
@@ -156,7 +157,7 @@ def predict(run: Path) -> str:
 
 def serve(run: Path) -> str:
     """The answer of a server."""
-    model = Model(us.load(run).copy, "copy", "1", 1000)
+    model = InferenceModel(ec.load(run).copy, "copy", "1", 1000)
     rows = frame()
     inputs = [
         {"name": "x", "datatype": "FP64", "shape": [len(rows), 1], "data": rows["x"].tolist()},
@@ -170,13 +171,13 @@ def serve(run: Path) -> str:
     except Exception as refusal:
         if type(refusal).__name__ != "Refusal":
             raise
-        raise UnderstudyError("request", "an answer", refusal) from refusal
+        raise EctypeError("request", "an answer", refusal) from refusal
 
 
 def certify(run: Path) -> str:
     """The copy beside its original, on fresh rows and on the answers of the run."""
-    result = us.load(run)
-    return str(us.certify(result.copy, us.Original(rings, CLASSES, name="rings"), result.space, n=40))
+    result = ec.load(run)
+    return str(ec.certify(result.copy, ec.Original(rings, CLASSES, name="rings"), result.space, n=40))
 
 
 def certify_answers(run: Path) -> str:
@@ -193,10 +194,10 @@ def remake_more(run: Path) -> str:
 
 def go_on(run: Path) -> str:
     """The same command with more to ask."""
-    original = us.Original(rings, CLASSES, name="rings")
+    original = ec.Original(rings, CLASSES, name="rings")
     kind = (run.parent / "kind").read_text()
     more = {**SETTINGS, **KINDS[kind], "budget": 120}
-    return str(us.copy_classifier(original, space(), out=run, progress=False, **more).queries)
+    return str(ec.copy_classifier(original, space(), out=run, progress=False, **more).queries)
 
 
 READERS: dict[str, Callable[[Path], str]] = {
@@ -463,19 +464,19 @@ OBJECTS = {
 
 def in_tables(rng: Rng, run: Path) -> str:
     """Mutate what SQL there is in the ledger."""
-    done, table = pick(rng, OBJECTS), pick(rng, [*chain.TABLES, "chain"])
+    done, table = pick(rng, OBJECTS), pick(rng, [*hash_chain.TABLES, "chain"])
     with contextlib.closing(sqlite3.connect(run / NAME)) as connection, connection:
         for statement in OBJECTS[done]:
-            connection.execute(statement.format(table, chain.TABLES.get(table, "batch")))
+            connection.execute(statement.format(table, hash_chain.TABLES.get(table, "batch")))
     return f"{done} ({table})"
 
 
 def in_rows(rng: Rng, run: Path) -> str:
     """Mutate a value in a row of the ledger, and have its chain fit."""
     with contextlib.closing(sqlite3.connect(run / NAME)) as connection, connection:
-        table = pick(rng, [name for name in chain.TABLES if count(connection, name)])
+        table = pick(rng, [name for name in hash_chain.TABLES if count(connection, name)])
         columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
-        column, key = pick(rng, columns), chain.TABLES[table]
+        column, key = pick(rng, columns), hash_chain.TABLES[table]
         at = pick(rng, [key for (key,) in connection.execute(f"SELECT {key} FROM {table}")])
         (value,) = connection.execute(f"SELECT {column} FROM {table} WHERE {key} = ?", (at,)).fetchone()
         new, done = mutate_value(rng, value)
@@ -525,12 +526,12 @@ def mutate_value(rng: Rng, value: Any) -> tuple[Any, str]:
 def rechain(connection: sqlite3.Connection) -> None:
     """A chain of one batch that fits the rows."""
     entries = []
-    for table, key in chain.TABLES.items():
+    for table, key in hash_chain.TABLES.items():
         for row in connection.execute(f"SELECT * FROM {table} ORDER BY {key}"):
-            entries.append((table, row[0], chain.digest_of(row)))
+            entries.append((table, row[0], hash_chain.digest_of(row)))
     text = json.dumps(entries, separators=(",", ":"), default=str)
     connection.execute("DELETE FROM chain")
-    connection.execute("INSERT INTO chain VALUES (1, ?, ?)", (text, chain._link("", text)))
+    connection.execute("INSERT INTO chain VALUES (1, ?, ?)", (text, hash_chain._link("", text)))
 
 
 FILES = ["run.json", "copy.json", "copy.safetensors", "space.json", "history.jsonl", NAME]
@@ -610,12 +611,12 @@ def sealed(run: Path, others: bool) -> None:
     try:
         content = json.loads((run / "run.json").read_text())
         for name in FILES[1:5] if others else ():
-            content["files"][name] = checksums.described(name, (run / name).read_bytes())
+            content["files"][name] = manifest.described(name, (run / name).read_bytes())
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(run / NAME)) as connection:
-            content["ledger"] = vars(chain.finished(connection)) if others else content["ledger"]
-        for part in (checksums.CHECKSUMS, checksums.SIGNATURE):
+            content["ledger"] = vars(hash_chain.finished(connection)) if others else content["ledger"]
+        for part in (manifest.CHECKSUMS, manifest.SIGNATURE):
             content.pop(part, None)
-        (run / "run.json").write_text(json.dumps(checksums.sealed(content)))
+        (run / "run.json").write_text(json.dumps(manifest.sealed(content)))
     except Exception:
         return
 
@@ -643,7 +644,7 @@ def outcome(read: Callable[[Path], str], run: Path) -> tuple[str, str]:
     """What comes of reading a directory, and what was said."""
     try:
         found = read(run)
-    except UnderstudyError as error:
+    except EctypeError as error:
         return "refused", str(error)[:300]
     except FloatingPointError as error:
         return "NOT FINITE", str(error)
@@ -786,7 +787,7 @@ def _whole(run: Path, folder: Path) -> dict[str, str]:
 
 def _last(what: str) -> str:
     lines = [line.strip() for line in what.splitlines() if line.strip() and "this is a bug" not in line]
-    return " | ".join(line for line in [*[part for part in lines if "understudy/" in part][-1:], *lines[-1:]])[:400]
+    return " | ".join(line for line in [*[part for part in lines if "ectype/" in part][-1:], *lines[-1:]])[:400]
 
 
 def _print_table(counts: Counter[tuple[str, str]]) -> None:

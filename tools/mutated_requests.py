@@ -1,4 +1,4 @@
-"""Sends mutated HTTP requests to the server of `understudy serve`, and compares what it takes with h11 and with llhttp.
+"""Sends mutated HTTP requests to the server of `ectype serve`, and compares what it takes with h11 and with llhttp.
 
     python tools/mutated_requests.py [--requests N] [--seed S] [--json]
 
@@ -31,12 +31,10 @@ from typing import Any
 import h11
 import httptools
 
-import understudy as us
-from understudy.serve.app import Service
-from understudy.serve.asgi import Message, Receive, Scope, Send
-from understudy.serve.limits import Limits
-from understudy.serve.model import Model
-from understudy.serve.server import Address, Config, Fronts, Server, bound
+import ectype as ec
+from ectype.serve import Address, Config, Listeners, ServeLimits, Server, Service, bound
+from ectype.serve._asgi import Message, Receive, Scope, Send
+from ectype.serve._inference import InferenceModel
 
 BODY = b'{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP64","data":[1,2]}]}'
 POST = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -175,8 +173,11 @@ class Recorder(Service):
 @contextmanager
 def served() -> Iterator[tuple[Recorder, int]]:
     """The server on a thread of its own, and its port."""
-    result = us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(2), budget=100, to="tree", certificate_n=0)
-    service, fronts = Recorder(Model(result.copy, "m", "1", 10), limits=Limits(seconds=20.0)), Fronts(Address(port=0))
+    result = ec.copy_classifier(lambda rows: rows[:, 0] > 0, ec.Space.normal(2), budget=100, to="tree", certificate_n=0)
+    service, fronts = (
+        Recorder(InferenceModel(result.copy, "m", "1", 10), limits=ServeLimits(seconds=20.0)),
+        Listeners(Address(port=0)),
+    )
     service.taken = {}
     ports: queue.SimpleQueue[int] = queue.SimpleQueue()
     server = Server(Config(service, fronts), lambda address, _: ports.put(address.port))

@@ -151,7 +151,7 @@ def run_command(words: Sequence[str], environment: Environment, folder: Path, po
     for name, given in environment.variables:
         variables.pop(name, None) if given is None else variables.update({name: given})
     process = subprocess.Popen(
-        ["bash", "-c", environment.script(), "_", sys.executable, "-m", "understudy", *words],
+        ["bash", "-c", environment.script(), "_", sys.executable, "-m", "ectype", *words],
         cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True, user=environment.user,
     )  # fmt: skip
@@ -245,9 +245,7 @@ def make(folder: Path) -> None:
     (folder / "rows.csv").write_text(f"a,b\n{rows}")
     words = [word.replace("ROOM/new", str(folder / "run")) for word in COMMANDS["copy"]]
     variables = {**os.environ, "ASKED": os.devnull, "PYTHONWARNINGS": "ignore"}
-    subprocess.run(
-        [sys.executable, "-m", "understudy", *words], cwd=folder, env=variables, check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, "-m", "ectype", *words], cwd=folder, env=variables, check=True, capture_output=True)
     (folder / "run" / "report.html").unlink()
 
 

@@ -32,15 +32,15 @@ GLIBC = (2, 17)
 
 def build(target: str, folder: Path) -> Path:
     """One wheel."""
-    os.environ["UNDERSTUDY_TARGET"] = target
+    os.environ["ECTYPE_TARGET"] = target
     return folder / build_wheel(str(folder))
 
 
 def kernel_of(wheel: Path, target: str) -> lief.Binary:
     """The library in a wheel, which has one only."""
-    name = f"understudy/engine/kernel{TARGETS[target].suffix}"
+    name = f"ectype/_kernel/kernel{TARGETS[target].suffix}"
     with zipfile.ZipFile(wheel) as archive:
-        found = [each for each in archive.namelist() if each.startswith("understudy/engine/kernel")]
+        found = [each for each in archive.namelist() if each.startswith("ectype/_kernel/kernel")]
         parsed = lief.parse(list(archive.read(name))) if found == [name] else None
     if parsed is None:
         raise SystemExit(f"{wheel.name}: expected a library {name}, found {found}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 from sphinx.application import Sphinx
 
-from understudy.cli import understudy
+from ectype.cli import cli
 
 MARK = "<!-- commands -->"
 
@@ -23,7 +23,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the commands in place of the mark."""
     if MARK in source[0]:
-        source[0] = source[0].replace(MARK, "\n".join(described(understudy, None, "understudy")))
+        source[0] = source[0].replace(MARK, "\n".join(described(cli, None, "ectype")))
 
 
 def described(command: click.Command, parent: click.Context | None, name: str) -> Iterator[str]:

@@ -5,20 +5,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.algorithm.draws import DRAWS, FIRST, SHARE, Scene, balanced, boundary, margin
-from understudy.algorithm.network import MLP, Network
-from understudy.errors import OriginalError, UnderstudyWarning
-from understudy.models import scouts
-from understudy.original import Labels
-from understudy.runs.inquiry import LATEST, Inquiry
-from understudy.runs.plan import Plan
-from understudy.runs.start import Fresh
-from understudy.space.encoding import Encoding
-from understudy.space.rowkeys import Seen
+import ectype as ec
+from ectype.algorithm.mlp import MLP, Network
+from ectype.errors import EctypeWarning, OriginalError
+from ectype.methods import committee as committees
+from ectype.methods.acquisition import DRAWS, FIRST, SHARE, Candidates, balanced, boundary, margin
+from ectype.original import Labels
+from ectype.plan.plan import Plan
+from ectype.runs.initialisation import ColdStart
+from ectype.runs.query_session import LATEST, QuerySession
+from ectype.space import Encoding, SeenRows
 
 # A cell of every kind, and a rule between two of them.
-MIXED = us.Space.from_json("""{"columns": [
+MIXED = ec.Space.from_json("""{"columns": [
   {"name": "x", "kind": "float", "low": -1, "high": 1},
   {"name": "y", "kind": "float", "low": -1, "high": 1, "missing": 0.2},
   {"name": "count", "kind": "integer", "low": 0, "high": 30},
@@ -30,10 +29,10 @@ MIXED = us.Space.from_json("""{"columns": [
 
 def scene(network, theta, rows, space=None):
     """What a policy sees where these are the candidates, by default of a space in which rows are their own encoding."""
-    space = space or us.Space.normal(rows.shape[1])
+    space = space or ec.Space.normal(rows.shape[1])
     encode = Encoding(space)
     rng = np.random.default_rng(0)
-    return Scene(Network(network, theta), space, encode, rows, encode(rows), Seen(), rng)
+    return Candidates(Network(network, theta), space, encode, rows, encode(rows), SeenRows(), rng)
 
 
 def positions(chosen, rows):
@@ -72,20 +71,20 @@ def test_balanced_drawing_finds_more_of_a_rare_class_than_random_drawing():
         found[draw] = found.get(draw, 0) + int((labels == "rare").sum())
         return labels
 
-    original = us.Original(predict, classes=["down", "rare", "up"])
+    original = ec.Original(predict, classes=["down", "rare", "up"])
     options = {"budget": 1500, "certificate_n": 0, "repeat": 0}
-    quick = {"random": {}, "balanced": {"schedule": us.training.steps(400)}}
-    with warnings.catch_warnings(action="ignore", category=UnderstudyWarning):
+    quick = {"random": {}, "balanced": {"schedule": ec.algorithm.training.steps(400)}}
+    with warnings.catch_warnings(action="ignore", category=EctypeWarning):
         for draw, seed in product(("random", "balanced"), range(9)):
-            result = us.copy_classifier(original, us.Space.normal(2), draw=draw, seed=seed, **options, **quick[draw])
+            result = ec.copy_classifier(original, ec.Space.normal(2), draw=draw, seed=seed, **options, **quick[draw])
             assert result.queries["training"] == 1500
     assert found["balanced"] >= 4 * max(found["random"], 1)
 
 
 def test_a_class_that_is_not_among_the_first_answers_is_told_of():
-    original = us.Original(lambda rows: np.where(rows[:, 0] > 0, "up", "down"), classes=["down", "rare", "up"])
-    with pytest.warns(UnderstudyWarning, match="none of the first 240 answers was 'rare'.*--draw balanced looks"):
-        us.copy_classifier(original, us.Space.normal(2), budget=100, certificate_n=200, schedule=1)
+    original = ec.Original(lambda rows: np.where(rows[:, 0] > 0, "up", "down"), classes=["down", "rare", "up"])
+    with pytest.warns(EctypeWarning, match="none of the first 240 answers was 'rare'.*--draw balanced looks"):
+        ec.copy_classifier(original, ec.Space.normal(2), budget=100, certificate_n=200, schedule=1)
 
 
 def test_most_of_a_batch_is_where_the_copy_wavers():
@@ -109,9 +108,9 @@ def test_a_copy_of_one_class_wavers_nowhere(policy):
 def committee(answers, network, theta, batch=400):
     """What network and trees say together, after these rows and answers."""
     rows, labels = answers
-    plan = Plan.of(us.Settings(draw="committee", batch=batch, iterations=2))
-    inquiry = Inquiry(us.Original(lambda asked: labels), us.Space.normal(rows.shape[1]), plan, Fresh())
-    inquiry._paid.append((rows.astype(np.float32), us.original.Said(np.asarray(labels))))
+    plan = Plan.of(ec.Settings(draw="committee", batch=batch, iterations=2))
+    inquiry = QuerySession(ec.Original(lambda asked: labels), ec.Space.normal(rows.shape[1]), plan, ColdStart())
+    inquiry._paid.append((rows.astype(np.float32), ec.original.Answers(np.asarray(labels))))
     return inquiry.copy_so_far(Network(network, theta), Labels(labels))
 
 
@@ -175,7 +174,7 @@ def test_every_policy_asks_about_rows_that_may_be(draw):
 
     settings = {"batch": 50, "budget": FIRST + 150, "certificate_n": 0, "repeat": 0}
     settings |= {} if draw == "random" else {"schedule": 20}
-    us.copy_classifier(us.Original(answer, classes=[False, True]), MIXED, draw=draw, **settings)
+    ec.copy_classifier(ec.Original(answer, classes=[False, True]), MIXED, draw=draw, **settings)
     rows = np.concatenate(asked)
     assert len(rows) == FIRST + 150
     assert MIXED.keeps_rules(rows).all()
@@ -194,12 +193,12 @@ def test_a_run_that_is_resumed_chooses_the_same_rows(draw, tmp_path):
         return (rows**2).sum(axis=1) < 1
 
     options = {"budget": FIRST + 300, "certificate_n": 0, "repeat": 0, "schedule": 20, "draw": draw, "batch": 50}
-    disc = us.Original(answer, classes=[False, True], name="disc")
+    disc = ec.Original(answer, classes=[False, True], name="disc")
     with pytest.raises(OriginalError):
-        us.copy_classifier(disc, us.Space.normal(2), out=tmp_path / "run", **options)
+        ec.copy_classifier(disc, ec.Space.normal(2), out=tmp_path / "run", **options)
     left[0] = 10**6
-    us.copy_classifier(disc, us.Space.normal(2), out=tmp_path / "run", **options)
-    us.copy_classifier(disc, us.Space.normal(2), out=tmp_path / "whole", **options)
+    ec.copy_classifier(disc, ec.Space.normal(2), out=tmp_path / "run", **options)
+    ec.copy_classifier(disc, ec.Space.normal(2), out=tmp_path / "whole", **options)
     resumed, whole = ((tmp_path / name / "copy.safetensors").read_bytes() for name in ("run", "whole"))
     assert resumed == whole
 
@@ -214,10 +213,10 @@ def test_a_run_that_is_resumed_chooses_the_same_rows(draw, tmp_path):
 )
 def test_committees_look_back_on_a_bounded_number_of_answers_unless_batches_grow(options, expected, monkeypatch):
     seen = []
-    sent = scouts.sent
-    monkeypatch.setattr(scouts, "sent", lambda *args: seen.append(len(args[1])) or sent(*args))
+    sent = committees.fit_committee
+    monkeypatch.setattr(committees, "fit_committee", lambda *args: seen.append(len(args[1])) or sent(*args))
     options = {"budget": LATEST + 800, "certificate_n": 50, "repeat": 0, "schedule": 1, "to": "linear", **options}
-    us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(1), draw="committee", **options)
+    ec.copy_classifier(lambda rows: rows[:, 0] > 0, ec.Space.normal(1), draw="committee", **options)
     assert seen == expected
 
 
@@ -228,8 +227,8 @@ def test_rows_are_asked_about_once_while_a_space_has_others():
         asked.extend(map(tuple, rows.tolist()))
         return rows.sum(axis=1) % 2 == 0
 
-    grid = us.Space.from_data(np.random.default_rng(0).integers(0, 30, (4000, 2)).astype(float))
-    us.copy_classifier(parity, grid, batch=50, budget=FIRST + 300, certificate_n=0, repeat=0)
+    grid = ec.Space.from_data(np.random.default_rng(0).integers(0, 30, (4000, 2)).astype(float))
+    ec.copy_classifier(parity, grid, batch=50, budget=FIRST + 300, certificate_n=0, repeat=0)
     late = asked[FIRST:]
     assert len(set(late)) == len(late) == 300
     assert not set(late) & set(asked[:FIRST][:50])  # nor what the first batch asked
@@ -238,10 +237,10 @@ def test_rows_are_asked_about_once_while_a_space_has_others():
 @pytest.mark.usefixtures("small_lesson")
 @pytest.mark.parametrize(("options", "seeds"), [({"delta": 1e-300}, range(1)), ({}, range(3))])
 def test_drawing_where_the_copy_wavers_needs_fewer_queries(options, seeds):
-    disc = us.Original(lambda rows: (rows**2).sum(axis=1) < 1)
+    disc = ec.Original(lambda rows: (rows**2).sum(axis=1) < 1)
     options = {"budget": 800, "certificate_n": 4000, "repeat": 0, **options}
     errors = dict.fromkeys(("random", "margin", "committee", "boundary"), 0.0)
     for draw, seed in product(errors, seeds):
-        result = us.copy_classifier(disc, us.Space.normal(2), draw=draw, seed=seed, **options)
+        result = ec.copy_classifier(disc, ec.Space.normal(2), draw=draw, seed=seed, **options)
         errors[draw] += 1 - result.certificate.estimate
     assert max(errors["margin"], errors["committee"], errors["boundary"]) < 0.8 * errors["random"]

@@ -3,8 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from understudy.algorithm.memory import PENALTIES, Automatic, Fixed, bounded, norm
-from understudy.engine.training import PENALTIES as ENGINE
+from ectype._kernel._training import PENALTIES as ENGINE
+from ectype.algorithm.memory import PENALTIES, Automatic, Fixed, bounded, norm
 
 
 def test_automatic_lambda_follows_its_rule_on_a_scripted_sequence_of_set_sizes():

@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
-from understudy.algorithm.network import MLP, Network
+from ectype.algorithm.mlp import MLP, Network
 
 
 @pytest.mark.parametrize("hidden", [(), (7,), (64, 32, 10), (3, 3, 3, 3, 3)])

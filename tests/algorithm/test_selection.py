@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
-from understudy.algorithm.samples import Samples
-from understudy.algorithm.selection import drop_compressed, keep_all, keep_fresh
-from understudy.algorithm.uncertainty import rho
+from ectype.algorithm.sample_set import SampleSet
+from ectype.algorithm.selection import drop_compressed, keep_all, keep_fresh
+from ectype.algorithm.uncertainty import rho
 
 
 @pytest.fixture
 def halves(small):
     _, _, S = small
-    return Samples(S.X[:40], S.y[:40]), Samples(S.X[40:], S.y[40:])
+    return SampleSet(S.X[:40], S.y[:40]), SampleSet(S.X[40:], S.y[40:])
 
 
 @pytest.mark.parametrize("quantile", [0.0, 0.3, 0.9, 1.0])

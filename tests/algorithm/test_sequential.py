@@ -5,19 +5,19 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from understudy.algorithm.memory import Automatic, Fixed
-from understudy.algorithm.network import MLP
-from understudy.algorithm.samples import Samples
-from understudy.algorithm.selection import drop_compressed, keep_all, keep_fresh
-from understudy.algorithm.sequential import sequential
-from understudy.algorithm.training import Trained, Trainer, annealed, plain
-from understudy.algorithm.uncertainty import rho
+from ectype.algorithm.memory import Automatic, Fixed
+from ectype.algorithm.mlp import MLP
+from ectype.algorithm.sample_set import SampleSet
+from ectype.algorithm.selection import drop_compressed, keep_all, keep_fresh
+from ectype.algorithm.sequential import sequential
+from ectype.algorithm.training import Trained, Trainer, annealed, plain
+from ectype.algorithm.uncertainty import rho
 
 
 def drawn(n):
     def draw(t, theta):
         X = np.random.default_rng([7, t]).normal(size=(n, 2)).astype(np.float32)
-        return Samples(X, (X[:, 0] * X[:, 1] > 0).astype(np.int32))
+        return SampleSet(X, (X[:, 0] * X[:, 1] > 0).astype(np.int32))
 
     return draw
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from understudy.algorithm.network import MLP
-from understudy.algorithm.samples import Samples
-from understudy.algorithm.training import Trainer, annealed, plain, staged, steps
-from understudy.algorithm.training import trainer as module
-from understudy.algorithm.uncertainty import rho
-from understudy.engine.training import Training
-from understudy.errors import SettingError
+from ectype._kernel import KernelTraining
+from ectype.algorithm.mlp import MLP
+from ectype.algorithm.sample_set import SampleSet
+from ectype.algorithm.training import Trainer, annealed, plain, staged, steps
+from ectype.algorithm.training import trainer as module
+from ectype.algorithm.uncertainty import rho
+from ectype.errors import SettingError
 
 
 def test_the_risk_is_that_of_the_sample_set(small):
@@ -30,9 +30,9 @@ def trainings(monkeypatch):
 
     def training(widths, theta, X, y, method, **more):
         seen.append({"X": X, "y": y, "method": method, **more})
-        return Training(widths, theta, X, y, method, **more)
+        return KernelTraining(widths, theta, X, y, method, **more)
 
-    monkeypatch.setattr(module, "Training", training)
+    monkeypatch.setattr(module, "KernelTraining", training)
     return seen
 
 
@@ -92,7 +92,7 @@ def test_the_schedule_reaches_the_engine(small, trainings):
 
 def test_plain_runs_every_epoch_and_staged_stops_early(small):
     network, theta, S = small
-    easy = Samples(S.X, (S.X[:, 0] > 0).astype(np.int32))
+    easy = SampleSet(S.X, (S.X[:, 0] > 0).astype(np.int32))
     assert Trainer(network, schedule=plain(37))(theta, easy, 0.0, 0).epochs == 37
     loose = Trainer(network, schedule=staged(1e-2, epochs=3000))(theta, easy, 0.0, 0)
     tight = Trainer(network, schedule=staged(1e-3, epochs=3000))(theta, easy, 0.0, 0)
@@ -178,9 +178,9 @@ def test_same_seed_same_bits_and_another_seed_another_copy(small):
 
 def test_same_seed_same_bits_in_another_process():
     code = (
-        "import hashlib, numpy as np, understudy as us;"
+        "import hashlib, numpy as np, ectype as ec;"
         "disc = lambda rows: (rows**2).sum(axis=1) < 1;"
-        "r = us.copy_classifier(disc, us.Space.normal(2), budget=300, schedule=30, certificate_n=0, seed=5);"
+        "r = ec.copy_classifier(disc, ec.Space.normal(2), budget=300, schedule=30, certificate_n=0, seed=5);"
         "parts = r.copy.model.state()[1];"
         "print(hashlib.sha256(b''.join(parts[name].tobytes() for name in sorted(parts))).hexdigest())"
     )
@@ -192,7 +192,7 @@ def test_same_seed_same_bits_in_another_process():
 def test_unbalanced_batches_follow_the_sample_set(rng):
     network = MLP(2, (4,), 2)
     X = rng.normal(size=(200, 2)).astype(np.float32)
-    S = Samples(X, (np.arange(200) < 190).astype(np.int32))  # labels that say nothing about the rows
+    S = SampleSet(X, (np.arange(200) < 190).astype(np.int32))  # labels that say nothing about the rows
     theta = network.initial(rng)
     share = {}
     for balanced in (True, False):
@@ -219,7 +219,7 @@ def shortly(network, **settings):
 
 def test_a_short_round_learns_and_is_the_same_with_the_same_seed(small):
     network, theta, S = small
-    disc = Samples(S.X, ((S.X**2).sum(axis=1) < 1).astype(np.int32))
+    disc = SampleSet(S.X, ((S.X**2).sum(axis=1) < 1).astype(np.int32))
     train = shortly(network, schedule=steps(2000))
     found, again, other = (replace(train, seed=seed)(theta, disc, 0.0, 0) for seed in (1, 1, 2))
     assert found.risk < 0.03
@@ -257,8 +257,8 @@ def test_the_last_round_may_take_longer(small, order):
 @pytest.mark.parametrize("preset", ["default", "fast"])
 def test_a_run_imports_no_more_than_it_needs(preset):
     code = (
-        "import sys, understudy as us;"
-        f"r = us.copy_classifier(lambda rows: (rows**2).sum(axis=1) < 1, us.Space.normal(2), preset={preset!r});"
+        "import sys, ectype as ec;"
+        f"r = ec.copy_classifier(lambda rows: (rows**2).sum(axis=1) < 1, ec.Space.normal(2), preset={preset!r});"
         "assert r.certificate.estimate > 0.97, r.certificate;"
         "print(sorted({'jax', 'jaxlib', 'scipy.stats', 'sklearn', 'pandas'} & set(sys.modules)))"
     )
@@ -270,10 +270,10 @@ def test_a_run_imports_no_more_than_it_needs(preset):
 def test_rehearsal_holds_on_to_what_was_answered_where_there_are_no_points(rng, order):
     network = MLP(1, (16,), 2)
     line = np.linspace(-2, 2, 200, dtype=np.float32)[:, None]
-    everything = Samples(line, (line[:, 0] > 0).astype(np.int32))
+    everything = SampleSet(line, (line[:, 0] > 0).astype(np.int32))
     learn = Trainer(network, schedule=steps(1500), loss="cross-entropy", penalty="none", rate=4e-3, order=order)
     theta = learn(network.initial(rng), everything, 0.0, 0).theta
-    contrary = Samples(line[:20], np.ones(20, np.int32))  # the far left has changed its mind
+    contrary = SampleSet(line[:20], np.ones(20, np.int32))  # the far left has changed its mind
 
     def after(lam, rehearse=None):
         train = replace(learn, rehearse=rehearse)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from understudy.algorithm.uncertainty import empirical_risk, rho, rho_squared, softmax
+from ectype.algorithm.uncertainty import empirical_risk, rho, rho_squared, softmax
 
 
 def test_rho_is_the_normalised_distance_to_the_one_hot_answer(rng):

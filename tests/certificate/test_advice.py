@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import understudy as us
-from cases import disc
-from understudy.certificate.advice import advised
-from understudy.certificate.values import Bound, Certificate
+import ectype as ec
+from ectype.certificate.advice import advise
+from ectype.certificate.certificate import Bound, Certificate
+from problems import disc
 
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 
 
 def certificate(estimate, n=2000, on_data=None):
@@ -22,7 +22,7 @@ def course(power, error=0.08, rounds=6):
 
 
 def kinds(*arguments, **options):
-    return {one.about: one for one in advised(*arguments, **options)}
+    return {one.about: one for one in advise(*arguments, **options)}
 
 
 @pytest.mark.parametrize("power", [0.3, 0.6])
@@ -79,13 +79,13 @@ def test_a_rare_label_that_is_missed_is_looked_for(counts, budget, due):
 
 
 def test_a_run_that_misses_a_rare_label_says_how_to_look_for_it():
-    ring = us.Original(lambda rows: np.where(np.abs((rows**2).sum(axis=1) - 7) < 0.3, "rare", "ok"), ["ok", "rare"])
+    ring = ec.Original(lambda rows: np.where(np.abs((rows**2).sum(axis=1) - 7) < 0.3, "rare", "ok"), ["ok", "rare"])
     settings = {"preset": "fast", "to": "linear", "budget": 1200, "certificate_n": 400, "repeat": 0}
-    result = us.copy_classifier(ring, PLANE, **settings)
+    result = ec.copy_classifier(ring, PLANE, **settings)
     assert result.certificate.worst.label == "rare"
     assert [one.about for one in result.advice if one.about == "label"] == ["label"]
     assert "Advice: with draw='balanced' (--draw balanced)" in " ".join(str(result).split())
-    assert not any(one.about == "label" for one in us.copy_classifier(ring, PLANE, draw="balanced", **settings).advice)
+    assert not any(one.about == "label" for one in ec.copy_classifier(ring, PLANE, draw="balanced", **settings).advice)
 
 
 def test_a_family_is_named_only_if_the_difference_is_more_than_chance():
@@ -100,13 +100,13 @@ def test_of_own_rows_on_which_the_copy_does_worse_nothing_is_said():
 
 def test_a_run_keeps_its_advice(tmp_path):
     weights = np.random.default_rng(0).normal(size=8)
-    smooth = us.Original(lambda rows: rows @ weights + rows[:, 0] * rows[:, 1] > 0, [False, True], name="smooth")
-    result = us.copy_classifier(
-        smooth, us.Space.normal(8), to="tree", budget=400, certificate_n=1000, repeat=0, out=tmp_path / "run"
+    smooth = ec.Original(lambda rows: rows @ weights + rows[:, 0] * rows[:, 1] > 0, [False, True], name="smooth")
+    result = ec.copy_classifier(
+        smooth, ec.Space.normal(8), to="tree", budget=400, certificate_n=1000, repeat=0, out=tmp_path / "run"
     )
     assert "family" in {one.about for one in result.advice}  # a tree is no match for a smooth boundary
-    limited = us.copy_classifier(smooth, us.Space.normal(8), to="tree", max_leaves=9, budget=400, certificate_n=1000)
+    limited = ec.copy_classifier(smooth, ec.Space.normal(8), to="tree", max_leaves=9, budget=400, certificate_n=1000)
     assert "family" not in {one.about for one in limited.advice}  # a blend would not keep to that
-    assert us.load(tmp_path / "run").advice == result.advice
+    assert ec.load(tmp_path / "run").advice == result.advice
     assert result.summary()["advice"][0]["about"] == "family"
-    assert us.copy_classifier(disc, PLANE, budget=300, certificate_n=0, repeat=0).advice == []
+    assert ec.copy_classifier(disc, PLANE, budget=300, certificate_n=0, repeat=0).advice == []

@@ -3,14 +3,14 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.svm import SVC
 
-import understudy as us
-from cases import disc
-from understudy.certificate.bounds import HeldOut, lower_bound
-from understudy.certificate.certify import certify
-from understudy.certificate.values import Bound, Certificate
-from understudy.errors import SettingError
-from understudy.original import Labels
-from understudy.space import Space
+import ectype as ec
+from ectype.certificate.bounds import HeldOut, lower_bound
+from ectype.certificate.certificate import Bound, Certificate
+from ectype.certificate.certify import certify
+from ectype.errors import SettingError
+from ectype.original import Labels
+from ectype.space import Space
+from problems import disc
 
 
 @pytest.mark.parametrize(("agreed", "n"), [(1960, 2000), (2000, 2000), (1, 50), (17, 30), (0, 10)])
@@ -110,8 +110,8 @@ def test_bad_options(options, message):
 @pytest.mark.usefixtures("small_lesson")
 def test_a_blend_is_certified(tmp_path):
     plane = Space.normal(2)
-    us.copy_classifier(disc, plane, budget=300, certificate_n=400, repeat=0, out=tmp_path / "run")
-    loaded = us.load(tmp_path / "run")
+    ec.copy_classifier(disc, plane, budget=300, certificate_n=400, repeat=0, out=tmp_path / "run")
+    loaded = ec.load(tmp_path / "run")
     assert loaded.family == "blend"
     rows = plane.sample(100_000, np.random.default_rng(2))
     truth = (loaded.copy.predict(rows) == disc(rows)).mean()

@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-import understudy as us
-from cases import disc
-from understudy.certificate.advice import advised
-from understudy.certificate.bounds import lower_bound
-from understudy.certificate.diagnosis import allowed_error, diagnosed, further_answers, rows_to_show
-from understudy.certificate.repeats import Repeats
-from understudy.certificate.trend import telling, trend_of
-from understudy.certificate.values import Bound, Certificate
-from understudy.display import percent
-from understudy.errors import TargetError, UnderstudyWarning
-from understudy.queries.ledger import answers
-from understudy.toys import TOYS
+import ectype as ec
+from ectype._common.formatting import percent
+from ectype.certificate.advice import advise
+from ectype.certificate.bounds import lower_bound
+from ectype.certificate.certificate import Bound, Certificate
+from ectype.certificate.diagnosis import allowed_error, diagnose, further_answers, rows_to_show
+from ectype.certificate.repeats import Repeats
+from ectype.certificate.trend import telling, trend_of
+from ectype.errors import EctypeWarning, TargetError
+from ectype.ledger import answers
+from ectype.toy_problems import TOYS
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-PLANE = us.Space.normal(2)
-BRIEF = {"schedule": us.training.steps(60), "certificate_n": 500, "repeat": 0}
+PLANE = ec.Space.normal(2)
+BRIEF = {"schedule": ec.algorithm.training.steps(60), "certificate_n": 500, "repeat": 0}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def spirals():
 
 @pytest.mark.parametrize("options", [{"to": "linear"}, {"to": "mlp", "layers": (2,), "delta": 1e-300}])
 def test_a_copy_that_is_too_small(spirals, options):
-    found = us.copy_classifier(spirals, PLANE, budget=600, target=0.95, **BRIEF, **options).diagnosis
+    found = ec.copy_classifier(spirals, PLANE, budget=600, target=0.95, **BRIEF, **options).diagnosis
     assert found.cause == "capacity"
     assert found.held_out_error > 0.2
     assert found.training_error > 0.2
@@ -40,15 +40,15 @@ def test_a_copy_that_is_too_small(spirals, options):
 @pytest.mark.parametrize("options", [{"to": "blend"}, {"to": "mlp", "delta": 1e-300}])
 def test_too_few_answers(tmp_path, options):
     weights = np.random.default_rng(0).normal(size=20)
-    smooth = us.Original(lambda rows: rows @ weights + 0.5 * rows[:, 0] * rows[:, 1] > 0, name="smooth")
-    result = us.copy_classifier(
-        smooth, us.Space.normal(20), batch=20, budget=200, target=0.95, out=tmp_path / "run", **{**BRIEF, **options}
+    smooth = ec.Original(lambda rows: rows @ weights + 0.5 * rows[:, 0] * rows[:, 1] > 0, name="smooth")
+    result = ec.copy_classifier(
+        smooth, ec.Space.normal(20), batch=20, budget=200, target=0.95, out=tmp_path / "run", **{**BRIEF, **options}
     )
     found = result.diagnosis
     assert found.cause == "samples"
     assert found.training_error < (0.02 if options["to"] == "mlp" else 0.2)  # a blend does not believe every answer
     assert found.held_out_error > 0.03
-    assert us.load(tmp_path / "run").diagnosis == found
+    assert ec.load(tmp_path / "run").diagnosis == found
     assert result.summary()["diagnosis"]["cause"] == "samples"
 
 
@@ -59,8 +59,8 @@ def coin(share):
 
 def test_an_original_that_flips_a_coin_now_and_then():
     options = {**BRIEF, "repeat": 0.3, "budget": 600, "target": 0.97}
-    with pytest.warns(UnderstudyWarning, match="differently when asked again"):
-        found = us.copy_classifier(coin(0.03), PLANE, **options).diagnosis
+    with pytest.warns(EctypeWarning, match="differently when asked again"):
+        found = ec.copy_classifier(coin(0.03), PLANE, **options).diagnosis
     assert found.cause == "noise"
     assert found.ceiling == pytest.approx(0.965, abs=0.01)
 
@@ -75,8 +75,8 @@ def test_a_target_that_noise_puts_out_of_reach_is_refused_before_the_budget_is_s
     options = {**BRIEF, "repeat": 0.05, "target": 0.95, "budget": 9000, "out": tmp_path / "run"}
     message = r"target: expected at most 0\.\d+, with 95% confidence, found 0\.95; asked again, the original changed"
     for _ in range(2):
-        with pytest.raises(TargetError, match=message) as caught, pytest.warns(UnderstudyWarning):
-            us.copy_classifier(us.Original(moody, name="moody"), PLANE, **options)
+        with pytest.raises(TargetError, match=message) as caught, pytest.warns(EctypeWarning):
+            ec.copy_classifier(ec.Original(moody, name="moody"), PLANE, **options)
     assert caught.value.exit_code == 1
     assert sum(asked) == 500 + 475  # once: what was answered is kept; and no row to learn from was paid for
     assert (tmp_path / "run" / "ledger.sqlite").is_file()
@@ -87,14 +87,14 @@ def test_a_target_that_could_still_be_right_is_not_refused():
 
 
 def test_too_few_held_out_rows():
-    result = us.copy_classifier(disc, PLANE, budget=300, target=0.9995, **BRIEF)
+    result = ec.copy_classifier(disc, PLANE, budget=300, target=0.9995, **BRIEF)
     assert result.diagnosis.cause == "certificate"
     assert "500 held-out rows are too few" in result.diagnosis.text
 
 
 def test_no_diagnosis_without_a_target_or_when_it_is_reached():
-    assert us.copy_classifier(disc, PLANE, budget=300, **BRIEF).diagnosis is None
-    reached = us.copy_classifier(disc, PLANE, budget=1000, target=0.6, **BRIEF)
+    assert ec.copy_classifier(disc, PLANE, budget=300, **BRIEF).diagnosis is None
+    reached = ec.copy_classifier(disc, PLANE, budget=1000, target=0.6, **BRIEF)
     assert (reached.stopped, reached.diagnosis) == ("target", None)
 
 
@@ -158,12 +158,12 @@ def labelled(agreed, n=2000, common=1000):
 )
 def test_a_trend_tells_nothing_of_noise_or_of_what_was_not_learned(proof, repeats, told):
     assert (telling(proof, curve(0.5), repeats) is not None) == told
-    advice = {one.about for one in advised(proof, curve(0.5), repeats)}
+    advice = {one.about for one in advise(proof, curve(0.5), repeats)}
     assert ("budget" in advice) == told
 
 
 def test_the_share_of_trained_points_is_the_plain_one_and_says_of_which():
-    found = diagnosed(0.95, proof_of(0.85), curve(0.5), 0.039, None)
+    found = diagnose(0.95, proof_of(0.85), curve(0.5), 0.039, None)
     assert found.cause == "samples"
     assert "the copy answers 3.9% of the points it was trained on otherwise, and 15.0% of fresh rows" in found.text
     assert found.training_error == 0.039
@@ -175,8 +175,8 @@ def test_diagnosis_and_advice_are_one_voice():
     for power in (0.0, 0.1, 0.3, 0.8):
         for scatter in (0.0, 0.05, 0.3):
             seen = curve(power, rounds=6, scatter=scatter, rng=rng)
-            said = diagnosed(0.99, proof_of(0.85), seen, 0.0, None, whole=True).text
-            advice = " ".join(one.text for one in advised(proof_of(0.85), seen))
+            said = diagnose(0.99, proof_of(0.85), seen, 0.0, None, whole=True).text
+            advice = " ".join(one.text for one in advise(proof_of(0.85), seen))
             assert "not help" not in advice + said
             assert ("needs more answers" in said) == ("twice the budget" in advice)
             assert ("cannot be told" in said) == ("twice the budget" not in advice)
@@ -185,9 +185,9 @@ def test_diagnosis_and_advice_are_one_voice():
 def test_the_sentence_of_a_whole_run_has_what_the_copy_answers(tmp_path):
     """Counted anew from the answers in the ledger."""
     weights = np.random.default_rng(0).normal(size=20)
-    smooth = us.Original(lambda rows: rows @ weights + 0.5 * rows[:, 0] * rows[:, 1] > 0, name="smooth")
+    smooth = ec.Original(lambda rows: rows @ weights + 0.5 * rows[:, 0] * rows[:, 1] > 0, name="smooth")
     out, settings = tmp_path / "run", {"to": "tree", "max_leaves": 4, "budget": 300, "target": 0.95, **BRIEF}
-    result = us.copy_classifier(smooth, us.Space.normal(20), out=out, **settings)
+    result = ec.copy_classifier(smooth, ec.Space.normal(20), out=out, **settings)
     rows, said = answers(out / "ledger.sqlite")["training"]
     wrong = (result.copy.predict(rows) != said.labels).mean()
     assert result.diagnosis.training_error == pytest.approx(wrong)
@@ -212,6 +212,6 @@ def test_what_the_held_out_rows_allow():
 
 
 def test_too_few_rows_are_not_blamed_alone_where_the_copy_falls_short_too():
-    found = diagnosed(0.999, proof_of(0.94, 200), curve(0.5), 0.0, None)
+    found = diagnose(0.999, proof_of(0.94, 200), curve(0.5), 0.0, None)
     assert found.cause == "certificate"
     assert "200 held-out rows are too few to show it even if all were alike, and 94.0% are" in found.text

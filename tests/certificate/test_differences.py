@@ -7,19 +7,18 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import understudy as us
-from cases import disc
-from understudy.certificate.bounds import bound_of
-from understudy.certificate.certify import certify
-from understudy.certificate.values import Certificate
-from understudy.errors import SettingError, SpaceError
-from understudy.logic.conditions import logic_of
-from understudy.models.classifier import CopyClassifier
-from understudy.models.families import fit
-from understudy.space.columns import UNKNOWN
-from understudy.space.encoding import Encoding
+import ectype as ec
+from ectype.certificate.bounds import bound_of
+from ectype.certificate.certificate import Certificate
+from ectype.certificate.certify import certify
+from ectype.conditions.conditions import logic_of
+from ectype.errors import SettingError, SpaceError
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.models.families import fit
+from ectype.space import UNKNOWN, Encoding
+from problems import disc
 
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 
 
 def right(rows):
@@ -42,13 +41,13 @@ def mixed(rng, n=600):
             "income": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n)),
         }
     )
-    return frame, us.Space.from_data(frame)
+    return frame, ec.Space.from_data(frame)
 
 
 @pytest.fixture(scope="module")
 def result():
-    original = us.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
-    return us.copy_classifier(original, PLANE, budget=200, schedule=20, certificate_n=1000)
+    original = ec.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
+    return ec.copy_classifier(original, PLANE, budget=200, schedule=20, certificate_n=1000)
 
 
 def test_a_rule_says_where_and_how_often():
@@ -146,8 +145,8 @@ def test_labels_of_other_types_are_flips_too():
 
 def test_a_certificate_survives_json_whole(rng):
     frame, space = mixed(rng)
-    original = us.Original(lambda rows: np.where(rows["income"].isna(), "gap", "number"))
-    copy = us.Original(lambda rows: np.where(rows["income"] > 1, "number", "gap"))
+    original = ec.Original(lambda rows: np.where(rows["income"].isna(), "gap", "number"))
+    copy = ec.Original(lambda rows: np.where(rows["income"] > 1, "number", "gap"))
     proof = certify(copy, original, space, 800, data=frame)
     assert proof.differences.rules
     assert proof.on_data.differences.examples
@@ -158,13 +157,13 @@ def test_a_certificate_survives_json_whole(rng):
 def test_runs_saved_before_there_were_differences_still_load(result, tmp_path):
     path = result.save(tmp_path / "copy") / "run.json"
     content = json.loads(path.read_text())
-    assert us.load(tmp_path / "copy").certificate == result.certificate
+    assert ec.load(tmp_path / "copy").certificate == result.certificate
     for name in ("level", "margin", "near", "away", "differences", "on_data", "distinct", "left_out"):
         del content["certificate"][name]
     del content["diagnosis"], content["checksums"], content["files"], content["ledger"]
     path.write_text(json.dumps({**content, "format": 1}))
-    with pytest.warns(us.errors.UnderstudyWarning, match="without checksums"):
-        old = us.load(tmp_path / "copy")
+    with pytest.warns(ec.errors.EctypeWarning, match="without checksums"):
+        old = ec.load(tmp_path / "copy")
     assert old.certificate.lower == result.certificate.lower
     assert old.certificate.differences is None
 
@@ -172,8 +171,8 @@ def test_runs_saved_before_there_were_differences_still_load(result, tmp_path):
 def test_no_row_of_stored_answers_is_kept_as_an_example(tmp_path, rng):
     frame = pd.DataFrame(rng.normal(size=(700, 2)), columns=["a", "b"])
     frame.assign(label=disc(frame.to_numpy()).astype(int)).to_csv(tmp_path / "answers.csv", index=False)
-    table = us.open_original(str(tmp_path / "answers.csv"))
-    result = us.copy_classifier(table, us.Space.from_data(table.stored[0]), budget=100, certificate_n=500)
+    table = ec.open_original(str(tmp_path / "answers.csv"))
+    result = ec.copy_classifier(table, ec.Space.from_data(table.stored[0]), budget=100, certificate_n=500)
     assert result.certificate.differences.n > 0
     assert result.certificate.differences.examples == ()
 
@@ -183,9 +182,9 @@ def test_levels_too_rare_for_the_space_count_as_the_copy_takes_them(tmp_path, rn
     frame, _ = mixed(rng)
     frame.loc[:3, "plan"] = "rare"
     frame.assign(label=frame["plan"].isin(["pro", "rare"])).to_csv(tmp_path / "answers.csv", index=False)
-    table = us.open_original(str(tmp_path / "answers.csv"))
-    space = us.Space.from_data(table.stored[0])
-    result = us.copy_classifier(table, space, budget=100, certificate_n=500)
+    table = ec.open_original(str(tmp_path / "answers.csv"))
+    space = ec.Space.from_data(table.stored[0])
+    result = ec.copy_classifier(table, space, budget=100, certificate_n=500)
     proof = certify(result.copy, table, space, 600)
     for one in (result.certificate, proof):
         assert one.differences.n == round((1 - one.estimate) * one.n)
@@ -246,6 +245,6 @@ def test_a_space_without_a_frame_takes_its_columns_by_name_or_all_there_are(rng)
 def test_stored_answers_say_nothing_of_other_rows(tmp_path, rng):
     frame = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
     frame.assign(label=1).to_csv(tmp_path / "answers.csv", index=False)
-    table = us.open_original(str(tmp_path / "answers.csv"))
+    table = ec.open_original(str(tmp_path / "answers.csv"))
     with pytest.raises(SettingError, match="data: expected an original that can be asked about new rows"):
-        certify(right, table, us.Space.from_data(frame), 10, data=frame)
+        certify(right, table, ec.Space.from_data(frame), 10, data=frame)

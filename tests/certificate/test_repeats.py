@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.certificate.repeats import Repeats
-from understudy.errors import UnderstudyWarning
-from understudy.report.card import card
+import ectype as ec
+from ectype.certificate.repeats import Repeats
+from ectype.errors import EctypeWarning
+from ectype.report import card
 
 
 def test_few_repeats_show_little():
@@ -27,10 +27,10 @@ def test_the_bound_holds_as_often_as_it_says(n):
 
 def test_a_random_original_is_told_what_three_repeats_can_show(tmp_path):
     rng = np.random.default_rng(3)
-    coin = us.Original(lambda rows: rng.integers(0, 9, len(rows)), list(range(9)), name="coin")
+    coin = ec.Original(lambda rows: rng.integers(0, 9, len(rows)), list(range(9)), name="coin")
     settings = {"preset": "fast", "budget": 60, "certificate_n": 60, "repeat": 0.02}
-    with pytest.warns(UnderstudyWarning, match=r"with 95% confidence") as caught:
-        result = us.copy_classifier(coin, us.Space.normal(2), out=tmp_path / "run", **settings)
+    with pytest.warns(EctypeWarning, match=r"with 95% confidence") as caught:
+        result = ec.copy_classifier(coin, ec.Space.normal(2), out=tmp_path / "run", **settings)
     assert (result.repeats.n, result.repeats.disagreed) == (3, 3)  # by which the most would be none at all
     page = result.report(tmp_path / "page.html").read_text()
     for said in (str(caught[0].message), " ".join(str(result).split()), page, card(tmp_path / "run")):

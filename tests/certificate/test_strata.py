@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-import understudy as us
-from cases import disc
-from understudy.certificate.bounds import lower_bound
-from understudy.certificate.pair import CLOSE, Pair, upper_limit
-from understudy.certificate.planning import planned
-from understudy.certificate.strata import SET, Design, designed, drawn, fidelity, strata_of
-from understudy.certificate.values import Bound, Certificate, Stratum
-from understudy.errors import SettingError
-from understudy.report.card import card
-from understudy.space import Space
+import ectype as ec
+from ectype.certificate.bounds import lower_bound
+from ectype.certificate.buehler import CLOSE, BuehlerBound, upper_limit
+from ectype.certificate.certificate import Bound, Certificate, Stratum
+from ectype.certificate.sample_size import sample_size_for
+from ectype.certificate.stratified import SET, Design, designed, drawn, fidelity, strata_of
+from ectype.errors import SettingError
+from ectype.report import card
+from ectype.space import Space
+from problems import disc
 
 ALPHA = 0.05
 SHARES = [(0.0, 0.02), (0.05, 0.05), (0.3, 0.01), (0.4, 0.0), (0.5, 0.5), (0.95, 0.9), (0.02, 0.2)]
@@ -32,7 +32,7 @@ def missed(pair, shares, upper):
 
 
 def test_the_bound_holds_for_every_pair_of_shares(rng):
-    pair = Pair((0.2, 0.8), (7, 13))
+    pair = BuehlerBound((0.2, 0.8), (7, 13))
     upper = cache(lambda x: pair.upper(x, ALPHA))
     found = [missed(pair, shares, upper) for shares in [*SHARES, *rng.random((20, 2)), *0.2 * rng.random((20, 2))]]
     assert ALPHA / 2 < max(found) <= ALPHA
@@ -47,13 +47,13 @@ def test_a_bound_that_takes_the_limit_of_many_rows_would_not_pass():
 
         return upper
 
-    pair = Pair((0.2, 0.8), (7, 13))
+    pair = BuehlerBound((0.2, 0.8), (7, 13))
     assert max(missed(pair, shares, normal(pair)) for shares in SHARES) > 2 * ALPHA
 
 
 def test_it_is_as_tight_as_its_order_allows():
     """At the worst shares of the total that it gives, the outcomes up to the one seen have just the chance allowed."""
-    pair, seen = Pair((0.2, 0.8), (140, 260)), (17, 3)
+    pair, seen = BuehlerBound((0.2, 0.8), (140, 260)), (17, 3)
     top, limit = pair.upper(seen, ALPHA), pair.approximate(*seen, ALPHA) * (1 + 1e-9)
     x, y = (np.arange(n + 1) for n in pair.n)
     lower = pair.approximate(x[:, None], y[None], ALPHA) <= limit
@@ -75,7 +75,7 @@ def test_it_is_as_tight_as_its_order_allows():
 )
 def test_properties(first, second, weight, confidence, data):
     seen = data.draw(st.integers(0, first)), data.draw(st.integers(0, second))
-    pair = Pair((weight, 1 - weight), (first, second))
+    pair = BuehlerBound((weight, 1 - weight), (first, second))
     top, estimate = pair.upper(seen, 1 - confidence), pair.share(seen)
     slack = 2 * CLOSE * (top - estimate) + 1e-9
     assert estimate - 1e-9 <= top <= 1
@@ -94,7 +94,7 @@ def test_properties(first, second, weight, confidence, data):
 def test_one_part_is_clopper_pearson(differed, n):
     assert float(upper_limit(differed, n, ALPHA)) == pytest.approx(1 - lower_bound(n - differed, n))
     assert fidelity((Stratum("away", 1.0, n, n - differed),), 0.95)[1] == lower_bound(n - differed, n)
-    almost = Pair((0.0001, 0.9999), (5, n)).upper((0, differed), ALPHA)
+    almost = BuehlerBound((0.0001, 0.9999), (5, n)).upper((0, differed), ALPHA)
     assert almost == pytest.approx(1 - lower_bound(n - differed, n), abs=0.005)
 
 
@@ -141,7 +141,7 @@ def test_the_design_follows_the_copys_own_probabilities(rng):
 
 @pytest.fixture(scope="module")
 def result():
-    return us.copy_classifier(disc, Space.normal(2), budget=200, certificate_n=0, repeat=0, schedule=20)
+    return ec.copy_classifier(disc, Space.normal(2), budget=200, certificate_n=0, repeat=0, schedule=20)
 
 
 @pytest.fixture
@@ -151,33 +151,33 @@ def copied(result):
 
 def test_a_stratified_certificate_is_tighter_and_says_what_it_is(copied):
     plane = Space.normal(2)
-    plain = [us.certify(copied, disc, plane, n=1000, seed=seed, design="plain", explain=False) for seed in range(5)]
-    proofs = [us.certify(copied, disc, plane, n=1000, seed=seed, explain=False) for seed in range(5)]
+    plain = [ec.certify(copied, disc, plane, n=1000, seed=seed, design="plain", explain=False) for seed in range(5)]
+    proofs = [ec.certify(copied, disc, plane, n=1000, seed=seed, explain=False) for seed in range(5)]
     assert np.mean([proof.width for proof in proofs]) < 0.9 * np.mean([proof.width for proof in plain])
-    proof = us.certify(copied, disc, plane, n=1000)
+    proof = ec.certify(copied, disc, plane, n=1000)
     assert (proof.design, proof.n, sum(part.n for part in proof.strata)) == ("stratified", 1000, 1000)
     assert sum(bound.n for bound in proof.per_class.values()) == proof.sampled < 1000
     assert proof.near.n + proof.away.n == proof.sampled
     assert Certificate.from_json(proof.as_json()) == proof
     assert "stratified by the copy's margin" in str(proof)
-    assert proof == us.certify(copied, disc, plane, n=1000, design="stratified")
+    assert proof == ec.certify(copied, disc, plane, n=1000, design="stratified")
 
 
 def test_pages_and_cards_say_how_the_rows_were_drawn(result, tmp_path):
-    proof = us.certify(result.copy, disc, Space.normal(2), n=1000)
+    proof = ec.certify(result.copy, disc, Space.normal(2), n=1000)
     shown = replace(result, certificate=proof)
     page = shown.report(tmp_path / "report.html").read_text()
     assert "more of them where the copy is unsure" in page
     assert f"{proof.strata[0].n} from the {100 * proof.strata[0].weight:.0f}" in page
     shown.save(tmp_path / "run")
-    assert us.load(tmp_path / "run").certificate == proof
+    assert ec.load(tmp_path / "run").certificate == proof
     assert "It is stratified by the copy's margin" in card(tmp_path / "run")
-    plain = replace(result, certificate=us.certify(result.copy, disc, Space.normal(2), n=1000, design="plain"))
+    plain = replace(result, certificate=ec.certify(result.copy, disc, Space.normal(2), n=1000, design="plain"))
     assert "unsure:" not in plain.report(tmp_path / "plain.html").read_text()
 
 
 def test_a_plain_certificate_is_what_it_was(copied):
-    proof = us.certify(copied, disc, Space.normal(2), n=500, design="plain")
+    proof = ec.certify(copied, disc, Space.normal(2), n=500, design="plain")
     assert proof.design == "plain"
     assert proof.lower == lower_bound(round(500 * proof.estimate), 500)
     assert not {"strata", "sample", "design"} & set(proof.as_json())
@@ -189,26 +189,26 @@ def test_a_plain_certificate_is_what_it_was(copied):
 )
 def test_designs_that_cannot_be(options, words):
     with pytest.raises(SettingError, match=words):
-        us.certify(lambda rows: disc(rows), disc, Space.normal(2), n=10, **options)
-    assert us.certify(lambda rows: disc(rows), disc, Space.normal(2), n=10).design == "plain"
+        ec.certify(lambda rows: disc(rows), disc, Space.normal(2), n=10, **options)
+    assert ec.certify(lambda rows: disc(rows), disc, Space.normal(2), n=10).design == "plain"
 
 
 def test_rows_for_a_width():
     plain = Certificate(0.98, lower_bound(1960, 2000), 0.95, 2000)
-    assert planned(plain, plain.width).rows["plain"] == pytest.approx(2000, abs=1)
-    n = planned(plain, 0.003).rows["plain"]
+    assert sample_size_for(plain, plain.width).rows["plain"] == pytest.approx(2000, abs=1)
+    n = sample_size_for(plain, 0.003).rows["plain"]
     assert 0.98 - lower_bound(round(0.98 * n), n) == pytest.approx(0.003, abs=1e-5)
     strata = Stratum("near", 0.2, 700, 616), Stratum("away", 0.8, 1300, 1296)
     estimate, lower = fidelity(strata, 0.95)
     proof = Certificate(estimate, lower, 0.95, 2000, strata=strata, sample=1600)
-    plan = planned(proof)
-    assert planned(proof, proof.width).rows["stratified"] == pytest.approx(2000, abs=1)
+    plan = sample_size_for(proof)
+    assert sample_size_for(proof, proof.width).rows["stratified"] == pytest.approx(2000, abs=1)
     assert 6000 < plan.rows["stratified"] < 0.8 * plan.rows["plain"]
     assert plan.further["stratified"] == plan.rows["stratified"] - 2000
     times = plan.rows["stratified"] / 2000
     larger = tuple(Stratum(p.where, p.weight, round(p.n * times), round(p.agreed * times)) for p in strata)
-    assert planned(proof, 1e-9).rows == {}
+    assert sample_size_for(proof, 1e-9).rows == {}
     estimate, lower = fidelity(larger, 0.95)
     assert estimate - lower == pytest.approx(plan.width, rel=0.05)  # by the bound itself
     parts = Certificate(0.98, 0.974, 0.95, 2000, near=Bound(0.9, 0.88, 400), away=Bound(1.0, 0.99, 1600))
-    assert planned(parts, 0.003).rows.keys() == {"stratified", "plain"}
+    assert sample_size_for(parts, 0.003).rows.keys() == {"stratified", "plain"}

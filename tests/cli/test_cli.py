@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_command as call
+from ectype.cli.progress import follow
+from ectype.runs.result import Record
 from processes import shown_on_a_terminal
-from understudy.cli.progress import follow
-from understudy.runs.result import Record
 
-COMMAND = [sys.executable, "-m", "understudy"]
+COMMAND = [sys.executable, "-m", "ectype"]
 ORIGINALS = """
 import numpy as np
 
@@ -63,8 +63,8 @@ def test_help_and_version_import_nothing_heavy():
     """How long they take is measured by benchmarks/start.py: on a busy machine a test could only guess."""
     heavy = "{'numpy', 'jax', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'pydantic', 'rich'}"
     code = (
-        "import sys, understudy, understudy.cli\n"
-        "try: understudy.cli.main([sys.argv[1]])\n"
+        "import sys, ectype, ectype.cli\n"
+        "try: ectype.cli.main([sys.argv[1]])\n"
         "except SystemExit as end: assert end.code == 0\n"
         f"heavy = {heavy} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -75,7 +75,7 @@ def test_help_and_version_import_nothing_heavy():
     }
     assert "Copy a classifier you can only query" in shown["--help"]
     assert "entitled to copy" in shown["--help"]
-    assert shown["--version"] == f"understudy, version {us.__version__}\n"
+    assert shown["--version"] == f"ectype, version {ec.__version__}\n"
 
 
 class Links(HTMLParser):
@@ -117,7 +117,7 @@ def test_the_demo_end_to_end(tmp_path):
     ):
         assert words in page
     assert len(page) < 400_000
-    assert us.load(tmp_path / document["out"]).certificate.lower == document["certificate"]["lower"]
+    assert ec.load(tmp_path / document["out"]).certificate.lower == document["certificate"]["lower"]
 
 
 def test_a_report_that_cannot_be_written_loses_no_copy(folder):
@@ -129,9 +129,9 @@ def test_a_report_that_cannot_be_written_loses_no_copy(folder):
     out = call(*arguments, "--certificate-n", 50, cwd=folder)
     assert out.returncode == 3
     assert "run/report.html: expected a file that can be written" in out.stderr
-    assert "the copy is in run; make room, and `understudy report run` writes its page" in out.stderr
+    assert "the copy is in run; make room, and `ectype report run` writes its page" in out.stderr
     assert "Traceback" not in out.stderr
-    assert us.load(folder / "run").copy.classes_.tolist() == ["in", "out"]
+    assert ec.load(folder / "run").copy.classes_.tolist() == ["in", "out"]
     refused = call("report", "run", cwd=folder)
     assert refused.returncode == 2
     assert "expected a file that can be written" in refused.stderr
@@ -151,7 +151,7 @@ def test_copy_writes_a_run_that_report_and_load_read(folder):
     )
     names = {"run.json", "space.json", "history.jsonl", "copy.json", "copy.safetensors", "report.html", "ledger.sqlite"}
     assert set(os.listdir(folder / "run")) == names
-    copy = us.load(folder / "run").copy
+    copy = ec.load(folder / "run").copy
     assert copy.predict([[0.0, 0.0], [4.0, 4.0]]).tolist() == ["in", "out"]
     again = json.loads(call(*arguments, cwd=folder).stdout)
     assert again["certificate"] == document["certificate"]
@@ -163,7 +163,7 @@ def test_people_get_words(folder):
     out = call("copy", "mine:disc", "--space", "uniform:-2:2:2", "--out", "run", "--budget", 100, "--method",
                "one-shot", "--layers", "16,8", cwd=folder)  # fmt: skip
     assert out.returncode == 0, out.stderr
-    assert us.load(folder / "run").copy.model.mlp.hidden == (16, 8)
+    assert ec.load(folder / "run").copy.model.mlp.hidden == (16, 8)
     assert "A copy of mine:disc: mlp taught by a blend" in out.stdout
     assert re.search(r"gives the original's label on 9\d\.\d+% of 2000 fresh rows of the space;", out.stdout)
     assert re.search(r" 100 +0\.9\d\d\d\n", out.stdout)
@@ -215,14 +215,14 @@ def test_an_original_that_fails_is_exit_code_3_and_keeps_the_ledger(folder):
 def test_an_interrupt_says_what_is_kept_only_if_something_was_answered(folder, original, said):
     copy = ("copy", f"mine:{original}", "--space", "normal:2", "--preset", "fast", "--certificate-n", "200")
     out = call(*copy, "--budget", "300", "--out", "run", cwd=folder)
-    assert (out.returncode, out.stderr.splitlines()[-1]) == (130, f"understudy: {said}")
+    assert (out.returncode, out.stderr.splitlines()[-1]) == (130, f"ectype: {said}")
 
 
 def test_an_interrupt_before_the_first_answer_says_that_none_is_kept(folder):
     call("copy", "mine:disc", "--space", "normal:2", "--preset", "fast", "--budget", "60", "--out", "run", cwd=folder)
     out = call("certify", "run", "mine:pressed", "--n", "50", cwd=folder)
     assert out.returncode == 130
-    expected = "understudy: interrupted; nothing was answered yet, and the same command tries again"
+    expected = "ectype: interrupted; nothing was answered yet, and the same command tries again"
     assert out.stderr.splitlines()[-1] == expected
 
 
@@ -269,7 +269,7 @@ def test_a_space_from_a_table_and_the_ledger_of_its_run(folder):
     assert document["break_rules"] == int(((frame["plan"] == "basic") & (frame["age"] < 30)).sum())
     shown = call(*describe, cwd=folder).stdout
     assert re.search(r"grade +ordered +low < mid < high", shown)
-    space = us.Space.load(folder / "space.json")
+    space = ec.Space.load(folder / "space.json")
     assert space.present(space.sample(5, rng)).dtypes["zone"] == "int64"
     out = call("copy", "mine:frames", "--space", "space.json", "--out", "run", "--budget", 200, "--certificate-n", 100,
                "--json", cwd=folder)  # fmt: skip
@@ -353,7 +353,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_was_answered(folder):
         "90000",
     ]
     # As at a terminal: a test run started in the background inherits an ignored Ctrl-C.
-    heard = "import signal, understudy.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler); c.main()"
+    heard = "import signal, ectype.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler); c.main()"
     process = subprocess.Popen(
         [sys.executable, "-c", heard, *arguments],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""`understudy certify` as people call it."""
+"""`ectype certify` as people call it."""
 
 import json
 import os
@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from understudy.queries import Queries, unused
+from ectype.queries import Queries, unused
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
-COMMAND = [sys.executable, "-m", "understudy"]
+COMMAND = [sys.executable, "-m", "ectype"]
 ORIGINALS = """
 import numpy as np
 
@@ -52,11 +52,11 @@ def folder(tmp_path_factory):
     labels = np.where((frame["size"] > 0) & (frame["kind"] != "c\x1b[31m"), "y[bold]es", "no")
     frame.assign(label=labels).to_csv(folder / "answers.csv", index=False)
     quick = {"budget": 100, "schedule": 4, "certificate_n": 200, "repeat": 0}
-    table = us.open_original(str(folder / "answers.csv"))
-    space = us.Space.from_data(frame)
-    us.copy_classifier(table, space, out=folder / "stored", budget=100, certificate_n=200)
-    taken = us.Original(lambda rows: np.where(rows["size"] > 0, "y[bold]es", "no"), name="taken")
-    us.copy_classifier(taken, space, **quick).save(folder / "run")
+    table = ec.open_original(str(folder / "answers.csv"))
+    space = ec.Space.from_data(frame)
+    ec.copy_classifier(table, space, out=folder / "stored", budget=100, certificate_n=200)
+    taken = ec.Original(lambda rows: np.where(rows["size"] > 0, "y[bold]es", "no"), name="taken")
+    ec.copy_classifier(taken, space, **quick).save(folder / "run")
     return folder
 
 
@@ -114,8 +114,8 @@ def test_stored_answers_are_those_that_the_copy_was_not_made_from(here):
 
 
 def test_stored_answers_left_over_are_no_rows_of_the_run(folder):
-    table = us.open_original(str(folder / "answers.csv"))
-    space = us.Space.from_data(table.stored[0])
+    table = ec.open_original(str(folder / "answers.csv"))
+    space = ec.Space.from_data(table.stored[0])
     used = Queries(table, space, {"training": 300}, seed=5)
     rows, _ = next(used.fresh("training", 300, np.random.default_rng(0)))
     left = unused(table, 5, 300)
@@ -123,7 +123,7 @@ def test_stored_answers_left_over_are_no_rows_of_the_run(folder):
     assert len(sizes) == 100
     assert not sizes & set(rows[:, 0])
     assert len(table.stored[1]) == 400
-    with pytest.raises(us.errors.SettingError, match="stored answers that the copy was not made from, found none left"):
+    with pytest.raises(ec.errors.SettingError, match="stored answers that the copy was not made from, found none left"):
         unused(table, 5, 400)
 
 

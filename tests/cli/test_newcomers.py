@@ -7,17 +7,10 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from understudy.errors import (
-    DirectoryError,
-    OriginalError,
-    SettingError,
-    SpaceError,
-    UnderstudyError,
-    UnderstudyWarning,
-)
-from understudy.original.table import read_table
+from ectype.errors import DirectoryError, EctypeError, EctypeWarning, OriginalError, SettingError, SpaceError
+from ectype.original.stored_answers import read_table
 
 MODULE = """
 import numpy as np
@@ -41,7 +34,7 @@ def decide(rows):
 def folder(tmp_path):
     (tmp_path / "mine.py").write_text(MODULE)
     people().assign(decision=decide(people())).to_csv(tmp_path / "rows.csv", index=False)
-    us.Space.from_data(people()).save(tmp_path / "space.json")
+    ec.Space.from_data(people()).save(tmp_path / "space.json")
     return tmp_path
 
 
@@ -51,15 +44,15 @@ def folder(tmp_path):
         (
             "copy mine:decide --space rows.csv --out run",
             "rows.csv: expected a space.json, found a table of rows; describe its rows first: "
-            "understudy space rows.csv --out space.json",
+            "ectype space rows.csv --out space.json",
         ),
         (
             "copy mine:decide --space rows.parquet --out run",
-            "understudy space rows.parquet --out space.json",
+            "ectype space rows.parquet --out space.json",
         ),
         (
             "copy mine:decide --space rows.xlsx --out run",
-            "save it as CSV or Parquet, then describe its rows first: understudy space rows.csv --out space.json",
+            "save it as CSV or Parquet, then describe its rows first: ectype space rows.csv --out space.json",
         ),
         (
             "space rows.xlsx --out new.json",
@@ -106,7 +99,7 @@ def test_every_space_reminds_of_labels(folder):
 
 
 def test_a_frame_without_a_column():
-    copy = us.copy_classifier(decide, us.Space.from_data(people()), **QUICK).copy
+    copy = ec.copy_classifier(decide, ec.Space.from_data(people()), **QUICK).copy
     message = (
         "copy.predict: expected all 2 columns of the space, found no 'city' among those given: 'age', 'City'; is it"
     )
@@ -121,13 +114,13 @@ def test_a_label_left_in_the_space_is_named():
     tree = DecisionTreeClassifier(max_depth=2).fit(numbers, numbers["age"] > 40)
     more, found = numbers.assign(owner=True, **{"the label": 1}), "takes, found also 'owner', 'the label'; leave out"
     with pytest.raises(SpaceError, match=rf"the 2 columns that .* {found} .*: --drop owner --drop 'the label', or"):
-        us.copy_classifier(tree, us.Space.from_data(more), **QUICK)
+        ec.copy_classifier(tree, ec.Space.from_data(more), **QUICK)
     with pytest.raises(
         SpaceError, match=r"takes, found none called 'seats'; describe the space .* takes them: age, seats"
     ):
-        us.copy_classifier(tree, us.Space.from_data(numbers[["age"]]), **QUICK)
+        ec.copy_classifier(tree, ec.Space.from_data(numbers[["age"]]), **QUICK)
     with pytest.raises(SpaceError, match="in its order, found another order; describe them in its own: age, seats"):
-        us.copy_classifier(tree, us.Space.from_data(numbers[["seats", "age"]]), **QUICK)
+        ec.copy_classifier(tree, ec.Space.from_data(numbers[["seats", "age"]]), **QUICK)
 
 
 def told(words):
@@ -135,10 +128,10 @@ def told(words):
 
 
 def test_an_original_that_was_fitted_on_its_label_is_noticed():
-    space = us.Space.from_data(people().assign(granted=(decide(people()) == "grant").astype(int)))
-    with pytest.warns(UnderstudyWarning, match=told(r"'granted' \(in 100\.0%\)")):
-        us.copy_classifier(lambda rows: rows["granted"], space, **QUICK)
-    us.copy_classifier(lambda rows: np.where(rows["granted"] == 1, "grant", "refuse"), space, **QUICK)  # as it may be
+    space = ec.Space.from_data(people().assign(granted=(decide(people()) == "grant").astype(int)))
+    with pytest.warns(EctypeWarning, match=told(r"'granted' \(in 100\.0%\)")):
+        ec.copy_classifier(lambda rows: rows["granted"], space, **QUICK)
+    ec.copy_classifier(lambda rows: np.where(rows["granted"] == 1, "grant", "refuse"), space, **QUICK)  # as it may be
 
 
 def test_a_label_of_any_name_is_named_and_what_is_merely_called_so_is_not():
@@ -156,18 +149,18 @@ def test_a_label_of_any_name_is_named_and_what_is_merely_called_so_is_not():
         known = pd.get_dummies(frame[columns]).columns
         return DecisionTreeClassifier(max_depth=4).fit(coded(frame), cut).predict(coded(rows))
 
-    space = us.Space.from_data(frame)
+    space = ec.Space.from_data(frame)
     classes = ["fair", "good", "ideal"]
-    with pytest.warns(UnderstudyWarning, match=told(r"'cut' \(in 100\.0%\)")):
-        us.copy_classifier(lambda rows: priced(rows, ["y", "cut"]), space, classes=classes, **QUICK)
-    us.copy_classifier(lambda rows: priced(rows, ["y", "before"]), space, classes=classes, **QUICK)
+    with pytest.warns(EctypeWarning, match=told(r"'cut' \(in 100\.0%\)")):
+        ec.copy_classifier(lambda rows: priced(rows, ["y", "cut"]), space, classes=classes, **QUICK)
+    ec.copy_classifier(lambda rows: priced(rows, ["y", "before"]), space, classes=classes, **QUICK)
 
 
 def test_yes_and_no_are_no_sign_of_a_label():
     rng = np.random.default_rng(0)
     frame = people().assign(owner=rng.choice(["yes", "no"], 300), y=rng.choice(["yes", "no"], 300))
     original = lambda rows: np.where((rows["owner"] == "yes") & (rows["age"] > 40), "yes", "no")  # noqa: E731
-    us.copy_classifier(original, us.Space.from_data(frame), classes=["no", "yes"], **QUICK)
+    ec.copy_classifier(original, ec.Space.from_data(frame), classes=["no", "yes"], **QUICK)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.03])
@@ -176,16 +169,16 @@ def test_a_column_of_stored_answers_that_tells_the_label_is_named(share, tmp_pat
     label = decide(people())
     code = np.where((label == "grant") ^ (np.random.default_rng(0).random(300) < share), 7, 3)
     people().assign(code=code, label=label).to_csv(tmp_path / "answers.csv", index=False)
-    stored = us.open_original(str(tmp_path / "answers.csv"))
-    with pytest.warns(UnderstudyWarning, match=told(r"'code' \(in (100\.0|9\d\.\d+)%\)")):
-        us.copy_classifier(stored, us.Space.from_data(stored.stored[0]), budget=60, certificate_n=60, preset="fast")
+    stored = ec.open_original(str(tmp_path / "answers.csv"))
+    with pytest.warns(EctypeWarning, match=told(r"'code' \(in (100\.0|9\d\.\d+)%\)")):
+        ec.copy_classifier(stored, ec.Space.from_data(stored.stored[0]), budget=60, certificate_n=60, preset="fast")
 
 
 def test_another_run_in_the_same_directory_is_told_in_words(tmp_path):
-    us.copy_classifier(decide, us.Space.from_data(people()), **QUICK, out=tmp_path / "run")
-    other = us.Space.from_data(people(200))
+    ec.copy_classifier(decide, ec.Space.from_data(people()), **QUICK, out=tmp_path / "run")
+    other = ec.Space.from_data(people(200))
     with pytest.raises(DirectoryError) as caught:
-        us.copy_classifier(decide, other, **{**QUICK, "budget": 40}, out=tmp_path / "run", rows=people())
+        ec.copy_classifier(decide, other, **{**QUICK, "budget": 40}, out=tmp_path / "run", rows=people())
     message = str(caught.value)
     assert "found a run with budget 60 (now 39), other rows of your own, another space; choose another" in message
     assert "{" not in message
@@ -193,21 +186,21 @@ def test_another_run_in_the_same_directory_is_told_in_words(tmp_path):
 
 
 def test_mistakes_of_the_first_hour(tmp_path):
-    space = us.Space.from_data(people())
+    space = ec.Space.from_data(people())
     for call, kind, message in (
-        (lambda: us.copy_classifier(decide, people()), SpaceError, "space: expected a Space, found DataFrame; e.g."),
-        (lambda: us.copy_classifier(DecisionTreeClassifier(), space, **QUICK), UnderstudyError, "fitted"),
-        (lambda: us.copy_classifier(decide, space, rows=people()[["age"]]), SpaceError, "rows: expected all 2 columns"),
-        (lambda: us.copy_classifier(decide, us.Space.normal(2), **QUICK), OriginalError, "check that"),
-        (lambda: us.Space.from_data(people(), rules="age > 4"), SpaceError, "a list of rules, found 'age > 4'"),
-        (lambda: us.Space.load(tmp_path / "rows.csv"), SpaceError, "describe its rows first"),
-        (lambda: us.Space.from_data("rows.csv"), SpaceError, "read the file first, as by pandas.read_csv"),
-        (lambda: us.Space.from_data(people().to_numpy()), SpaceError, "give a data frame if some columns hold words"),
+        (lambda: ec.copy_classifier(decide, people()), SpaceError, "space: expected a Space, found DataFrame; e.g."),
+        (lambda: ec.copy_classifier(DecisionTreeClassifier(), space, **QUICK), EctypeError, "fitted"),
+        (lambda: ec.copy_classifier(decide, space, rows=people()[["age"]]), SpaceError, "rows: expected all 2 columns"),
+        (lambda: ec.copy_classifier(decide, ec.Space.normal(2), **QUICK), OriginalError, "check that"),
+        (lambda: ec.Space.from_data(people(), rules="age > 4"), SpaceError, "a list of rules, found 'age > 4'"),
+        (lambda: ec.Space.load(tmp_path / "rows.csv"), SpaceError, "describe its rows first"),
+        (lambda: ec.Space.from_data("rows.csv"), SpaceError, "read the file first, as by pandas.read_csv"),
+        (lambda: ec.Space.from_data(people().to_numpy()), SpaceError, "give a data frame if some columns hold words"),
         (lambda: space.read(people().iloc[0], "rows"), SpaceError, "a single row is a table too: frame.iloc[[0]]"),
-        (lambda: us.copy_classifier("mine:decide", space), SettingError, "us.open_original('mine:decide')"),
-        (lambda: us.copy_classifier(decide, space, budgets=9), TypeError, "takes no 'budgets'; is it 'budget'?"),
-        (lambda: us.load(tmp_path), DirectoryError, "expected a file of a finished run"),
-        (lambda: us.Space.from_json(json.dumps({"columns": [{"kind": "float"}]})), SpaceError, "column 0: expected"),
+        (lambda: ec.copy_classifier("mine:decide", space), SettingError, "ec.open_original('mine:decide')"),
+        (lambda: ec.copy_classifier(decide, space, budgets=9), TypeError, "takes no 'budgets'; is it 'budget'?"),
+        (lambda: ec.load(tmp_path), DirectoryError, "expected a file of a finished run"),
+        (lambda: ec.Space.from_json(json.dumps({"columns": [{"kind": "float"}]})), SpaceError, "column 0: expected"),
         (lambda: read_table(str(tmp_path / "rows.ods")), SettingError, "a spreadsheet"),
     ):
         with pytest.raises(kind) as caught:

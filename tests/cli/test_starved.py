@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-import understudy as us
-from understudy.portable import UNFINISHED
-from understudy.queries import ledger
+import ectype as ec
+from ectype import ledger
+from ectype._common.portable import UNFINISHED
 
 ORIGINAL = """
 import sys
@@ -31,7 +31,7 @@ COPY = (
 # A process that is killed when it moves a file to a place of that name, which is where a command's own work ends.
 KILLED = """
 import os, signal, sys
-from understudy.cli import main
+from ectype.cli import main
 
 usual = os.replace
 
@@ -56,7 +56,7 @@ def folder(tmp_path):
 def starved(folder, words, streams="", before=""):
     """How a command ends in a shell that does something before, and gives it other streams."""
     script = f'{before}\n"$@" {streams}'
-    words = ["bash", "-c", script, "_", sys.executable, "-m", "understudy", *map(str, words)]
+    words = ["bash", "-c", script, "_", sys.executable, "-m", "ectype", *map(str, words)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
@@ -87,7 +87,7 @@ def test_a_copy_is_whole_whatever_becomes_of_what_it_prints(folder, streams, cod
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
-    assert us.load(folder / "run").queries["training"] == 198
+    assert ec.load(folder / "run").queries["training"] == 198
 
 
 @pytest.mark.parametrize("words", [COPY, ("ledger", "run"), ("space", "rows.csv", "--out", "space.json")])
@@ -95,7 +95,7 @@ def test_a_directory_that_is_gone_is_said(folder, words):
     done = starved(folder, words, before="mkdir gone; cd gone; rmdir ../gone")
     assert done.returncode == 2
     assert done.stderr == (
-        "understudy: the working directory: expected one that is there, found No such file or directory; "
+        "ectype: the working directory: expected one that is there, found No such file or directory; "
         "change to another directory, and run the same command again\n"
     )
 
@@ -103,7 +103,7 @@ def test_a_directory_that_is_gone_is_said(folder, words):
 def test_too_little_memory_is_said_before_anything_is_asked(folder):
     done = starved(folder, COPY, before="ulimit -v 204800")
     assert done.returncode == 3
-    assert "understudy: the system: expected at least 512 MB of address space, found 200 MB; allow" in done.stderr
+    assert "ectype: the system: expected at least 512 MB of address space, found 200 MB; allow" in done.stderr
     assert not (folder / "run").exists()
     assert starved(folder, ("--help",), before="ulimit -v 204800").returncode == 0
     assert starved(folder, COPY).returncode == 0
@@ -122,7 +122,7 @@ def test_an_original_that_ends_the_process_is_heard(folder):
     words = [word.replace("disc", "leaves") for word in COPY]
     done = starved(folder, words)
     assert done.returncode == 1
-    assert done.stderr.endswith("understudy: no\\x1b[31m more\n")
+    assert done.stderr.endswith("ectype: no\\x1b[31m more\n")
 
 
 @pytest.mark.parametrize("command", ["export", "compact"])
@@ -156,4 +156,4 @@ def test_what_a_killed_command_left_is_removed_by_the_next_and_what_one_works_on
         at_work.communicate("go on\n")
     assert at_work.returncode == 0
     assert not left()
-    assert us.load(run).queries["training"] == 198
+    assert ec.load(run).queries["training"] == 198

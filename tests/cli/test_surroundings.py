@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_command as call
-from understudy.checksums import KEY_VARIABLE, Key
-from understudy.errors import DirectoryError
-from understudy.queries import ledger
+from ectype import ledger
+from ectype._common.manifest import KEY_VARIABLE, Key
+from ectype.errors import DirectoryError
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -91,7 +91,7 @@ def test_a_full_disk_is_no_loss_and_the_same_command_goes_on(folder):
         done = call(*arguments, cwd=folder)
         assert done.returncode == 0, done.stderr
         found = ledger.summary(folder / "disk" / "run" / ledger.NAME)
-        assert found.answered == sum(us.load(folder / "disk" / "run").queries.values())
+        assert found.answered == sum(ec.load(folder / "disk" / "run").queries.values())
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -99,7 +99,7 @@ def test_an_archive_that_is_read_only_is_read(made, folder, log):
     with disk(folder / "disk", "16m"):
         archive = shutil.copytree(made, folder / "disk" / "run")
         if log:  # as a run leaves it that was killed right after it was finished
-            book = ledger.Ledger(archive / ledger.NAME, {}, us.Space.normal(2))
+            book = ledger.Ledger(archive / ledger.NAME, {}, ec.Space.normal(2))
             book.keep_round(99, np.zeros(3, np.float32), {})
             book.settle()
             for suffix in ("", *ledger.BESIDE):
@@ -111,7 +111,7 @@ def test_an_archive_that_is_read_only_is_read(made, folder, log):
         remount(folder / "disk", "ro")
         before = {file.name: file.read_bytes() for file in archive.iterdir()}
         asked = json.loads(call("ledger", archive, "--json").stdout)
-        assert asked["answered"] == sum(us.load(archive).queries.values())
+        assert asked["answered"] == sum(ec.load(archive).queries.values())
         for command, name in (("card", "card.md"), ("report", "page.html")):
             done = call(command, archive, "--out", folder / name)
             assert done.returncode == 0, done.stderr
@@ -168,7 +168,7 @@ def test_a_directory_that_is_a_link_is_where_it_leads(folder):
     (folder / "run").symlink_to(folder / "large")
     done = call("copy", "mine:disc", *COPY, "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert us.load(folder / "large").kept
+    assert ec.load(folder / "large").kept
 
 
 # --- terminals --------------------------------------------------------------------------------------------------------
@@ -240,9 +240,9 @@ def test_exports_hold_no_formula(folder):
 
 
 def test_names_of_columns_and_levels_are_no_formula_either(folder):
-    space = us.Space.from_data(pd.DataFrame({"=x": ["@a", "b"] * 40, "-y": np.linspace(-1, 1, 80)}))
-    box = us.Original(lambda rows: rows["-y"] > 0, [False, True])
-    us.copy_classifier(box, space, budget=100, preset="fast", certificate_n=50, out=folder / "run")
+    space = ec.Space.from_data(pd.DataFrame({"=x": ["@a", "b"] * 40, "-y": np.linspace(-1, 1, 80)}))
+    box = ec.Original(lambda rows: rows["-y"] > 0, [False, True])
+    ec.copy_classifier(box, space, budget=100, preset="fast", certificate_n=50, out=folder / "run")
     call("ledger", folder / "run", "--export", folder / "queries.csv")
     frame = pd.read_csv(folder / "queries.csv")
     assert {"'=x", "'-y"} <= set(frame.columns)
@@ -262,7 +262,7 @@ def test_sigterm_ends_a_copy_like_ctrl_c(folder):
     arguments = ["copy", "mine:disc", "--space", "normal:2", "--out", "run", "--preset", "fast",
                  "--batch", "100", "--certificate-n", "0", "--budget", "90000"]  # fmt: skip
     process = subprocess.Popen(
-        [sys.executable, "-m", "understudy", *arguments], cwd=folder, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "ectype", *arguments], cwd=folder, stderr=subprocess.PIPE, text=True
     )
     assert "will be asked" in process.stderr.readline()
     assert "iteration" in process.stderr.readline()  # under way
@@ -311,7 +311,7 @@ def test_a_signed_run_is_checked_wherever_it_is_loaded(folder, key, monkeypatch)
 
 def test_checksums_that_were_computed_anew_do_not_pass_with_a_key(folder, key):
     """Whoever edits a file can compute all checksums again, but not the signature."""
-    from understudy.checksums import described, sealed
+    from ectype._common.manifest import described, sealed
 
     call("copy", "mine:disc", *COPY, "--out", "run", "--sign", cwd=folder)
     path = folder / "run"
@@ -323,10 +323,10 @@ def test_checksums_that_were_computed_anew_do_not_pass_with_a_key(folder, key):
     del content["checksums"]
     (path / "run.json").write_text(json.dumps({**sealed(content), "signature": signature}))
     with pytest.raises(DirectoryError, match="of other files"):
-        us.load(path)
+        ec.load(path)
     (path / "run.json").write_text(json.dumps(sealed(content)))
     with pytest.raises(DirectoryError, match=f"a signature, as {KEY_VARIABLE} is set, found none"):
-        us.load(path)
+        ec.load(path)
 
 
 def test_a_key_that_is_missing_or_short_is_bad_input_before_anything_is_asked(folder, monkeypatch):
@@ -343,5 +343,5 @@ def test_a_key_that_is_missing_or_short_is_bad_input_before_anything_is_asked(fo
 
 
 def test_a_result_is_signed_in_python(folder, key):
-    result = us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(2), budget=100, preset="fast")
-    assert us.load(result.save(folder / "signed", Key.of_environment())).signature == "checked, and valid"
+    result = ec.copy_classifier(lambda rows: rows[:, 0] > 0, ec.Space.normal(2), budget=100, preset="fast")
+    assert ec.load(result.save(folder / "signed", Key.of_environment())).signature == "checked, and valid"

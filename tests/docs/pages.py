@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from commands import run_code, run_command
-from serving import Process
+from server_process import Process
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -102,10 +102,10 @@ class Reader:
     def _type(self, command: str, patch: pytest.MonkeyPatch) -> None:
         if found := re.fullmatch(r"export (\w+)=(\S+)", command):
             patch.setenv(found[1], found[2])
-        elif re.match(r"understudy serve [^|&>]+$", command):
+        elif re.match(r"ectype serve [^|&>]+$", command):
             with Process(*shlex.split(command)[2:], cwd=self.folder):
                 self.said.append("")
-        elif re.match(r"understudy (?!serve )[^|&>;\n]+$", command):
+        elif re.match(r"ectype (?!serve )[^|&>;\n]+$", command):
             self._ended(command, *run_command(*shlex.split(command)[1:], cwd=self.folder))
         else:
             shell = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True)

@@ -31,7 +31,7 @@ def test_engine():
     document = json.loads(run_alone("engine.py", "--quick", "--json"))
     assert set(document) == {"steps", "row", "bulk", "sgemm_gflops"}
     rows = {(row["d"], row["engine"]): row for row in document["steps"]}
-    assert set(rows) == {(d, name) for d in (2, 30, 166) for name in ("understudy", "jax", "sklearn", "torch", "keras")}
+    assert set(rows) == {(d, name) for d in (2, 30, 166) for name in ("ectype", "jax", "sklearn", "torch", "keras")}
     for row in rows.values():
         assert row["us"] or row["note"].startswith("not installed")
     for d in (2, 30, 166):  # it is 14 and more; this is a smoke test on a machine that is busy testing
@@ -163,10 +163,10 @@ def test_answers():
 
 def test_scaling(tmp_path):
     small = ["--only", "made30-svm", "--budgets", "100", "300", "--seeds", "0", "--workers", "0"]
-    methods = ["--methods", "understudy", "sklearn boosting", "--figure", tmp_path / "scaling.svg"]
+    methods = ["--methods", "ectype", "sklearn boosting", "--figure", tmp_path / "scaling.svg"]
     document = json.loads(run("scaling.py", *small, *methods, "--json"))
     found = {(row["method"], row["budget"]): row["fresh"] for row in document["rows"]}
-    assert found["understudy", 300] > found["understudy", 100] > found["sklearn boosting", 100]
+    assert found["ectype", 300] > found["ectype", 100] > found["sklearn boosting", 100]
     assert (tmp_path / "scaling.svg").read_text().count("<svg") == 1
 
 
@@ -201,10 +201,10 @@ def test_where_the_time_goes():
 
 
 def test_peers():
-    small = ["--problems", "moons", "--queries", "200", "--methods", "understudy", "sklearn boosting"]
+    small = ["--problems", "moons", "--queries", "200", "--methods", "ectype", "sklearn boosting"]
     document = json.loads(run("peers.py", *small, "--json"))
     (row,) = document["rows"]
-    assert row["methods"]["understudy"]["kept"] == row["methods"]["sklearn boosting"]["kept"] == 200
+    assert row["methods"]["ectype"]["kept"] == row["methods"]["sklearn boosting"]["kept"] == 200
     for found in row["methods"].values():
         assert 0.8 < found["fresh"] <= 1
         assert found["cold_cpu"] > found["warm_cpu"] > 0
@@ -218,20 +218,20 @@ def test_what_peers_are_compared_by(monkeypatch):
 
     def problem(**fidelity):
         methods = {name.replace("_", " "): {**about, "fresh": value} for name, value in fidelity.items()}
-        methods["understudy"] |= {"warm": 0.5}
+        methods["ectype"] |= {"warm": 0.5}
         return {"problem": "any", "methods": methods}
 
     scikit = {"sklearn_MLP": 0.75, "sklearn_boosting": 0.85}
-    first = problem(understudy=0.875, network=0.9375, PRESC=0.75, **scikit)
-    second = problem(understudy=0.75, network=0.8125, PRESC=0.8125, **scikit)
+    first = problem(ectype=0.875, network=0.9375, PRESC=0.75, **scikit)
+    second = problem(ectype=0.75, network=0.8125, PRESC=0.8125, **scikit)
     bars = summary([first, second])["bars"]
-    assert bars["understudy beside PRESC"] == {
+    assert bars["ectype beside PRESC"] == {
         "at_least_as_faithful_on": 0.5,
         "mean_gain": 0.0312,
         "times_faster": {"cold": 1.0, "warm": 4.0, "cold_cpu": 1.0, "warm_cpu": 1.0},
     }
     assert bars["network beside PRESC"]["mean_gain"] == 0.0938
-    single = bars["understudy beside single passes"]
+    single = bars["ectype beside single passes"]
     assert single == {"over_the_better": -0.0375, "over_the_better_of_each": -0.0375}
 
 

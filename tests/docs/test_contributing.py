@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "understudy"
+SOURCE = ROOT / "src" / "ectype"
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 ROWS = [line for line in TEXT.splitlines() if line.startswith("| `")]
 NAMED = [name for row in ROWS for name in re.findall(r"`([^`]+)`", row.split("|")[1])]

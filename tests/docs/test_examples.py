@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", [name for name in us.__all__ if name != "__version__"])
+@pytest.mark.parametrize("name", [name for name in ec.__all__ if name != "__version__"])
 def test_every_public_name_has_an_example(name):
-    assert ">>> " in getattr(us, name).__doc__
+    assert ">>> " in getattr(ec, name).__doc__
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ import xgboost
 from pages import PAGES, RUN, Reader, blocks, commands, to_run
 from sklearn.linear_model import LogisticRegression
 
-import understudy as us
+import ectype as ec
 from commands import run_code, run_command
-from faulty import FaultyServer
-from serving import Process
-from understudy.export.compiling import compiler
+from ectype.export._c_verification import compiler
+from fault_server import FaultyServer
+from server_process import Process
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 QUIETLY = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
@@ -130,16 +130,16 @@ def originals(folder):
         Reader(folder, {ENDPOINT: server.url, "SHA256": digest}).follow("originals.md")
     copies = sorted(path.name for path in folder.glob("copy-*"))
     assert len(copies) == 15
-    assert us.load(folder / "copy-scores").settings["scores"] is True
-    assert us.load(folder / "copy-rows").certificate.on_data.n == 150
+    assert ec.load(folder / "copy-scores").settings["scores"] is True
+    assert ec.load(folder / "copy-rows").certificate.on_data.n == 150
     for name in copies:
-        assert us.load(folder / name).certificate.estimate > 0.9, name
+        assert ec.load(folder / name).certificate.estimate > 0.9, name
     assert len(pd.read_csv(folder / "queries.csv")) == 300 + 2000 + 46
 
 
 @pytest.mark.parametrize("text", [block.text for block in blocks("spaces.md") if block.kind == "json"])
 def test_spaces_in_json(text, rng):
-    space = us.Space.from_json(text)
+    space = ec.Space.from_json(text)
     assert len(space.present(space.sample(100, rng))) == 100
     assert space.keeps_rules(space.sample(100, rng)).all()
     assert json.loads(space.to_json())["columns"]
@@ -152,7 +152,7 @@ def spaces(folder):
     frame = pd.DataFrame({"id": range(200), "start": start, "end": start + rng.integers(0, 9, 200)})
     frame.assign(grade=rng.choice(list("ABCD"), 200)).to_csv(folder / "rows.csv", index=False)
     Reader(folder).follow("spaces.md")
-    assert us.Space.load(folder / "space.json").names == ("start", "end", "grade")
+    assert ec.Space.load(folder / "space.json").names == ("start", "end", "grade")
 
 
 @reads("reference/export.md")
@@ -200,10 +200,10 @@ def certificates(folder):
 @reads("reference/families.md")
 def families(folder):
     Reader(folder).follow("reference/families.md")
-    fair = us.load(folder / "fair")
+    fair = ec.load(folder / "fair")
     assert fair.copy.space.names == ("income",)
     assert (folder / "fair" / "copy.safetensors").stat().st_size <= 20_000
-    poor, rich = us.load(folder / "rising").copy.predict_proba(pd.DataFrame({"income": [1, 8], "sex": "m"}))[:, 1]
+    poor, rich = ec.load(folder / "rising").copy.predict_proba(pd.DataFrame({"income": [1, 8], "sex": "m"}))[:, 1]
     assert rich > poor
     assert (folder / "rising" / "frontier.svg").is_file()
 
@@ -216,9 +216,9 @@ def index(folder):
 @reads("runs.md")
 def runs(folder):
     stocked(folder)
-    us.copy_classifier(us.Original(diagonal, name="mine"), us.Space.normal(2), budget=300, out=folder / "my-copy")
+    ec.copy_classifier(ec.Original(diagonal, name="mine"), ec.Space.normal(2), budget=300, out=folder / "my-copy")
     Reader(folder).follow("runs.md")
-    assert us.load(folder / "my-tree").family == "tree"
+    assert ec.load(folder / "my-tree").family == "tree"
     assert (folder / "smaller" / "run.json").is_file()
 
 
@@ -229,7 +229,7 @@ def endpoint(folder):
         assert {seen.headers["X-Api-Key"] for seen in vendor.log} == {"secret"}
         assert max(len(seen.rows) for seen in vendor.log[-10:]) == 20
     assert len(pd.read_csv(folder / "trial.csv")) >= 120
-    assert us.load(folder / "vendor-copy").certificate.estimate > 0.95
+    assert ec.load(folder / "vendor-copy").certificate.estimate > 0.95
 
 
 PMML = """<?xml version="1.0"?>
@@ -259,17 +259,17 @@ def from_elsewhere(folder):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(rng.normal(size=(400, 2)), columns=["a", "b"])
     rows.to_csv(folder / "rows.csv", index=False)
-    us.Space.from_data(rows).save(folder / "space.json")
+    ec.Space.from_data(rows).save(folder / "space.json")
     (folder / "model.pmml").write_text(PMML)
     (folder / "score.py").write_text(SCORE)
-    scored = us.Space.from_data(rows).sample(3000, rng)  # as SAS would score what the page draws
+    scored = ec.Space.from_data(rows).sample(3000, rng)  # as SAS would score what the page draws
     pd.DataFrame(scored, columns=["a", "b"]).assign(
         decision=lambda frame: np.where(frame["a"] > frame["b"], "up", "down")
     ).to_csv(folder / "answers.csv", index=False)
     Reader(folder).follow("howto/pmml.md")
     assert list(pd.read_csv(folder / "to_score.csv")) == ["a", "b"]
     for name in ("copy-pmml", "copy-scored", "copy-program"):
-        assert us.load(folder / name).certificate.estimate > 0.95, name
+        assert ec.load(folder / name).certificate.estimate > 0.95, name
     assert (folder / "copy.onnx").is_file()
 
 
@@ -277,7 +277,7 @@ def from_elsewhere(folder):
 def small(folder):
     said = Reader(folder).follow("howto/small.md")
     assert "its copy: " in said[-1]
-    assert us.load(folder / "network").family == "mlp"
+    assert ec.load(folder / "network").family == "mlp"
     assert (folder / "network" / "copy.safetensors").stat().st_size <= 60_000
 
 
@@ -315,8 +315,8 @@ def refreshed(folder):
     assert said[1].startswith("unchanged: 300 rows asked again, 0 answers differ")
     assert said[2].startswith("changed: ")
     assert "True became False" in said[2]
-    assert us.load(folder / "my-copy-2").refreshed["verdict"] == "changed"
-    apart = us.load(folder / "with-traffic").refreshed["on_answers"]
+    assert ec.load(folder / "my-copy-2").refreshed["verdict"] == "changed"
+    apart = ec.load(folder / "with-traffic").refreshed["on_answers"]
     assert apart["before"]["estimate"] < apart["after"]["estimate"]
     assert json.loads((folder / "refresh.json").read_text())["verdict"] == "unchanged"
 
@@ -325,8 +325,8 @@ def refreshed(folder):
 def _(folder):
     said = Reader(folder).follow("howto/answers.md")
     assert any("answers were given and cost nothing" in one for one in said)
-    assert us.load(folder / "third").given["left_out"]["values"] > 1
-    assert us.load(folder / "better").remade["answers"]["used"] > 0
+    assert ec.load(folder / "third").given["left_out"]["values"] > 1
+    assert ec.load(folder / "better").remade["answers"]["used"] > 0
 
 
 @reads("howto/many.md")

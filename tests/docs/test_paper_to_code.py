@@ -21,11 +21,11 @@ PAPER = [
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_every_row_names_code_that_exists(row):
-    names = re.findall(r"`(understudy[\w.]*):(\w+)`", row[2])
+    names = re.findall(r"`(ectype[\w.]*):(\w+)`", row[2])
     assert names
     for module, name in names:
         assert hasattr(import_module(module), name), f"{module}:{name}"
-    for module, name, field in re.findall(r"`(understudy[\w.]*):(\w+)` \(`(\w+)`\)", row[2]):
+    for module, name, field in re.findall(r"`(ectype[\w.]*):(\w+)` \(`(\w+)`\)", row[2]):
         assert field in getattr(import_module(module), name).__annotations__
 
 

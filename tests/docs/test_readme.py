@@ -14,23 +14,23 @@ import pandas as pd
 import pytest
 from pages import ROOT, commands
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from serving import Process
+from server_process import Process
 
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.M | re.S)
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.strip().splitlines()]
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
 INSTALL = [command for command in COMMANDS if ".venv/bin/" in command]
 TEST = [command for command in COMMANDS if ".venv-test/bin/" in command]
-UNDERSTUDY = [command for command in COMMANDS if command.startswith("understudy ")]
+OURS = [command for command in COMMANDS if command.startswith("ectype ")]
 # The arguments of benchmarks are checked by test_docs.py, and test_benchmarks.py runs each at its smallest.
 BENCHMARKS = [command for command in COMMANDS if command.startswith("python benchmarks/")]
 MODULE = "def classifier(rows):\n    return (rows['end'] - rows['start'] > 3) & (rows['plan'] != 'basic')\n"
 
 
 def test_every_command_belongs_to_a_test():
-    assert sorted(COMMANDS) == sorted([*INSTALL, *TEST, *UNDERSTUDY, *BENCHMARKS])
+    assert sorted(COMMANDS) == sorted([*INSTALL, *TEST, *OURS, *BENCHMARKS])
     assert (len(INSTALL), len(TEST)) == (1, 1)
 
 
@@ -46,10 +46,10 @@ def test_commands_in_order(tmp_path):
     start, plans = np.arange(200) % 17, ["basic", "plus", "pro", "plus"] * 50
     frame = pd.DataFrame({"start": start, "end": start + np.arange(200) % 7, "plan": plans})
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    for command in UNDERSTUDY:
-        if command.startswith("understudy serve "):
+    for command in OURS:
+        if command.startswith("ectype serve "):
             with Process(*shlex.split(command)[2:], cwd=tmp_path) as server:
-                assert us.open_original(server.model, protocol="v2").answer(frame.head(3)).shape == (3,)
+                assert ec.open_original(server.model, protocol="v2").answer(frame.head(3)).shape == (3,)
             continue
         out = run_command(*shlex.split(command)[1:], cwd=tmp_path)
         assert out.returncode == 0, out.stderr
@@ -67,13 +67,11 @@ def test_ci_runs_the_test_command():
 @pytest.mark.install
 def test_the_install_command_on_a_fresh_machine(tmp_path):
     """A copy of the project, a new virtual environment, the command as it stands in the README."""
-    ignore = shutil.ignore_patterns(
-        ".git", ".venv*", "__pycache__", "*.egg-info", ".*_cache", "understudy-demo", "_build"
-    )
+    ignore = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "*.egg-info", ".*_cache", "ectype-demo", "_build")
     shutil.copytree(ROOT, tmp_path / "clone", ignore=ignore)
     out = typed(INSTALL[0], tmp_path / "clone")
     assert re.search(r"sequential +3000 +\d+ +0\.\d\d +(0\.99|1\.0)", out)  # queries, kept, eff, accuracy
-    assert (tmp_path / "clone" / "understudy-demo" / "report.html").is_file()
+    assert (tmp_path / "clone" / "ectype-demo" / "report.html").is_file()
 
 
 def test_the_tutorial(tmp_path, monkeypatch):
@@ -90,7 +88,7 @@ def test_the_tutorial(tmp_path, monkeypatch):
         port = str(free.getsockname()[1])
     out = typed("\n".join(steps).replace("8080", port), tmp_path)
     assert '{"predictions":["yes"]}' in out
-    assert us.load(tmp_path / "examples" / "loans-copy").certificate.lower > 0.93
+    assert ec.load(tmp_path / "examples" / "loans-copy").certificate.lower > 0.93
     assert (tmp_path / "examples" / "loans.onnx").is_file()
 
 

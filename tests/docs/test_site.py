@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from pages import PAGES, ROOT
 
-import understudy as us
+import ectype as ec
 from browser import started
-from understudy.cli import COMMANDS
+from ectype.cli import COMMANDS
 
 BUILD = "python -m sphinx -W --keep-going docs docs/_build"
 # What a browser asks for by itself, and the attribute that says where.
@@ -110,8 +110,8 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 def test_every_public_name_and_command_is_in_the_reference(site):
     api, commands = (site[common(site) / "reference" / f"{name}.html"] for name in ("api", "commands"))
-    homes = {name: getattr(us, name) for name in us.__all__ if name != "__version__"}
+    homes = {name: getattr(ec, name) for name in ec.__all__ if name != "__version__"}
     for name, value in homes.items():
-        place = f"module-{value.__name__}" if type(value).__name__ == "module" else f"understudy.{name}"
+        place = f"module-{value.__name__}" if type(value).__name__ == "module" else f"ectype.{name}"
         assert place in api.ids, name
-    assert {f"understudy-{name}" for name in COMMANDS} <= commands.ids
+    assert {f"ectype-{name}" for name in COMMANDS} <= commands.ids

@@ -2,7 +2,7 @@
 
 import pytest
 
-from copies_of import copy_of
+from make_copies import copy_of
 
 
 @pytest.fixture(scope="session")

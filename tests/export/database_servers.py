@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from understudy.export.databases import declared, records
-from understudy.export.dialects import DIALECTS
-from understudy.export.sql import is_query
+from ectype.export._sql import is_query
+from ectype.export._sql_dialects import DIALECTS
+from ectype.export._sql_verification import declared, records
 
 NULL = "\\N"
 PACKAGES = {"postgresql": "postgresql", "mysql": "mariadb-server"}

@@ -11,13 +11,14 @@ from shutil import which
 import numpy as np
 import pytest
 
-import understudy as us
-from copies_of import APART, KINDS, fresh, made
-from understudy.errors import ExportError, UnderstudyWarning
-from understudy.export import checking, compiling
-from understudy.export.c99 import c_text
-from understudy.models.classifier import CopyClassifier
-from understudy.models.families import constant
+import ectype as ec
+from ectype.errors import EctypeWarning, ExportError
+from ectype.export import _c_verification as c_verification
+from ectype.export import _verification as verification
+from ectype.export._c import c_text
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.models.families import constant
+from make_copies import APART, KINDS, fresh, made
 
 # The second is clang, and comes with the packages of the tests.
 COMPILERS = {"gcc": ["gcc"], "zig": [sys.executable, "-m", "ziglang", "cc"]}
@@ -25,7 +26,7 @@ COMPILERS = {"gcc": ["gcc"], "zig": [sys.executable, "-m", "ziglang", "cc"]}
 
 def rows_of(copy, n):
     """Fresh rows, some with levels that the space does not know."""
-    return checking.fresh_rows(copy, n, 5)
+    return verification.fresh_rows(copy, n, 5)
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ def answers(tmp_path):
         path = tmp_path / "copy.c"
         path.write_text(c_text(copy))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnderstudyWarning)
-            return compiling.c_answers(copy, path, "copy", rows).labels, copy.predict(rows)
+            warnings.simplefilter("ignore", EctypeWarning)
+            return c_verification.c_answers(copy, path, "copy", rows).labels, copy.predict(rows)
 
     return ask
 
@@ -43,8 +44,8 @@ def answers(tmp_path):
 @pytest.mark.parametrize("name", ["loans", "odd"])
 @pytest.mark.parametrize("family", [kind for kind in KINDS if kind != "forest"])
 def test_c_answers_what_the_copy_answers(copies, family, name, answers, monkeypatch):
-    monkeypatch.setattr(compiling, "FLAGS", (*compiling.FLAGS[:-1], "-O0"))
-    monkeypatch.setattr(compiling, "APART", APART[family])
+    monkeypatch.setattr(c_verification, "FLAGS", (*c_verification.FLAGS[:-1], "-O0"))
+    monkeypatch.setattr(c_verification, "APART", APART[family])
     copy = copies(family, name)
     found, expected = answers(copy, rows_of(copy, 600))
     assert found.tolist() == expected.tolist()
@@ -54,7 +55,7 @@ def test_c_answers_what_the_copy_answers(copies, family, name, answers, monkeypa
 def test_every_compiler_takes_it(copies, compiler, answers, monkeypatch):
     if compiler == "gcc" and not which(compiler):
         pytest.skip("gcc is not installed")
-    monkeypatch.setattr(compiling, "compiler", lambda: COMPILERS[compiler])
+    monkeypatch.setattr(c_verification, "compiler", lambda: COMPILERS[compiler])
     copy = CopyClassifier(
         copies("plain", "odd").model, np.array(["a??/b", 'c"d', "\u00e9\n*/"]), copies("plain", "odd").space
     )
@@ -65,10 +66,10 @@ def test_every_compiler_takes_it(copies, compiler, answers, monkeypatch):
 def test_the_interface(copies, tmp_path):
     """A library, as somebody would call it."""
     copy = copies("tree", "loans")
-    us.export(copy, tmp_path / "loan-model.c")
+    ec.export(copy, tmp_path / "loan-model.c")
     subprocess.run(
         [
-            *compiling.compiler(),
+            *c_verification.compiler(),
             "-shared",
             "-fPIC",
             "-o",
@@ -106,7 +107,7 @@ def test_the_interface(copies, tmp_path):
 @pytest.mark.parametrize("family", ["linear", "boosting", "blend"])
 def test_classes_that_were_never_answered(family, rng, answers):
     X = rng.normal(size=(300, 2)).astype(np.float32)
-    copy = CopyClassifier(made(family, X, np.where(X[:, 0] > 0, 3, 1), 5), np.arange(5), us.Space.normal(2))
+    copy = CopyClassifier(made(family, X, np.where(X[:, 0] > 0, 3, 1), 5), np.arange(5), ec.Space.normal(2))
     found, expected = answers(copy, rng.normal(size=(300, 2)))
     assert found.tolist() == expected.tolist()
 
@@ -117,20 +118,20 @@ def test_a_file_that_does_not_compile_or_answers_otherwise_is_not_written(copies
         (c_text(copy) + "int unused(void) { int x; }\n", "compiles, found"),
         (c_text(other), "within"),
     ):
-        monkeypatch.setattr(checking, "content", lambda *_, text=text: text.encode())
+        monkeypatch.setattr(verification, "content", lambda *_, text=text: text.encode())
         with pytest.raises(ExportError, match=message):
-            us.export(copy, tmp_path / "copy.c")
+            ec.export(copy, tmp_path / "copy.c")
     monkeypatch.setenv("CC", "/nowhere/cc")
     with pytest.raises(ExportError, match="expected a C compiler, found /nowhere/cc"):
-        us.export(copy, tmp_path / "copy.c")
+        ec.export(copy, tmp_path / "copy.c")
     assert os.listdir(tmp_path) == []
 
 
 def test_without_a_compiler_the_file_is_written_and_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(compiling, "find_spec", lambda name: None)
-    copy = CopyClassifier(constant(1, 2), np.array(["a", "b"]), us.Space.normal(2))
-    written = us.export(copy, tmp_path / "copy.c")
+    monkeypatch.setattr(c_verification, "find_spec", lambda name: None)
+    copy = CopyClassifier(constant(1, 2), np.array(["a", "b"]), ec.Space.normal(2))
+    written = ec.export(copy, tmp_path / "copy.c")
     assert (written.rows, written.engine) == (0, "no C compiler here, and no ziglang")
     assert written.bytes == (tmp_path / "copy.c").stat().st_size

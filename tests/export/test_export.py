@@ -14,24 +14,25 @@ import skops.io
 from click.testing import CliRunner
 from sklearn.tree import DecisionTreeClassifier
 
-import understudy as us
-from copies_of import APART, EXACT, KINDS, PROBLEMS, WRITTEN, fresh, made
-from understudy.cli import understudy
-from understudy.cli.export import command
-from understudy.errors import DirectoryError, ExportError, SettingError, UnderstudyWarning
-from understudy.export import checking
-from understudy.export.databases import sql_answers
-from understudy.export.dialects import DIALECTS
-from understudy.export.onnx import feeds, input_types, onnx_model
-from understudy.export.skops import TRUSTED
-from understudy.export.sql import sql_text
-from understudy.logic.cells import raw_cuts, value_cuts
-from understudy.models.classifier import CopyClassifier
-from understudy.models.families import constant, fit
-from understudy.models.radial import Radial
-from understudy.models.trees import LEAF, of_forest
-from understudy.runs.result import Record, Result
-from understudy.space.encoding import Encoding
+import ectype as ec
+from ectype._kernel import LEAF
+from ectype.cli import cli
+from ectype.cli.export import command
+from ectype.conditions.partitions import raw_cuts, value_cuts
+from ectype.errors import DirectoryError, EctypeWarning, ExportError, SettingError
+from ectype.export import _verification as verification
+from ectype.export._onnx import feeds, input_types, onnx_model
+from ectype.export._skops import TRUSTED
+from ectype.export._sql import sql_text
+from ectype.export._sql_dialects import DIALECTS
+from ectype.export._sql_verification import sql_answers
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.models.families import constant, fit
+from ectype.models.rbf import RadialModel
+from ectype.models.trees import of_forest
+from ectype.runs.result import Record, Result
+from ectype.space import Encoding
+from make_copies import APART, EXACT, KINDS, PROBLEMS, WRITTEN, fresh, made
 
 
 def session(copy, threads=1):
@@ -67,7 +68,7 @@ def test_sql_and_rules_answer_what_the_copy_answers(copies, family, name, tmp_pa
     rows = fresh(copy, 3000)
     found = sql_answers(copy, sql_text(copy), rows)
     np.testing.assert_array_equal(np.array(found).astype(copy.classes.dtype), copy.predict(rows))
-    written = us.export(copy, tmp_path / "copy.rules")
+    written = ec.export(copy, tmp_path / "copy.rules")
     assert written.disagreements <= 1
 
 
@@ -86,7 +87,7 @@ def strange(copy):
 def test_levels_and_numbers_that_the_space_never_draws(copies, family):
     copy = copies(family, "loans")
     rows = strange(copy)
-    with pytest.warns(UnderstudyWarning, match="levels that its space does not have"):
+    with pytest.warns(EctypeWarning, match="levels that its space does not have"):
         expected = copy.predict(rows)
     np.testing.assert_array_equal(session(copy).run(["label"], feeds(copy.space, rows))[0], expected)
     if family == "tree":
@@ -110,7 +111,7 @@ def test_inputs_have_the_types_of_their_columns(copies):
             "INT64",
         )
     ]
-    assert input_types(us.Space.normal(3)) == {"X": "DOUBLE"}
+    assert input_types(ec.Space.normal(3)) == {"X": "DOUBLE"}
     named = [value.name for value in session(copies("tree", "odd")).get_outputs()]
     assert named == ["label_", "probabilities"]  # a column is called label
 
@@ -118,7 +119,7 @@ def test_inputs_have_the_types_of_their_columns(copies):
 @pytest.mark.parametrize("levels", [["1", 1], ["", "a"], ["nan", "a"], ["a", "None"]])
 def test_levels_that_words_cannot_tell_apart(levels):
     column = {"name": "c", "kind": "category", "levels": levels, "missing": 0.1}
-    space = us.Space.from_json(json.dumps({"columns": [column]}))
+    space = ec.Space.from_json(json.dumps({"columns": [column]}))
     with pytest.raises(SettingError, match="column c: expected levels that differ as words"):
         onnx_model(CopyClassifier(constant(0, 2), np.array([0, 1]), space))
 
@@ -158,7 +159,7 @@ def test_sums_of_leaves_are_the_same_in_any_order(copies, rng):
 
     X, y = rng.normal(size=(400, 3)).astype(np.float32), rng.integers(0, 3, 400)
     forest = of_forest(ExtraTreesClassifier(128, max_depth=3, random_state=0).fit(X, y), 3)
-    copy = CopyClassifier(forest, np.array([0, 1, 2]), us.Space.normal(3))
+    copy = CopyClassifier(forest, np.array([0, 1, 2]), ec.Space.normal(3))
     rows = rng.normal(size=(400, 3))
     expected = copy.predict_proba(rows)
     assert (np.sort(forest.values, axis=1)[:, -2] > 0).any()
@@ -185,28 +186,28 @@ def test_what_is_tested_here_is_there(copies):
         assert network.pieces is not None
         assert network.activation == "mish"
         assert copies("plain", name).model.activation == "relu"
-        assert isinstance(copies("radial", name).model, Radial)
+        assert isinstance(copies("radial", name).model, RadialModel)
         assert len(blend.members) > 1
     found = {member.kind for name in PROBLEMS for member in copies("blend", name).model.members}
     assert found == {"trees", "mlp", "radial"}
 
 
 def test_a_copy_that_always_answers_the_same(tmp_path):
-    copy = CopyClassifier(constant(1, 3), np.array(["a", "b", "c"]), us.Space.normal(2))
+    copy = CopyClassifier(constant(1, 3), np.array(["a", "b", "c"]), ec.Space.normal(2))
     for kind in ("onnx", "skops", "rules", "sql"):
-        assert us.export(copy, tmp_path / f"copy.{kind}").disagreements == 0
+        assert ec.export(copy, tmp_path / f"copy.{kind}").disagreements == 0
     assert (tmp_path / "copy.rules").read_text() == "if in every row then b\n"
 
 
 @pytest.mark.parametrize("family", [kind for kind in KINDS if kind != "plain"])
 def test_classes_that_were_never_answered(family, rng, tmp_path):
     X = rng.normal(size=(300, 2)).astype(np.float32)
-    copy = CopyClassifier(made(family, X, np.where(X[:, 0] > 0, 3, 1), 5), np.arange(5), us.Space.normal(2))
-    written = us.export(copy, tmp_path / "copy.onnx")
+    copy = CopyClassifier(made(family, X, np.where(X[:, 0] > 0, 3, 1), 5), np.arange(5), ec.Space.normal(2))
+    written = ec.export(copy, tmp_path / "copy.onnx")
     assert written.disagreements == 0 if family in EXACT else written.disagreements <= 1
     assert set(copy.predict(rng.normal(size=(1000, 2)))) == {1, 3}
     if family in WRITTEN:
-        assert us.export(copy, tmp_path / "copy.sql").disagreements <= 1
+        assert ec.export(copy, tmp_path / "copy.sql").disagreements <= 1
 
 
 # --- raw thresholds ---------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def test_cuts_between_few_values(rng):
 def test_a_tree_at_its_own_thresholds():
     """Raw rows on both sides of every threshold, to the last bit, go where the tree sends them."""
     X = np.random.default_rng(0).normal(50, 7, size=(400, 2))
-    space = us.Space.from_data(X)
+    space = ec.Space.from_data(X)
     model = fit("tree", Encoding(space)(X), (X[:, 0] * X[:, 1] > 2500).astype(int), 2)
     copy = CopyClassifier(model, np.array([0, 1]), space)
     inner = model.feature >= 0
@@ -270,7 +271,7 @@ def by_hand():
             {"name": "city", "kind": "category", "levels": ["Bonn", "Nice", "Oslo"]},
         ]
     }
-    space = us.Space.from_json(json.dumps(content))
+    space = ec.Space.from_json(json.dumps(content))
     rows = space.sample(2000, np.random.default_rng(0))
     y = np.where(rows[:, 2] == 1, rows[:, 0] > 40, np.isnan(rows[:, 1])).astype(int)
     return space, Encoding(space)(rows), y
@@ -279,7 +280,7 @@ def by_hand():
 def test_rules_of_a_tree_name_raw_columns_and_levels(tmp_path):
     space, X, y = by_hand()
     tree = of_forest(DecisionTreeClassifier(random_state=0).fit(X, y), 2)
-    us.export(CopyClassifier(tree, np.array(["no", "yes"]), space), tmp_path / "copy.txt")
+    ec.export(CopyClassifier(tree, np.array(["no", "yes"]), space), tmp_path / "copy.txt")
     assert set((tmp_path / "copy.txt").read_text().splitlines()) == {
         "if city is not Nice and income is not missing then no",
         "if city is not Nice and income is missing then yes",
@@ -290,7 +291,7 @@ def test_rules_of_a_tree_name_raw_columns_and_levels(tmp_path):
 
 def test_rules_of_a_linear_copy_say_what_each_column_adds(tmp_path):
     space, X, y = by_hand()
-    us.export(CopyClassifier(fit("linear", X, y, 2), np.array(["no", "yes"]), space), tmp_path / "copy.rules")
+    ec.export(CopyClassifier(fit("linear", X, y, 2), np.array(["no", "yes"]), space), tmp_path / "copy.rules")
     text = (tmp_path / "copy.rules").read_text()
     for words in ("score of yes:", " * (age - 49.5)", " if city is Nice", " if income is missing"):
         assert words in text
@@ -312,7 +313,7 @@ def test_sql_answers_nothing_where_a_copy_would_refuse():
 def test_a_skops_file_is_the_copy(copies, family, name, tmp_path):
     copy = copies(family, name)
     copy.predict(fresh(copy, 3))  # what it lays out to answer is not written
-    us.export(copy, tmp_path / "copy.skops")
+    ec.export(copy, tmp_path / "copy.skops")
     assert set(skops.io.get_untrusted_types(file=tmp_path / "copy.skops")) <= set(TRUSTED)
     again, rows = skops.io.load(tmp_path / "copy.skops", trusted=TRUSTED), fresh(copy, 500)
     np.testing.assert_array_equal(again.predict_proba(rows), copy.predict_proba(rows))
@@ -322,11 +323,11 @@ def test_a_skops_file_is_the_copy(copies, family, name, tmp_path):
 @pytest.mark.parametrize("name", ["spirals", "loans", "odd"])
 def test_an_exported_file_can_be_copied_again(copies, name, tmp_path):
     copy = copies("tree", name)
-    us.export(copy, tmp_path / "copy.onnx")
+    ec.export(copy, tmp_path / "copy.onnx")
     rows = fresh(copy, 200)
     if name == "odd":  # a level that is a number among words
         rows["both"] = [value if pd.isna(value) else str(value) for value in rows["both"]]
-    found = us.open_original(str(tmp_path / "copy.onnx"), decode="label", output=None).answer(rows)
+    found = ec.open_original(str(tmp_path / "copy.onnx"), decode="label", output=None).answer(rows)
     np.testing.assert_array_equal(found, copy.predict(fresh(copy, 200)))
 
 
@@ -335,21 +336,21 @@ def test_a_file_that_answers_otherwise_is_not_written(copies, tmp_path, monkeypa
     path = tmp_path / "copy.onnx"
     path.write_text("what was there")
     made = onnx_model(other).SerializeToString()
-    monkeypatch.setattr(checking, "content", lambda *_: made)
+    monkeypatch.setattr(verification, "content", lambda *_: made)
     rows = fresh(copy, 10_000, seed=0)
     differ = int((copy.predict(rows) != other.predict(rows)).sum())
     with pytest.raises(ExportError, match=f"expected at most 0 of 10000 rows answered otherwise, found {differ};"):
-        us.export(copy, path)
+        ec.export(copy, path)
     assert path.read_text() == "what was there"
     assert os.listdir(tmp_path) == ["copy.onnx"]
 
 
 def test_columns_that_a_database_cannot_tell_apart(tmp_path):
     columns = [{"name": name, "kind": "float", "low": 0, "high": 1} for name in "aA"]
-    space = us.Space.from_json(json.dumps({"columns": columns}))
+    space = ec.Space.from_json(json.dumps({"columns": columns}))
     copy = CopyClassifier(constant(0, 2), np.array([0, 1]), space)
     with pytest.raises(ExportError, match=r"sql: expected a statement that SQLite computes, found duplicate column"):
-        us.export(copy, tmp_path / "copy.sql")
+        ec.export(copy, tmp_path / "copy.sql")
     assert os.listdir(tmp_path) == []
 
 
@@ -379,15 +380,15 @@ def test_columns_that_a_database_cannot_tell_apart(tmp_path):
 )
 def test_what_cannot_be_written(copies, family, path, options, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        us.export(copies(family, "spirals"), tmp_path / path, **options)
+        ec.export(copies(family, "spirals"), tmp_path / path, **options)
     assert os.listdir(tmp_path) == []
 
 
 def test_only_copies_are_exported(tmp_path):
     with pytest.raises(SettingError, match="copy: expected the copy of a result"):
-        us.export(DecisionTreeClassifier(), tmp_path / "copy.onnx")
+        ec.export(DecisionTreeClassifier(), tmp_path / "copy.onnx")
     with pytest.raises(SettingError, match="path: expected the name of a file"):
-        us.export(None, 3)
+        ec.export(None, 3)
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -412,7 +413,7 @@ def test_the_command_prints_the_comparison(run):
     assert out.output.startswith(f"{run / 'copy.onnx'}: {said}")
     assert out.output.endswith(f" s by onnxruntime {onnxruntime.__version__}\n")
     how = ["--format", "sql", "--dialect", "mysql", "--json"]
-    out = CliRunner().invoke(understudy, ["export", str(run / "tree"), str(run / "q"), *how])
+    out = CliRunner().invoke(cli, ["export", str(run / "tree"), str(run / "q"), *how])
     found = json.loads(out.stdout)
     assert found.pop("seconds") > 0
     assert found == {
@@ -438,7 +439,7 @@ def test_the_command_prints_the_comparison(run):
     ],
 )
 def test_the_command_refuses_with_exit_code_2(run, arguments, message, capsys, monkeypatch):
-    from understudy.cli import main
+    from ectype.cli import main
 
     monkeypatch.chdir(run)
     before = sorted(os.listdir(run))

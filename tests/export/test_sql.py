@@ -15,22 +15,24 @@ import pandas as pd
 import pytest
 from database_servers import started
 
-import understudy as us
-from copies_of import KINDS, fresh, network
-from understudy.errors import ExportError, SettingError, UnderstudyWarning
-from understudy.export import DIALECTS as NAMES
-from understudy.export import checking, sql_query
-from understudy.export.checking import fresh_rows
-from understudy.export.databases import sql_answers
-from understudy.export.dialects import DIALECTS, GUARD
-from understudy.export.sql import is_query, sql_text
-from understudy.export.tree_text import _Nodes
-from understudy.models.blend import Blend
-from understudy.models.classifier import CopyClassifier
-from understudy.models.families import fit
-from understudy.models.radial import Radial
-from understudy.models.trees import LEAF, Trees, fixed_point
-from understudy.space.encoding import Encoding
+import ectype as ec
+from ectype._kernel import LEAF
+from ectype.errors import EctypeWarning, ExportError, SettingError
+from ectype.export import DIALECTS as NAMES
+from ectype.export import _sql_query as sql_query
+from ectype.export import _verification as verification
+from ectype.export._sql import is_query, sql_text
+from ectype.export._sql_dialects import DIALECTS, GUARD
+from ectype.export._sql_trees import _Nodes
+from ectype.export._sql_verification import sql_answers
+from ectype.export._verification import fresh_rows
+from ectype.models.blend import Blend
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.models.families import fit
+from ectype.models.rbf import RadialModel
+from ectype.models.trees import Trees, fixed_point
+from ectype.space import Encoding
+from make_copies import KINDS, fresh, network
 
 SERVERS = ("postgresql", "mysql")
 # Every kind of column, gaps, quotes in names and levels; three classes, and labels that are words.
@@ -63,7 +65,7 @@ def smaller(copies):
         model = copies(family, name).model
         if isinstance(model, Trees):
             return pruned(model) if len(model.roots) > 1 else model
-        if isinstance(model, Radial):
+        if isinstance(model, RadialModel):
             return replace(model, centres=model.centres[::10], weights=model.weights[::10] * 10)
         if family == "mlp":
             X = copies(family, name).encode(fresh(copies(family, name), 200))
@@ -90,7 +92,7 @@ def pruned(model, trees=12, depth=6):
 
 def expected(copy, rows):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnderstudyWarning)
+        warnings.simplefilter("ignore", EctypeWarning)
         return copy.predict(rows)
 
 
@@ -125,12 +127,12 @@ def test_standard_sql_is_read_by_others(smaller, family):
 
 def test_a_database_that_is_slow_is_asked_about_fewer_rows(smaller, tmp_path, monkeypatch):
     copy, told = smaller("linear", "loans"), []
-    monkeypatch.setattr("understudy.progress.answered", lambda *far: told.append(far))
+    monkeypatch.setattr("ectype.progress.answered", lambda *far: told.append(far))
     with monkeypatch.context() as little:
-        little.setattr(checking, "SECONDS", 0.0)
-        found = us.export(copy, tmp_path / "copy.sql", dialect="sqlite")
+        little.setattr(verification, "SECONDS", 0.0)
+        found = ec.export(copy, tmp_path / "copy.sql", dialect="sqlite")
     assert (found.rows, found.tolerance, told) == (100, 0, [(100, 10_000)])
-    assert us.export(copy, tmp_path / "copy.sql", dialect="sqlite").rows == 10_000
+    assert ec.export(copy, tmp_path / "copy.sql", dialect="sqlite").rows == 10_000
     assert told[-1] == (10_000, 10_000)
 
 
@@ -139,7 +141,7 @@ def split(name="x0", levels=None, kind="category"):
     column = {"name": name, "kind": "float", "mean": 0, "std": 1, "missing": 0.2}
     if levels:
         column = {"name": name, "kind": kind, "levels": levels, "missing": 0.2}
-    space = us.Space.from_json(json.dumps({"columns": [column]}))
+    space = ec.Space.from_json(json.dumps({"columns": [column]}))
     rows = space.sample(500, np.random.default_rng(0))
     y = np.where(np.isnan(rows[:, 0]), 2, rows[:, 0] > 0).astype(int)
     return CopyClassifier(fit("tree", Encoding(space)(rows), y, 3), np.array(["low", "high", "none"]), space)
@@ -240,7 +242,7 @@ def test_numbers_that_are_far_out(copies, server, family, tmp_path):
 
 def test_a_query_hands_on_columns_to_keep(copies, tmp_path):
     copy = copies("plain", "spirals")
-    written = us.export(copy, tmp_path / "copy.sql", dialect="sqlite", table="my rows", keep=["id", "label"])
+    written = ec.export(copy, tmp_path / "copy.sql", dialect="sqlite", table="my rows", keep=["id", "label"])
     assert (written.dialect, written.disagreements) == ("sqlite", 0)
     assert written.seconds > 0
     rows = fresh(copy, 5)
@@ -257,12 +259,12 @@ def test_a_query_hands_on_columns_to_keep(copies, tmp_path):
 @pytest.mark.usefixtures("unmeasured")  # a megabyte is written, and refused
 def test_what_a_dialect_cannot_take_is_refused(copies, tmp_path):
     forest = copies("forest", "loans")
-    message = r"sql, bigquery: expected at most 1048576 bytes, .*; make a smaller copy of the same answers \(understudy"
+    message = r"sql, bigquery: expected at most 1048576 bytes, .*; make a smaller copy of the same answers \(ectype"
     with pytest.raises(ExportError, match=message):
-        us.export(forest, tmp_path / "copy.sql", dialect="bigquery")
-    wide = CopyClassifier(network(np.zeros((1, 1100), np.float32), 2), np.arange(2), us.Space.normal(1100))
+        ec.export(forest, tmp_path / "copy.sql", dialect="bigquery")
+    wide = CopyClassifier(network(np.zeros((1, 1100), np.float32), 2), np.arange(2), ec.Space.normal(1100))
     with pytest.raises(ExportError, match=r"sql, mysql: expected at most 1000 columns in a stage, found 2\d\d\d; make"):
-        us.export(wide, tmp_path / "copy.sql", dialect="mysql")
+        ec.export(wide, tmp_path / "copy.sql", dialect="mysql")
     with pytest.raises(ExportError, match="words without the character NUL"):
         sql_text(split(levels=["a\0b", "c"]))
     with pytest.raises(SettingError, match="column x0: expected levels that differ as words"):
@@ -297,10 +299,10 @@ def grown(leaves, trees=3):
     """A forest with so many leaves in each tree, every one at a threshold of its own."""
     from sklearn.ensemble import ExtraTreesClassifier
 
-    from understudy.models.trees import of_forest
+    from ectype.models.trees import of_forest
 
     rng = np.random.default_rng(0)
-    space, y = us.Space.normal(2), np.arange(leaves) % 2
+    space, y = ec.Space.normal(2), np.arange(leaves) % 2
     X = Encoding(space)(space.sample(leaves, rng))
     found = ExtraTreesClassifier(trees, random_state=0, max_features=1).fit(X, y)
     return CopyClassifier(of_forest(found, 2), np.array([0, 1]), space)
@@ -332,7 +334,7 @@ def test_what_is_written_takes_work_in_proportion_to_the_nodes():
 @pytest.mark.parametrize("kind", ["trees", "network"])
 def test_sqlite_looks_up_few_of_the_constants_of_a_copy(kind):
     """It compares each that it looks up with all others: a forest of 300 answers took seconds, one of 3,000 minutes."""
-    space = us.Space.normal(2)
+    space = ec.Space.normal(2)
     X = Encoding(space)(space.sample(100, np.random.default_rng(0)))
     if kind == "trees":
         copy = grown(400)
@@ -380,6 +382,6 @@ def test_a_chain_of_nodes_is_refused_though_each_of_its_conditions_is_short():
     values[1::4] = values[1::4, ::-1]
     threshold = np.where(feature == LEAF, 0, np.linspace(2, -2, 2 * n)).astype(np.float32)
     trees = Trees(feature, threshold, left, right, values, np.array([0, 0]), np.array([0, 0]), np.zeros(2), "shares")
-    copy = CopyClassifier(trees, np.array([0, 1]), us.Space.normal(1))
+    copy = CopyClassifier(trees, np.array([0, 1]), ec.Space.normal(1))
     with pytest.raises(ExportError, match=f"its trees have {2 * n} nodes"):
         sql_text(copy, DIALECTS["sqlite"])

@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 
 from commands import run_command
-from faulty import FaultyServer
+from ectype._common.portable import UNFINISHED
+from ectype.fleet import FleetStatus, ModelState, read_fleet, run_fleet, spent
+from ectype.ledger import sessions
+from ectype.workers._process_pool import Local
+from fault_server import FaultyServer
 from processes import children_of, command_of
-from understudy.fleet import Outlook, read_fleet, run_fleet
-from understudy.fleet.limits import spent
-from understudy.fleet.states import State
-from understudy.portable import UNFINISHED
-from understudy.queries.ledger.session import sessions
-from understudy.workers import Local
 
 MODELS = """
 import numpy as np
@@ -76,7 +74,7 @@ def ran(workers):
     def run(table, out, slots=2, **options):
         fleet = read_fleet(table)
         states = list(run_fleet(fleet, out, Started(workers, slots), **options))
-        return {state.name: state for state in states}, Outlook.of(fleet, out)
+        return {state.name: state for state in states}, FleetStatus.of(fleet, out)
 
     return run
 
@@ -190,8 +188,8 @@ def test_limits_hold_for_all_workers_together(folder, ran):
 
 DRIVER = """
 import os
-from understudy.fleet import read_fleet, run_fleet
-from understudy.workers import Local
+from ectype.fleet import read_fleet, run_fleet
+from ectype.workers._process_pool import Local
 
 if __name__ == "__main__":
     engine = Local(int(os.environ.get("WORKERS", 2)))
@@ -249,11 +247,11 @@ def test_a_check_that_is_killed_goes_on_and_pays_nothing_twice(folder, ran, kill
 
         server.decide = deadly
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WORKERS": "1"}
-        state = State("served")
+        state = ModelState("served")
         while state.did != "checked":  # a model whose worker dies again and again fails, until the fleet runs again
             driver = subprocess.Popen([sys.executable, "driver.py"], cwd=folder, env=environment)
             assert driver.wait(120) in (0, -signal.SIGKILL)
-            state = Outlook.of(read_fleet(table), folder / "out").states[0]
+            state = FleetStatus.of(read_fleet(table), folder / "out").states[0]
         assert (len(struck), state.state) == (kills, "done")
         asked = Counter(tuple(row) for seen in server.log[before:] for row in seen.rows)
         assert "answers are taken from" in state.note
@@ -363,7 +361,7 @@ def test_the_command(folder):
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["models"][0]["did"] == "checked"
     nothing = run_command("fleet", "status", "nowhere", cwd=folder)
-    assert (nothing.returncode, "run `understudy fleet` first" in nothing.stderr) == (2, True)
+    assert (nothing.returncode, "run `ectype fleet` first" in nothing.stderr) == (2, True)
     assert run_command("fleet", "missing.toml", "--out", "other", cwd=folder).returncode == 2
     assert not (folder / "other").exists()
 

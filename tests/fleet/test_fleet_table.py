@@ -2,8 +2,8 @@
 
 import pytest
 
-from understudy.errors import SettingError
-from understudy.fleet import read_fleet
+from ectype.errors import SettingError
+from ectype.fleet import read_fleet
 
 TABLE = """
 [limits]

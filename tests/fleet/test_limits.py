@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.errors import DirectoryError, LimitError, OutageError
-from understudy.fleet.gate import Gatekeeper, Turnstile
-from understudy.fleet.limits import Limits, Purse, Spent, Turns, Window, _digest, spent
-from understudy.fleet.states import states
+from ectype.errors import DirectoryError, LimitError, OutageError
+from ectype.fleet import spent, states
+from ectype.fleet._quotas import FleetLimits, RateWindow, RequestScheduler, SpendLog, Spent, _digest
+from ectype.fleet._rate_limit_server import RateLimitClient, RateLimitServer
 
 REQUESTS = st.lists(
     st.tuples(st.integers(1, 5), st.floats(0, 3), st.floats(0, 1)),  # rows, seconds until its answer, when it arrives
@@ -28,7 +28,7 @@ REQUESTS = st.lists(
 @given(REQUESTS, st.sampled_from([0.4, 1.0, 5.0, 7.5]), st.integers(1, 4))
 def test_no_window_at_the_host_has_more_rows_than_it_may(requests, rate, at_once):
     """Whenever rows arrive between being let in and being answered, on however many connections."""
-    window, now, arrived = Window(rate), 0.0, []
+    window, now, arrived = RateWindow(rate), 0.0, []
     waiting, under_way = deque(requests), []
     while waiting or under_way:
         back = min(under_way, default=None)
@@ -51,11 +51,11 @@ def test_no_window_at_the_host_has_more_rows_than_it_may(requests, rate, at_once
 
 
 def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
-    limits = Limits(queries=100, cost=1.0)
-    purse = Purse(tmp_path, limits)
+    limits = FleetLimits(queries=100, cost=1.0)
+    purse = SpendLog(tmp_path, limits)
     purse.pay(60, 0.01)
     assert spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
-    again = Purse(tmp_path, limits)
+    again = SpendLog(tmp_path, limits)
     with pytest.raises(LimitError, match=r"at most 100 in all, found 60 made and 50 more to make"):
         again.pay(50, 0.0)
     with pytest.raises(LimitError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"):
@@ -66,7 +66,7 @@ def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
 
 def test_a_new_day_has_a_purse_of_its_own(tmp_path):
     (tmp_path / "spent.json").write_text('{"span": "2020-01-01", "rows": 90, "cost": 3.0}')
-    purse = Purse(tmp_path, Limits(queries=100, per="day"))
+    purse = SpendLog(tmp_path, FleetLimits(queries=100, per="day"))
     purse.pay(50, 0.0)
     assert purse.spent.rows == 50
     assert len(purse.spent.span) == 10
@@ -86,8 +86,8 @@ class Clock:
 def test_a_clock_that_goes_back_and_forth_does_not_open_a_day_again(tmp_path, starts):
     """Whatever the clock's time zone, and also where each payment is that of a driver that starts anew."""
     clock = Clock("2026-11-18T12:00:00+00:00")
-    limits = Limits(queries=100, per="day")
-    purse = Purse(tmp_path, limits, clock)
+    limits = FleetLimits(queries=100, per="day")
+    purse = SpendLog(tmp_path, limits, clock)
     for time, rows, left in (
         ("2026-11-18T12:00:00+00:00", 60, 40),
         ("2026-11-17T12:00:00+00:00", 100, 0),
@@ -100,7 +100,7 @@ def test_a_clock_that_goes_back_and_forth_does_not_open_a_day_again(tmp_path, st
         ("2026-11-19T10:00:00+00:00", 0, 30),
     ):
         clock.time = time
-        purse = Purse(tmp_path, limits, clock) if starts else purse
+        purse = SpendLog(tmp_path, limits, clock) if starts else purse
         if rows:
             purse.pay(rows, 0.0)
         with pytest.raises(LimitError, match=f"found {100 - left} made and {left + 1} more to make"):
@@ -112,14 +112,14 @@ def test_days_add_up_to_months_and_to_all(tmp_path):
     clock = Clock("2026-10-31T12:00:00+00:00")
     for time in ("2026-10-31T12:00:00+00:00", "2026-11-01T12:00:00+00:00", "2026-11-18T12:00:00+00:00"):
         clock.time = time
-        Purse(tmp_path, Limits(queries=30, per="day"), clock).pay(30, 0.5)
+        SpendLog(tmp_path, FleetLimits(queries=30, per="day"), clock).pay(30, 0.5)
     with pytest.raises(LimitError, match="at most 70 a month, found 60 made and 11 more"):
-        Purse(tmp_path, Limits(queries=70, per="month"), clock).pay(11, 0.0)
+        SpendLog(tmp_path, FleetLimits(queries=70, per="month"), clock).pay(11, 0.0)
     with pytest.raises(LimitError, match="at most 100 in all, found 90 made and 11 more"):
-        Purse(tmp_path, Limits(queries=100), clock).pay(11, 0.0)
+        SpendLog(tmp_path, FleetLimits(queries=100), clock).pay(11, 0.0)
     with pytest.raises(LimitError, match="cost: expected at most 50 a month, found 30 spent and 21 more"):
-        Purse(tmp_path, Limits(cost=50.0, per="month"), clock).pay(1, 21.0)
-    Purse(tmp_path, Limits(queries=70, per="month"), clock).pay(10, 0.0)
+        SpendLog(tmp_path, FleetLimits(cost=50.0, per="month"), clock).pay(1, 21.0)
+    SpendLog(tmp_path, FleetLimits(queries=70, per="month"), clock).pay(10, 0.0)
     assert spent(tmp_path) == Spent("2026-11", 70, 30.0)
 
 
@@ -140,11 +140,11 @@ def test_days_add_up_to_months_and_to_all(tmp_path):
     ],
 )
 def test_what_was_spent_is_not_forgotten_because_its_file_is_damaged(tmp_path, damage, found):
-    Purse(tmp_path, Limits(queries=100)).pay(60, 0.0)
+    SpendLog(tmp_path, FleetLimits(queries=100)).pay(60, 0.0)
     file = tmp_path / "spent.json"
     file.write_text(damage(file.read_text()))
     with pytest.raises(DirectoryError, match=rf"spent\.json: expected rows and cost by day.*{found}.*remove it"):
-        Purse(tmp_path, Limits(queries=100))
+        SpendLog(tmp_path, FleetLimits(queries=100))
     with pytest.raises(DirectoryError, match="restore it from a backup"):
         spent(tmp_path)
     file.unlink()
@@ -169,7 +169,7 @@ def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
         synced.append(spent(tmp_path).rows if name == str(tmp_path) else "file")
 
     monkeypatch.setattr(os, "fsync", fsync)
-    turns = Turns(Limits(), Purse(tmp_path, Limits(queries=1000)))
+    turns = RequestScheduler(FleetLimits(), SpendLog(tmp_path, FleetLimits(queries=1000)))
     turns.enter("a", "", 10, 0.0)
     assert synced == ["file", 10]
     threads = [threading.Thread(target=turns.enter, args=("b", "", 5, 0.0)) for _ in range(20)]
@@ -185,7 +185,7 @@ def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
 def test_rows_that_cannot_be_written_down_are_not_let_in(tmp_path):
     folder = tmp_path / "fleet"
     folder.mkdir()
-    turns = Turns(Limits({"slow": 2}), Purse(folder, Limits({"slow": 2})))
+    turns = RequestScheduler(FleetLimits({"slow": 2}), SpendLog(folder, FleetLimits({"slow": 2})))
     folder.rmdir()
     with pytest.raises(DirectoryError, match=r"spent\.json"):
         turns.enter("a", "slow", 2, 0.0)
@@ -196,11 +196,11 @@ def test_rows_that_cannot_be_written_down_are_not_let_in(tmp_path):
 @pytest.fixture
 def gate(tmp_path):
     told = []
-    purse = Purse(tmp_path, Limits({"slow": 2}, queries=50))
-    turns = Turns(Limits({"slow": 2}, queries=50), purse)
-    with Gatekeeper(turns, lambda name, words: told.append((name, words))) as keeper, ExitStack() as opened:
+    purse = SpendLog(tmp_path, FleetLimits({"slow": 2}, queries=50))
+    turns = RequestScheduler(FleetLimits({"slow": 2}, queries=50), purse)
+    with RateLimitServer(turns, lambda name, words: told.append((name, words))) as keeper, ExitStack() as opened:
         keeper.turns, keeper.told = turns, told
-        keeper.turnstile = lambda *about: opened.enter_context(Turnstile(keeper.ticket, *about))
+        keeper.turnstile = lambda *about: opened.enter_context(RateLimitClient(keeper.ticket, *about))
         yield keeper
 
 
@@ -238,11 +238,11 @@ def test_a_worker_that_is_gone_gives_its_turn_back(gate):
 
 def test_nothing_is_sent_that_cannot_be_written_down(tmp_path):
     """And the worker is told why, as often as it tries; it is not a limit that was reached."""
-    purse = Purse(tmp_path, Limits(queries=100))
+    purse = SpendLog(tmp_path, FleetLimits(queries=100))
     (tmp_path / "spent.json").mkdir()
     with (
-        Gatekeeper(Turns(Limits({"*": 50}), purse), lambda name, words: None) as keeper,
-        Turnstile(keeper.ticket, "model", "near") as turnstile,
+        RateLimitServer(RequestScheduler(FleetLimits({"*": 50}), purse), lambda name, words: None) as keeper,
+        RateLimitClient(keeper.ticket, "model", "near") as turnstile,
     ):
         for _ in range(2):
             with pytest.raises(OutageError, match=r"spent\.json: .*a directory of that name is there") as caught:
@@ -274,7 +274,7 @@ def test_no_driver_no_turn(gate):
 
 def test_who_does_not_know_the_secret_is_not_heard(gate):
     with (
-        Turnstile(gate.ticket._replace(key="guess"), "mallory") as mallory,
+        RateLimitClient(gate.ticket._replace(key="guess"), "mallory") as mallory,
         pytest.raises(OutageError, match="a driver that gives turns"),
     ):
         mallory.most()

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_classification
 
-from understudy.models.base import model_of, size_of
-from understudy.models.blend import Blend, pooled, powers_of
-from understudy.models.blending import BLEND, CROSSED, FAMILIES, blended, held_out, members_of, trial
-from understudy.models.effort import Effort
-from understudy.models.families import FITTED, Family, Limits, boosting, fit
-from understudy.models.linear import Linear
+from ectype.models.base import model_of, size_of
+from ectype.models.blend import Blend, fit_pool_weights, log_pool
+from ectype.models.blend_fitting import BLEND, CROSSED, FAMILIES, fit_blend, held_out, members_of, trial
+from ectype.models.capacity import Capacity
+from ectype.models.families import FITTED, Family, FamilyLimits, boosting, fit
+from ectype.models.linear import Linear
 
-QUICK = Limits(effort=Effort(share=0.3))
+QUICK = FamilyLimits(effort=Capacity(share=0.3))
 
 
 def problem(n, classes=3, seed=0, columns=8):
@@ -32,14 +32,14 @@ def test_powers_are_those_of_the_likeliest_product(rng):
     knows = np.full((500, 3), 0.1)
     knows[np.arange(500), np.where(rng.random(500) < 0.8, y, rng.integers(3, size=500))] = 0.8
     guesses = rng.dirichlet(np.ones(3), 500)
-    powers = powers_of([knows, guesses], y)
+    powers = fit_pool_weights([knows, guesses], y)
     assert powers[0] > 0.8
     assert powers[1] < 0.1
     # No other powers make the answers likelier, but for the pull to equal ones.
     at = np.arange(500), y
 
     def loss(p):
-        return -np.log(pooled([knows, guesses], p)[at]).sum() + 5.0 * ((p - 0.6) ** 2).sum()
+        return -np.log(log_pool([knows, guesses], p)[at]).sum() + 5.0 * ((p - 0.6) ** 2).sum()
 
     for step in ([0.01, 0], [-0.01, 0], [0, 0.01]):
         assert loss(powers) <= loss(np.maximum(powers + step, 0))
@@ -47,22 +47,22 @@ def test_powers_are_those_of_the_likeliest_product(rng):
 
 def test_opinions_that_rule_a_class_out_count_for_a_little():
     sure, other = np.array([[1.0, 0.0]]), np.array([[0.4, 0.6]])
-    found = pooled([sure, other], np.array([1.0, 1.0]))
+    found = log_pool([sure, other], np.array([1.0, 1.0]))
     assert 0.99 < found[0, 0] < 1
 
 
 @pytest.mark.parametrize("n", [150, 700, CROSSED + 500])
 def test_a_blend_is_at_least_as_good_as_its_best_member(n):
     X, y, fresh, truth = problem(n)
-    blend = blended(X, y, 3, Limits(), seed=0)
-    alone = {name: agrees(fit(member, X, y, 3, Limits()), fresh, truth) for name, member in members_of(n).items()}
+    blend = fit_blend(X, y, 3, FamilyLimits(), seed=0)
+    alone = {name: agrees(fit(member, X, y, 3, FamilyLimits()), fresh, truth) for name, member in members_of(n).items()}
     assert agrees(blend, fresh, truth) > max(alone.values()) - 0.01
     assert agrees(blend, fresh, truth) > np.mean(list(alone.values())) + 0.01
 
 
 def test_probabilities_are_calibrated():
     X, y, fresh, truth = problem(3000)
-    blend, trees = blended(X, y, 3, Limits(), seed=0), boosting(X, y, 3, Limits(), 0)
+    blend, trees = fit_blend(X, y, 3, FamilyLimits(), seed=0), boosting(X, y, 3, FamilyLimits(), 0)
 
     def overconfident(model):
         p = model.probabilities(fresh)
@@ -79,8 +79,8 @@ def test_members_without_weight_are_left_out(monkeypatch):
 
     makers = members_of(400)
     members = {"guess": Family(guess, 0, soft=True), **makers}
-    monkeypatch.setattr("understudy.models.blending.members_of", lambda answers, scored: members)
-    blend = blended(X, y, 3, QUICK, seed=0)
+    monkeypatch.setattr("ectype.models.blend_fitting.members_of", lambda answers, scored: members)
+    blend = fit_blend(X, y, 3, QUICK, seed=0)
     assert "linear" not in {member.kind for member in blend.members}
     assert len(blend.members) > 1
 
@@ -88,7 +88,7 @@ def test_members_without_weight_are_left_out(monkeypatch):
 def test_a_blend_is_its_state_and_survives_nothing_else(rng):
     X, y = load_wine(return_X_y=True)
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
-    model = blended(X, y.astype(np.int32), 3, QUICK, seed=0)
+    model = fit_blend(X, y.astype(np.int32), 3, QUICK, seed=0)
     about, arrays = model.state()
     again = model_of({"kind": model.kind, **about}, arrays, X.shape[1], 3)
     np.testing.assert_array_equal(again.probabilities(X), model.probabilities(X))
@@ -109,7 +109,7 @@ def test_a_blend_is_its_state_and_survives_nothing_else(rng):
 
 def test_the_same_seed_gives_the_same_blend():
     X, y, fresh, _ = problem(200)
-    first, second, other = (blended(X, y, 3, QUICK, seed) for seed in (0, 0, 1))
+    first, second, other = (fit_blend(X, y, 3, QUICK, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.probabilities(fresh), second.probabilities(fresh))
     assert (first.probabilities(fresh) != other.probabilities(fresh)).any()
 
@@ -147,9 +147,9 @@ def test_members_are_fitted_again_to_all_answers(n, monkeypatch):
         return boosting(X, y, n_c, limits, seed)
 
     monkeypatch.setattr(
-        "understudy.models.blending.members_of", lambda answers, scored: {"one": Family(counted, 0, soft=True)}
+        "ectype.models.blend_fitting.members_of", lambda answers, scored: {"one": Family(counted, 0, soft=True)}
     )
-    blended(X, y, 3, QUICK, seed=0)
+    fit_blend(X, y, 3, QUICK, seed=0)
     assert seen == [n - held_out(n), n]
 
 
@@ -169,7 +169,9 @@ def test_with_many_answers_there_is_a_member_for_planes_and_one_for_sums_of_thre
     plane, steps = X @ rng.normal(size=12) > 0, np.sign(X - 0.3) @ rng.normal(size=12) > 0
     members, n = members_of(CROSSED), CROSSED
     for name, truth in (("linear", plane), ("stumps", steps)):
-        models = {key: fit(members[key], X[:n], truth[:n].astype(np.int32), 2, Limits()) for key in (name, "boosting")}
+        models = {
+            key: fit(members[key], X[:n], truth[:n].astype(np.int32), 2, FamilyLimits()) for key in (name, "boosting")
+        }
         alone = {key: agrees(model, X[n:], truth[n:]) for key, model in models.items()}
         assert alone[name] > alone["boosting"] + 0.02, alone
         assert alone[name] > 0.95, alone

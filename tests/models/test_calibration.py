@@ -5,16 +5,16 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
-import understudy as us
-from understudy.certificate.calibration import calibration_error
-from understudy.models.base import model_of
-from understudy.models.blend import pooled
-from understudy.models.calibration import calibrated
-from understudy.models.families import FITTED, fit
+import ectype as ec
+from ectype.certificate.calibration import calibration_error
+from ectype.models.base import model_of
+from ectype.models.blend import log_pool
+from ectype.models.calibration import calibrated
+from ectype.models.families import FITTED, fit
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 X, Y = make_classification(1200, 8, n_informative=5, n_classes=3, random_state=1)
-SPACE = us.Space.from_data(X)
+SPACE = ec.Space.from_data(X)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def original():
 
 @pytest.mark.parametrize("family", ["auto", *FITTED])
 def test_a_copy_is_as_sure_as_it_is_right(original, family):
-    result = us.copy_classifier(original, SPACE, to=family, budget=800, certificate_n=2000, repeat=0)
+    result = ec.copy_classifier(original, SPACE, to=family, budget=800, certificate_n=2000, repeat=0)
     most = 0.08 if family == "linear" else 0.05  # which is right and wrong in places that it cannot tell apart
     assert result.certificate.ece < most
     rows = SPACE.sample(20_000, np.random.default_rng(5))
@@ -42,7 +42,7 @@ def test_labels_stay_and_what_is_calibrated_can_be_kept(family):
     model = fit(family, rows, y.astype(np.int32), 3)
     rows = rng.normal(size=(600, 4)).astype(np.float32)  # which it was not fitted to
     before = model.probabilities(rows)
-    doubtful = pooled([before], np.array([0.4]))
+    doubtful = log_pool([before], np.array([0.4]))
     found = calibrated(model, rows, doubtful)
     after = found.probabilities(rows)
     clear = np.sort(before, axis=1)[:, -1] - np.sort(before, axis=1)[:, -2] > 1e-3

@@ -9,13 +9,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from understudy.models.base import model_of, size_of
-from understudy.models.blending import BLEND, FAMILIES
-from understudy.models.effort import Effort
-from understudy.models.families import FITTED, Limits, constant, fit, of_estimator
-from understudy.models.trees import LEAF, Trees, round_down
+from ectype._kernel import LEAF
+from ectype.models.base import model_of, size_of
+from ectype.models.blend_fitting import BLEND, FAMILIES
+from ectype.models.capacity import Capacity
+from ectype.models.families import FITTED, FamilyLimits, constant, fit, of_estimator
+from ectype.models.trees import Trees, round_down
 
-QUICK = Limits(effort=Effort(share=0.2))
+QUICK = FamilyLimits(effort=Capacity(share=0.2))
 PROBLEMS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 
 
@@ -94,7 +95,7 @@ def test_a_network_has_pieces_where_they_help_and_limits_leave_room():
     usual = fit("mlp", X, y, 3, QUICK)
     assert usual.pieces is not None
     assert usual.activation == "mish"
-    assert usual.mlp.hidden == Effort().network(*X.shape).hidden
+    assert usual.mlp.hidden == Capacity().network(*X.shape).hidden
     assert fit("mlp", X, y, 3, replace(QUICK, layers=(5, 3))).mlp.hidden == (5, 3)
     flags = (X > 0).astype(np.float32)  # two values are a piece themselves
     assert fit("mlp", flags, y, 3, QUICK).pieces is None
@@ -106,14 +107,14 @@ def test_a_network_has_pieces_where_they_help_and_limits_leave_room():
 
 def test_limits_are_kept():
     X, y = problem("breast cancer")
-    assert (fit("tree", X, y, 2, Limits(max_leaves=3)).feature == LEAF).sum() == 3
-    roomy = fit("tree", X, y, 2, Limits(max_bytes=10**15))  # more than there is memory for
+    assert (fit("tree", X, y, 2, FamilyLimits(max_leaves=3)).feature == LEAF).sum() == 3
+    roomy = fit("tree", X, y, 2, FamilyLimits(max_bytes=10**15))  # more than there is memory for
     assert (roomy.feature == LEAF).sum() == (fit("tree", X, y, 2).feature == LEAF).sum()
-    stump = fit("tree", X, y, 2, Limits(max_depth=1))
+    stump = fit("tree", X, y, 2, FamilyLimits(max_depth=1))
     assert len(stump.feature) == 3
-    assert len(fit("boosting", X, y, 2, Limits(max_leaves=2)).feature) <= 200 * 3
-    assert depth(fit("boosting", X, y, 2, Limits(max_depth=2))) == 2
-    forest = fit("forest", X, y, 2, Limits(max_leaves=5, max_depth=3))
+    assert len(fit("boosting", X, y, 2, FamilyLimits(max_leaves=2)).feature) <= 200 * 3
+    assert depth(fit("boosting", X, y, 2, FamilyLimits(max_depth=2))) == 2
+    forest = fit("forest", X, y, 2, FamilyLimits(max_leaves=5, max_depth=3))
     assert depth(forest) == 3
     assert max(np.diff([*forest.roots, len(forest.feature)])) <= 2 * 5 - 1
 

@@ -9,13 +9,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 from sklearn.svm import SVC
 
-from cases import problem
-from copies_of import KINDS, made
-from understudy.algorithm.network import MLP, Network
-from understudy.engine.trees import LEAF
-from understudy.models.base import check_answers, model_of
-from understudy.models.fitted import Fitted
-from understudy.models.linear import Linear
+from ectype._kernel import LEAF
+from ectype.algorithm.mlp import MLP, Network
+from ectype.models.base import check_answers, model_of
+from ectype.models.linear import Linear
+from ectype.models.sklearn_model import SklearnModel
+from make_copies import KINDS, made
+from problems import problem
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -73,7 +73,7 @@ def test_estimators_that_answer_by_numbers_that_are_none_are_refused(make, spoil
     """Without an error of scikit-learn's: to every row in the same way."""
     X, y, classes = problem("moons")
     model = make().fit(X, y)
-    about, whole = Fitted(model, len(classes)).state()
+    about, whole = SklearnModel(model, len(classes)).state()
     about = {"kind": "estimator", **about}
     check_answers(model_of(about, whole, X.shape[1], len(classes)), X.shape[1])
     spoil(model)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.models.sharpness import SURE, raised, sharpening
+import ectype as ec
+from ectype.models.temperature import SURE, fit_temperature, temper
 
 RNG = np.random.default_rng(0)
-SPACE = us.Space.normal(6)
+SPACE = ec.Space.normal(6)
 WEIGHTS = RNG.normal(size=(6, 3))
 
 
@@ -31,25 +31,25 @@ class Doubtful:
 @pytest.mark.parametrize("n_c", [2, 5])
 def test_scores_are_raised_until_they_are_sure_enough_and_no_further(n_c):
     p = RNG.dirichlet(np.full(n_c, 20.0), size=200).astype(np.float32)
-    power = sharpening(p)
-    sharp = raised(p, power)
+    power = fit_temperature(p)
+    sharp = temper(p, power)
     assert sharp.max(axis=1).mean() == pytest.approx(SURE, abs=1e-4)
     assert sharp.dtype == p.dtype
     assert np.allclose(sharp.sum(axis=1), 1)
     assert (sharp.argmax(axis=1) == p.argmax(axis=1)).all()
-    assert sharpening(sharp) == pytest.approx(1.0, abs=0.01)
+    assert fit_temperature(sharp) == pytest.approx(1.0, abs=0.01)
 
 
 def test_even_scores_stay_even_and_sure_ones_as_they_are():
     even = np.full((4, 3), 1 / 3, np.float32)
-    assert np.allclose(raised(even, sharpening(even)), even)
+    assert np.allclose(temper(even, fit_temperature(even)), even)
     sure = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
-    assert raised(sure, sharpening(sure)) is sure
+    assert temper(sure, fit_temperature(sure)) is sure
 
 
 def test_a_copy_has_the_originals_probabilities_however_it_learned_them():
     original = Doubtful(0.4)
-    result = us.copy_classifier(original, SPACE, budget=800, scores=True, certificate_n=0, repeat=0)
+    result = ec.copy_classifier(original, SPACE, budget=800, scores=True, certificate_n=0, repeat=0)
     rows = SPACE.sample(3000, np.random.default_rng(9))
     said, wanted = result.copy.predict_proba(rows), original.predict_proba(rows)
     order = [list(result.copy.classes_).index(label) for label in original.classes_]
@@ -61,8 +61,8 @@ def test_a_copy_has_the_originals_probabilities_however_it_learned_them():
 def test_how_sure_an_original_is_hardly_matters_to_the_labels_of_its_copy():
     rows = SPACE.sample(5000, np.random.default_rng(9))
     found = {}
-    for temper in (0.1, 4.0):
-        original = Doubtful(temper)
-        copy = us.copy_classifier(original, SPACE, budget=800, scores=True, certificate_n=0, repeat=0).copy
-        found[temper] = (copy.predict(rows) == original.predict(rows)).mean()
+    for sureness in (0.1, 4.0):
+        original = Doubtful(sureness)
+        copy = ec.copy_classifier(original, SPACE, budget=800, scores=True, certificate_n=0, repeat=0).copy
+        found[sureness] = (copy.predict(rows) == original.predict(rows)).mean()
     assert found[0.1] > found[4.0] - 0.02

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.original import open_original
 from processes import await_end, child_processes
-from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original import open_original
 
 ROWS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.5, 2.0]])
 

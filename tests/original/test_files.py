@@ -42,8 +42,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from understudy.errors import OriginalError, SettingError
-from understudy.original import open_original
+from ectype.errors import OriginalError, SettingError
+from ectype.original import open_original
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

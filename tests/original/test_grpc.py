@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 import trustme
 
-from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original import open_original
-from understudy.original.http import Patience, open_http
-from understudy.original.protocols.grpc_messages import CONTENTS, SERVICE, message
+from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.original import open_original
+from ectype.original.http import RetryWaits, open_http
+from ectype.original.protocols.v2_messages import CONTENTS, SERVICE, message
 
-FAST = Patience(first=0.001, most=0.004, jitter=0.001)
+FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
 ROWS = np.array([[1.0, 2.0], [-1.0, np.nan], [0.25, -3.0]])
 FRAME = pd.DataFrame({"age": [1.5, np.nan, -2.0], "member": [True, False, True], "city": ["Köln", "Nice", "a"]})
 

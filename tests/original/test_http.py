@@ -20,17 +20,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tenacity import sleep_using_event
 
-from faulty import RECOVERABLE, TEMPLATE, FaultyServer, Refused
-from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original import open_original
-from understudy.original.http import Patience, client, open_http, retry_after
-from understudy.original.http.address import target
-from understudy.original.http.limits import Breaker, Pace
-from understudy.original.http.token import QUOTED
+from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.original import open_original
+from ectype.original.http import RetryWaits, client, open_http, retry_after
+from ectype.original.http.credentials import QUOTED
+from ectype.original.http.rate_limit import CircuitBreaker, RateLimit
+from ectype.original.http.urls import target
+from fault_server import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
-FAST = Patience(first=0.001, most=0.004, jitter=0.001)
+FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
 TOKEN = 'to/ken+"with\\all-of-it=='
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5], [0.25, -3.0], [-4.0, 1e-9]])
 MIXED = pd.DataFrame(
@@ -131,7 +131,7 @@ def test_a_url_opens_as_an_original():
     assert original.name == f"{server.url}/score"
     assert (original.request_rows, original.concurrency) == (7, 2)
     assert server.log[0].path == "/score?key=1"
-    assert server.log[0].headers["User-Agent"].startswith("understudy/")
+    assert server.log[0].headers["User-Agent"].startswith("ectype/")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_url_opens_as_an_original():
         ({"request_rows": 0.5}, "request_rows: expected a whole number of at least 1"),
         ({"decode": "guess"}, "decode: expected one of"),
         ({"threshold": 0.5}, "threshold: expected decode='threshold'"),
-        ({"token_env": "UNDERSTUDY_NO_SUCH"}, "a token in the environment variable UNDERSTUDY_NO_SUCH, found none"),
+        ({"token_env": "ECTYPE_NO_SUCH"}, "a token in the environment variable ECTYPE_NO_SUCH, found none"),
     ],
 )
 def test_settings_are_checked_before_anything_is_sent(options, message):
@@ -432,7 +432,7 @@ def test_not_more_requests_in_a_second_than_allowed():
 
 
 def test_a_clock_gives_every_turn_once():
-    pace = Pace(10.0)
+    pace = RateLimit(10.0)
     turns = [pace.slot() for _ in range(4)]
     assert turns == pytest.approx([0, 10, 20, 30], abs=1)
     pace.hold(100)
@@ -494,7 +494,7 @@ def test_threads_that_wait_hear_of_an_outage_at_once():
 
 
 def test_a_wait_ends_when_the_breaker_opens():
-    breaker = Breaker("there", limit=3)
+    breaker = CircuitBreaker("there", limit=3)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(breaker.wait, 60)
         breaker.open("first reason")
@@ -511,7 +511,7 @@ def test_stopping_wakes_who_waits_for_another_attempt():
         raise Refused("500")
 
     with serving(decide=decide) as server, ThreadPoolExecutor(1) as pool:
-        original = opened(server.url, patience=Patience(first=60.0, most=60.0))
+        original = opened(server.url, patience=RetryWaits(first=60.0, most=60.0))
         waiting = pool.submit(original.answer, ROWS)
         assert failed.wait(10)
         original.stop()
@@ -524,7 +524,7 @@ def test_every_wait_is_twice_the_one_before(monkeypatch):
     slept = []
     monkeypatch.setattr(sleep_using_event, "__call__", lambda self, seconds: slept.append(seconds))
     with serving(*["500"] * 5) as server:
-        patience = Patience(first=1.0, most=5.0, jitter=0.5)
+        patience = RetryWaits(first=1.0, most=5.0, jitter=0.5)
         assert opened(server.url, patience=patience).answer(ROWS).tolist() == ["yes", "no", "yes", "no"]
     for seconds, least in zip(slept, [1, 2, 4, 5, 5], strict=True):
         assert least <= seconds <= least + 0.5
@@ -640,7 +640,7 @@ def test_an_environment_that_no_client_can_use(monkeypatch):
 
 
 def lines():
-    return {thread for thread in threading.enumerate() if thread.name == "understudy-http"}
+    return {thread for thread in threading.enumerate() if thread.name == "ectype-http"}
 
 
 def test_a_client_starts_when_first_asked_and_ends_with_its_original():
@@ -662,7 +662,7 @@ def test_nothing_is_left_open_at_exit():
     script = """
         import sys
         import numpy as np
-        from understudy.original import open_original
+        from ectype.original import open_original
         original = open_original(sys.argv[1], protocol="instances", timeout=1.0)
         print(original.answer(np.ones((2, 2))).tolist())
     """

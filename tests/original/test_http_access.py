@@ -12,13 +12,13 @@ import pytest
 import trustme
 
 from commands import run_command
-from faulty import FaultyServer
-from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original.http import Patience, open_http
+from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.original.http import RetryWaits, open_http
+from fault_server import FaultyServer
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
-FAST = Patience(first=0.001, most=0.004, jitter=0.001)
+FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5]])
 KEY = 'k/e+y"with\\all-of-it=='
 

@@ -11,13 +11,13 @@ import pytest
 
 from commands import run_command
 from dialects import Answer, Dialect
-from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original.http import Patience, open_http
-from understudy.original.http import polling as http_polling
+from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.original.http import RetryWaits, open_http
+from ectype.original.http import polling as http_polling
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
-FAST = Patience(first=0.001, most=0.004, jitter=0.001)
+FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5], [0.25, -3.0]])
 FRAME = pd.DataFrame({"age": [1.5, -2.0, np.nan], "city": ["Köln", None, "a&b=c"], "member": [True, False, True]})
 SIGNS = ["yes", "no", "yes"]

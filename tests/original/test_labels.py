@@ -12,15 +12,15 @@ from onnx import TensorProto, helper
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-import understudy as us
-from understudy.errors import OriginalError, SettingError, UnderstudyError
-from understudy.original import Labels, Original, as_original, open_original
-from understudy.queries import Queries
-from understudy.queries.ledger import Ledger
+import ectype as ec
+from ectype.errors import EctypeError, OriginalError, SettingError
+from ectype.ledger import Ledger
+from ectype.original import Labels, Original, as_original, open_original
+from ectype.queries import Queries
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
-LINE, ROWS = us.Space.normal(1), np.array([[-1.0], [1.0]])
+LINE, ROWS = ec.Space.normal(1), np.array([[-1.0], [1.0]])
 LITTLE = {"preset": "fast", "budget": 60, "certificate_n": 60, "repeat": 0}
 # Two labels that something on the way may take for one, and that nothing takes for one now.
 WORDS = {
@@ -87,7 +87,7 @@ def kept_or_refused(ask, pair):
     """Whether both labels came back; else it is an error of ours, and no other label."""
     try:
         found = ask()
-    except UnderstudyError:
+    except EctypeError:
         return False
     assert exactly(found) == wanted(pair)
     return True
@@ -133,7 +133,7 @@ def test_what_is_wrong_with_a_label_is_said(answers, message):
 
 def test_one_text_is_no_list_of_classes():
     with pytest.raises(SettingError, match="classes: expected a list of labels, found 'no,yes'"):
-        us.copy_classifier(deciding(("no", "yes")), LINE, classes="no,yes", **LITTLE)
+        ec.copy_classifier(deciding(("no", "yes")), LINE, classes="no,yes", **LITTLE)
 
 
 @cases(WORDS, NUMBERS, REFUSED)
@@ -235,13 +235,13 @@ def test_labels_of_onnx_stay_apart(tmp_path):
 @cases({name: WORDS[name] for name in ("forms of unicode", "zeros in front", "quotes and commas")}, NUMBERS)
 def test_a_copy_answers_the_labels_of_its_original(pair, tmp_path):
     """Its own answers, those of a fresh process, and those of the files that it is exported to."""
-    copied = us.copy_classifier(deciding(pair), LINE, classes=pair, out=tmp_path / "run", **LITTLE)
+    copied = ec.copy_classifier(deciding(pair), LINE, classes=pair, out=tmp_path / "run", **LITTLE)
     assert copied.certificate.estimate > 0.8
     assert exactly(copied.copy.predict(3 * ROWS)) == wanted(pair)
-    assert exactly(us.load(tmp_path / "run").copy.predict(3 * ROWS)) == wanted(pair)
-    code = "import understudy as us; print(ascii(us.load('run').copy.predict([[-3.0], [3.0]]).tolist()))"
+    assert exactly(ec.load(tmp_path / "run").copy.predict(3 * ROWS)) == wanted(pair)
+    code = "import ectype as ec; print(ascii(ec.load('run').copy.predict([[-3.0], [3.0]]).tolist()))"
     said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == ascii([*pair])
     if pair != NUMBERS["fractions"]:  # which are read as scores, unless one says otherwise
-        exported = open_original(str(us.export(copied.copy, tmp_path / "copy.onnx").path))
+        exported = open_original(str(ec.export(copied.copy, tmp_path / "copy.onnx").path))
         assert exported.answer(3 * ROWS).tolist() == [*pair]

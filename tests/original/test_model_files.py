@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 import xgboost
 
-import understudy as us
+import ectype as ec
 from commands import run_command
+from ectype.errors import EctypeError, OriginalError, SettingError
+from ectype.original import library_files, open_original
 from processes import child_processes
-from understudy.errors import OriginalError, SettingError, UnderstudyError
-from understudy.original import model_files, open_original
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -231,14 +231,14 @@ def test_a_file_that_is_cut_short_is_an_error(library, matrix, folder, tmp_path)
     _, path = saved(library, X, two(X), folder)
     whole = path.read_bytes()
     (tmp_path / path.name).write_bytes(whole[: len(whole) // 2])
-    with suppress(UnderstudyError):  # a text that ends early may be a smaller model
+    with suppress(EctypeError):  # a text that ends early may be a smaller model
         assert len(open_original(str(tmp_path / path.name), timeout=20).answer(new)) == len(new)
 
 
 def test_a_library_that_is_not_installed(tmp_path, monkeypatch):
     (tmp_path / "model.cbm").write_bytes(b"")
-    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
-    with pytest.raises(SettingError, match=r"found no such package; pip install 'understudy\[catboost\]'"):
+    monkeypatch.setattr(library_files, "find_spec", lambda name: None)
+    with pytest.raises(SettingError, match=r"found no such package; pip install 'ectype\[catboost\]'"):
         open_original(str(tmp_path / "model.cbm"))
 
 
@@ -248,7 +248,7 @@ def test_a_copy_of_a_file(matrix, tmp_path):
     sizes = ["--space", "normal:3", "--budget", "200", "--certificate-n", "200", "--preset", "fast", "--json"]
     out = run_command("copy", "model.txt", *sizes, "--scores", "--classes", "no,yes", "--out", "run", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
-    assert us.load(tmp_path / "run").certificate.estimate > 0.8
+    assert ec.load(tmp_path / "run").certificate.estimate > 0.8
     (tmp_path / "model.txt").write_text("no model")
     out = run_command("copy", "model.txt", *sizes, "--out", "another", cwd=tmp_path)
     assert (out.returncode, (tmp_path / "another").exists()) == (2, False)

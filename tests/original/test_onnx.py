@@ -23,9 +23,9 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.original import open_original
 from processes import await_end, child_processes
-from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.original import open_original
 
 ROWS = np.array([[1.0, 0.0], [-1.0, 0.0], [0.5, 2.0], [-3.0, 1.0]])
 
@@ -90,7 +90,7 @@ FOREVER = np.array([[2**62]])
 
 def children():
     gc.collect()  # what only a caught error holds on to
-    return [pid for pid in child_processes() if b"onnx_child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in child_processes() if b"model_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def child():
@@ -627,7 +627,7 @@ def test_the_process_goes_with_a_killed_parent(tmp_path):
     code = f"""
 import numpy as np, os, sys, threading
 from pathlib import Path
-from understudy.original import open_original
+from ectype.original import open_original
 box = open_original({path!r})
 box.answer(np.array([[1]]))
 children = [(task / "children").read_text() for task in Path("/proc/self/task").iterdir()]

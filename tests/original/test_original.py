@@ -7,10 +7,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from understudy.errors import BudgetError, OriginalError, SettingError
-from understudy.original import CHUNK, Labels, Original, as_original, open_original
-from understudy.queries import Queries
-from understudy.space import Space
+from ectype.errors import BudgetError, OriginalError, SettingError
+from ectype.original import CHUNK, Labels, Original, as_original, open_original
+from ectype.queries import Queries
+from ectype.space import Space
 
 ROWS = np.arange(10.0).reshape(5, 2)
 
@@ -136,8 +136,8 @@ def test_classes_that_cannot_be_labels_are_refused(classes):
     [
         ("nocolon", "package.module:name"),
         ("a b:c", "package.module:name"),
-        ("understudy.nowhere:x", "No module named"),
-        ("understudy.toys:nothing", "something called nothing in understudy.toys"),
+        ("ectype.nowhere:x", "No module named"),
+        ("ectype.toy_problems:nothing", "something called nothing in ectype.toy_problems"),
         (5, "package.module:name"),
     ],
 )

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.errors import OriginalError, SettingError
-from understudy.original.parallel import Named, spread
-from understudy.workers import Local
+import ectype as ec
+from ectype.errors import OriginalError, SettingError
+from ectype.original.worker_pool import OriginalReference, spread
+from ectype.workers._process_pool import Local
 
 MODULE = """
 import os
@@ -55,8 +55,8 @@ def opened(module):
     with Local(2) as workers:
 
         def open_one(name):
-            named = Named(f"heavymodels:{name}", None, (), tuple(filter(None, sys.path)))
-            crew = spread(us.open_original(named.spec), named, workers)
+            named = OriginalReference(f"heavymodels:{name}", None, (), tuple(filter(None, sys.path)))
+            crew = spread(ec.open_original(named.spec), named, workers)
             crew.predict.__self__._started = True
             return crew
 
@@ -73,14 +73,14 @@ def requests(folder):
 @pytest.mark.parametrize("engine", ["local", "dask"])
 def test_ledger_and_copy_are_those_of_one_process(opened, tmp_path, engine):
     settings = {"budget": 200, "certificate_n": 100, "preset": "fast"}
-    space = us.Space.normal(2)
-    us.copy_classifier(us.open_original("heavymodels:quadrant"), space, **settings, out=tmp_path / "alone")
+    space = ec.Space.normal(2)
+    ec.copy_classifier(ec.open_original("heavymodels:quadrant"), space, **settings, out=tmp_path / "alone")
     if engine == "dask":
         pytest.importorskip("distributed")
-        original = us.open_original("heavymodels:quadrant", engine="dask", workers=2)
+        original = ec.open_original("heavymodels:quadrant", engine="dask", workers=2)
     else:
         original = opened("quadrant")
-    us.copy_classifier(original, space, **settings, out=tmp_path / "spread")
+    ec.copy_classifier(original, space, **settings, out=tmp_path / "spread")
     if engine == "dask":
         original.predict.__self__._engine.__exit__()
     assert requests(tmp_path / "spread") == requests(tmp_path / "alone")
@@ -89,7 +89,7 @@ def test_ledger_and_copy_are_those_of_one_process(opened, tmp_path, engine):
 
 
 def test_workers_answer_in_order_and_this_process_does_not(opened):
-    rows, alone = np.random.default_rng(0).normal(size=(101, 2)), us.open_original("heavymodels:quadrant")
+    rows, alone = np.random.default_rng(0).normal(size=(101, 2)), ec.open_original("heavymodels:quadrant")
     np.testing.assert_array_equal(opened("quadrant").answer(rows), alone.answer(rows))
     assert len(opened("quadrant").answer(rows[:1])) == 1
     answers = opened("who").answer(rows)
@@ -100,7 +100,7 @@ def test_workers_answer_in_order_and_this_process_does_not(opened):
 def test_scores_come_from_workers_too(opened):
     rows = np.random.default_rng(1).normal(size=(50, 2))
     found = opened("bayes").with_scores().said(rows)
-    expected = us.open_original("heavymodels:bayes").with_scores().said(rows)
+    expected = ec.open_original("heavymodels:bayes").with_scores().said(rows)
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.scores, expected.scores)
 
@@ -119,8 +119,8 @@ def test_what_it_raises_is_told(opened):
 
 def test_options_that_do_not_fit(module):
     with pytest.raises(SettingError, match="engine: expected local or dask, since workers is given, found none"):
-        us.open_original("heavymodels:quadrant", workers=2)
+        ec.open_original("heavymodels:quadrant", workers=2)
     with pytest.raises(SettingError, match="engine: expected one of 'local', 'dask', found 'ray'"):
-        us.open_original("heavymodels:quadrant", engine="ray")
+        ec.open_original("heavymodels:quadrant", engine="ray")
     with pytest.raises(SettingError, match=r"engine: expected .*cmd"):
-        us.open_original("cmd:true", engine="local")
+        ec.open_original("cmd:true", engine="local")

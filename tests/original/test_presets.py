@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from dialects import Answer, Dialect
-from understudy.errors import OutageError, SettingError
-from understudy.original.http import Patience, open_http
-from understudy.original.http.aws import Signer, signer_of
+from ectype.errors import OutageError, SettingError
+from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.aws import Signer, signer_of
 
-FAST = Patience(first=0.001, most=0.004, jitter=0.001)
+FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5], [0.25, -3.0]])
 FRAME = pd.DataFrame({"age": [1.5, -2.0], "city": ["Köln", None]})
 

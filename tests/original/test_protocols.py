@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from understudy.errors import OriginalError, SettingError
-from understudy.original import Original
-from understudy.original.protocols import PROTOCOLS, MalformedAnswer, wire
+from ectype.errors import OriginalError, SettingError
+from ectype.original import Original
+from ectype.original.protocols import PROTOCOLS, MalformedAnswer, wire
 
 TEMPLATE = {"request": {"a": ["$rows"], "b": "$ids", "c": "rows"}, "rows": "lists", "answer": "out.0.list"}
 WITH_IDS = {**TEMPLATE, "label": "said.label", "id": "number"}

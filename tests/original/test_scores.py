@@ -8,10 +8,10 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-import understudy as us
-from understudy.errors import OriginalError, SettingError
-from understudy.original import Labels, as_original, open_original
-from understudy.original.scores import probabilities, refuse_other_labels
+import ectype as ec
+from ectype.errors import OriginalError, SettingError
+from ectype.original import Labels, as_original, open_original
+from ectype.original.scores import probabilities, refuse_other_labels
 
 ROWS = np.array([[-2.0], [0.5], [3.0]])
 CLASSES = Labels(["no", "yes"])
@@ -39,7 +39,7 @@ def test_an_original_is_asked_for_labels_alone_unless_it_is_said():
     assert plain.said(ROWS).scores is None  # the same object was not changed
 
 
-@pytest.mark.parametrize("original", [lambda rows: rows[:, 0] > 0, us.Original(lambda rows: ["a"] * len(rows), ["a"])])
+@pytest.mark.parametrize("original", [lambda rows: rows[:, 0] > 0, ec.Original(lambda rows: ["a"] * len(rows), ["a"])])
 def test_what_answers_labels_alone_is_refused(original):
     with pytest.raises(SettingError, match="scores: expected an original with a probability for each class"):
         as_original(original).with_scores()

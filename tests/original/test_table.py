@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import understudy as us
-from understudy.errors import SettingError, UnderstudyError
-from understudy.original.table import open_table, read_table
+import ectype as ec
+from ectype.errors import EctypeError, SettingError
+from ectype.original.stored_answers import open_table, read_table
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -25,28 +25,28 @@ def answers(tmp_path, rng):
 
 
 def test_stored_answers_are_the_only_queries_and_each_is_used_once(answers):
-    table = us.open_original(str(answers))
+    table = ec.open_original(str(answers))
     assert (table.d, table.names, table.name) == (3, ("a", "n", "b"), "answers.csv")
     assert table.declared.classes.tolist() == [0, 1]
-    space = us.Space.from_data(table.stored[0])
-    result = us.copy_classifier(table, space, **QUICK)
+    space = ec.Space.from_data(table.stored[0])
+    result = ec.copy_classifier(table, space, **QUICK)
     assert result.queries == {"training": 300, "certificate": 200, "repeat": 0}
     assert result.certificate.estimate > 0.85
     with pytest.raises(SettingError, match="stored answers for 501 queries, found a table of 500"):
-        us.copy_classifier(table, space, **{**QUICK, "certificate_n": 201})
+        ec.copy_classifier(table, space, **{**QUICK, "certificate_n": 201})
     with pytest.raises(SettingError, match=r"draw: expected none for stored answers.*which would change nothing"):
-        us.copy_classifier(table, space, **QUICK, draw="balanced")
+        ec.copy_classifier(table, space, **QUICK, draw="balanced")
 
 
 def test_a_run_from_stored_answers_is_kept_and_the_file_is_told_from_another(answers, tmp_path):
-    table = us.open_original(str(answers))
-    space = us.Space.from_data(table.stored[0])
-    us.copy_classifier(table, space, **QUICK, out=tmp_path / "run")
+    table = ec.open_original(str(answers))
+    space = ec.Space.from_data(table.stored[0])
+    ec.copy_classifier(table, space, **QUICK, out=tmp_path / "run")
     frame = pd.read_csv(answers)
     frame.loc[0, "label"] = 1 - frame.loc[0, "label"]
     frame.to_csv(answers, index=False)
-    with pytest.raises(UnderstudyError, match="another file of the original"):
-        us.copy_classifier(us.open_original(str(answers)), space, **QUICK, out=tmp_path / "run")
+    with pytest.raises(EctypeError, match="another file of the original"):
+        ec.copy_classifier(ec.open_original(str(answers)), space, **QUICK, out=tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_a_run_from_stored_answers_is_kept_and_the_file_is_told_from_another(ans
 )
 def test_tables_that_cannot_be_used(content, options, message, tmp_path):
     (tmp_path / "t.csv").write_text(content)
-    with pytest.raises(UnderstudyError) as caught:
+    with pytest.raises(EctypeError) as caught:
         open_table(str(tmp_path / "t.csv"), **options)
     assert message in str(caught.value)
 
 
 def test_a_table_that_is_not_there(tmp_path):
     with pytest.raises(SettingError, match=r"none\.csv: expected a CSV file with a header, found .*No such file"):
-        us.open_original(str(tmp_path / "none.csv"))
+        ec.open_original(str(tmp_path / "none.csv"))
 
 
 TABLES = st.lists(st.lists(st.sampled_from(["1", "x", "", "1.5", "nan", '"', "true", "inf"]), max_size=4), max_size=9)
@@ -82,8 +82,8 @@ TABLES = st.lists(st.lists(st.sampled_from(["1", "x", "", "1.5", "nan", '"', "tr
 def test_any_file_is_a_table_or_a_typed_error(tmp_path, content):
     path = tmp_path / f"{os.urandom(6).hex()}.csv"
     path.write_bytes(b"a,b,label\n" + content if len(content) % 2 else content)
-    with contextlib.suppress(UnderstudyError):
+    with contextlib.suppress(EctypeError):
         frame = read_table(str(path))
-        us.Space.from_data(frame, floor=1)
-    with contextlib.suppress(UnderstudyError):
+        ec.Space.from_data(frame, floor=1)
+    with contextlib.suppress(EctypeError):
         open_table(str(path))

@@ -13,10 +13,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from understudy.errors import DirectoryError, SettingError, UnderstudyError
-from understudy.paper import archive as archives
-from understudy.paper import load, names
-from understudy.paper.archive import import_archive
+from ectype.errors import DirectoryError, EctypeError, SettingError
+from ectype.paper import archive as archives
+from ectype.paper import load, names
+from ectype.paper.archive import import_archive
 
 HEADER = "\tf1\tf2\tclase"
 
@@ -106,7 +106,7 @@ def test_the_same_archive_gives_the_same_bytes(tmp_path):
 )
 def test_a_corrupt_file_is_named_with_its_line_and_nothing_is_written(tmp_path, text, says):
     for pack in KINDS.values():
-        with pytest.raises(UnderstudyError, match=says):
+        with pytest.raises(EctypeError, match=says):
             import_archive(pack(tmp_path, {"data/iris/iris_R.dat": text}), tmp_path / "deep" / "out")
         assert not (tmp_path / "deep" / "out").exists()
         assert not list((tmp_path / "deep").glob(".*"))
@@ -118,7 +118,7 @@ def test_a_corrupt_file_is_named_with_its_line_and_nothing_is_written(tmp_path, 
     ["../iris/iris_R.dat", "/iris/iris_R.dat", "a/../../iris/iris_R.dat", "..\\iris_R.dat", "C:/iris/iris_R.dat"],
 )
 def test_paths_that_lead_out_are_refused(tmp_path, pack, path):
-    with pytest.raises(UnderstudyError, match="paths that stay inside the archive"):
+    with pytest.raises(EctypeError, match="paths that stay inside the archive"):
         import_archive(pack(tmp_path, {**GOOD, path: dat()}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -128,7 +128,7 @@ def test_links_are_refused(tmp_path):
     folder = as_folder(tmp_path, GOOD)
     (folder / "data" / "magic").mkdir()
     (folder / "data" / "magic" / "magic_R.dat").symlink_to(tmp_path / "secret")
-    with pytest.raises(UnderstudyError, match=r"magic_R.dat: expected a file, found a link"):
+    with pytest.raises(EctypeError, match=r"magic_R.dat: expected a file, found a link"):
         import_archive(folder, tmp_path / "out")
     with tarfile.open(tmp_path / "links.tar", "w") as file:
         info = tarfile.TarInfo("magic/magic_R.dat")
@@ -139,7 +139,7 @@ def test_links_are_refused(tmp_path):
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         file.writestr(link, str(tmp_path / "secret"))
     for name in ("links.tar", "links.zip"):
-        with pytest.raises(UnderstudyError, match="expected a file, found a link"):
+        with pytest.raises(EctypeError, match="expected a file, found a link"):
             import_archive(tmp_path / name, tmp_path / "out")
 
 
@@ -147,7 +147,7 @@ def test_links_are_refused(tmp_path):
 @pytest.mark.parametrize("pack", KINDS.values(), ids=KINDS)
 def test_archives_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch, pack, limit):
     monkeypatch.setattr(archives, limit, {"MOST_BYTES": 100, "MOST_IN_ALL": 500, "MOST_MEMBERS": 2}[limit])
-    with pytest.raises(UnderstudyError, match=r"at most .* found more"):
+    with pytest.raises(EctypeError, match=r"at most .* found more"):
         import_archive(pack(tmp_path, GOOD), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -162,20 +162,20 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
             member.write(bytes(2**20))
     assert (tmp_path / "bomb.zip").stat().st_size < 2**14
     monkeypatch.setattr(archives, "MOST_BYTES", 2**20)
-    with pytest.raises(UnderstudyError, match="bytes in a file"):
+    with pytest.raises(EctypeError, match="bytes in a file"):
         import_archive(tmp_path / "bomb.zip", tmp_path / "out")
 
 
 def test_problems_with_parts_missing_or_twice(tmp_path):
     half = {"wine/wine_train_R.dat": dat()}
-    with pytest.raises(UnderstudyError, match=r"wine_test_R.dat beside its other part, found nothing"):
+    with pytest.raises(EctypeError, match=r"wine_test_R.dat beside its other part, found nothing"):
         import_archive(as_zip(tmp_path, half), tmp_path / "out")
-    with pytest.raises(UnderstudyError, match=r"every problem once, found wine again"):
+    with pytest.raises(EctypeError, match=r"every problem once, found wine again"):
         import_archive(as_zip(tmp_path, {**half, "wine/wine_R.dat": dat()}), tmp_path / "out")
-    with pytest.raises(UnderstudyError, match=r"every problem once, found iris again"):
+    with pytest.raises(EctypeError, match=r"every problem once, found iris again"):
         import_archive(as_tar(tmp_path, {"iris/iris_R.dat": dat(), "b/iris/iris_R.dat": dat()}), tmp_path / "out")
     wide = HEADER.replace("clase", "f3 clase") + "\n1 0 0 0 1\n"
-    with pytest.raises(UnderstudyError, match=r"_test_R.dat: expected 3 columns, as in .*_train_R.dat, found 4"):
+    with pytest.raises(EctypeError, match=r"_test_R.dat: expected 3 columns, as in .*_train_R.dat, found 4"):
         import_archive(as_zip(tmp_path, {**half, "wine/wine_test_R.dat": wide}), tmp_path / "out")
 
 
@@ -203,12 +203,12 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path):
 
 def test_the_command(tmp_path):
     arguments = ["paper", "import", as_zip(tmp_path, GOOD), "--out", tmp_path / "out", "--json"]
-    out = subprocess.run([sys.executable, "-m", "understudy", *arguments], capture_output=True, text=True)
+    out = subprocess.run([sys.executable, "-m", "ectype", *arguments], capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     document = json.loads(out.stdout)
     assert document["problems"] == ["iris", "wine"]
     assert len(document["missing"]) == 57
-    again = subprocess.run([sys.executable, "-m", "understudy", *arguments], capture_output=True, text=True)
+    again = subprocess.run([sys.executable, "-m", "ectype", *arguments], capture_output=True, text=True)
     assert again.returncode == 2
     assert "a new or empty directory" in again.stderr
     rows = np.vstack([load(tmp_path / "out", "iris").X_train, load(tmp_path / "out", "iris").X_test])

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.paper import FAMILY_OF, load, names
-from understudy.paper.builtin import BUILT_IN, ringnorm, tic_tac_toe, twonorm, waveform, waveform_noise
-from understudy.toys import TOYS
+from ectype.paper import FAMILY_OF, load, names
+from ectype.paper.builtin import BUILT_IN, ringnorm, tic_tac_toe, twonorm, waveform, waveform_noise
+from ectype.toy_problems import TOYS
 
 UCI = Path(__file__).parents[2].parent / "shared" / "uci"
 SIZES = {

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from understudy.paper import cache, load
-from understudy.paper.cache import cached_original, content_key, default_folder
+from ectype.paper import cache, load
+from ectype.paper.cache import cached_original, content_key, default_folder
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def test_without_room_there_is_no_cache_and_no_error(tmp_path, problem, fits):
 
 
 def test_where_it_is(tmp_path, monkeypatch):
-    monkeypatch.delenv("UNDERSTUDY_NO_CACHE", raising=False)
+    monkeypatch.delenv("ECTYPE_NO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "understudy" / "originals"
-    monkeypatch.setenv("UNDERSTUDY_NO_CACHE", "1")
+    assert default_folder() == tmp_path / "ectype" / "originals"
+    monkeypatch.setenv("ECTYPE_NO_CACHE", "1")
     assert default_folder() is None

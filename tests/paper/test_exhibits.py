@@ -8,10 +8,10 @@ import xml.etree.ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
-from understudy.cli.paper import command
-from understudy.paper.catalogue import NAMES, exhibit
-from understudy.paper.compact import read_table
-from understudy.paper.pictures import pictures
+from ectype.cli.paper import command
+from ectype.paper.catalogue import NAMES, exhibit
+from ectype.paper.compact import read_table
+from ectype.paper.pictures import pictures
 
 QUICK = ["--runs", "2", "--iterations", "3", "--epochs", "5", "--workers", "1"]
 

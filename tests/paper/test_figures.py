@@ -10,17 +10,17 @@ import pytest
 from click.testing import CliRunner
 from test_points import at, one_shot
 
-from understudy.cli.paper import command
-from understudy.errors import SettingError
-from understudy.paper.catalogue import Options, exhibit
-from understudy.paper.figures.cost import fitted_power
-from understudy.paper.figures.operational import PANELS, diagonal, fit, panels, table
-from understudy.paper.figures.style import new_figure, spaced
-from understudy.paper.points import operational_points
-from understudy.paper.settings import paper_settings
-from understudy.paper.store import open_store, read_store
-from understudy.paper.sweep import plan
-from understudy.paper.units import run
+from ectype.cli.paper import command
+from ectype.errors import SettingError
+from ectype.paper.catalogue import ExhibitOptions, exhibit
+from ectype.paper.figures.cost import fitted_power
+from ectype.paper.figures.operational import PANELS, diagonal, fit, panels, table
+from ectype.paper.figures.style import new_figure, spaced
+from ectype.paper.points import operational_points
+from ectype.paper.settings import paper_settings
+from ectype.paper.store import open_store, read_store
+from ectype.paper.sweep import plan
+from ectype.paper.units import run
 
 RUNS, ROUNDS = 2, 3
 QUICK = ["--runs", RUNS, "--iterations", ROUNDS, "--epochs", 5]
@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
     """A directory with all of them in it; their units were run here, which saves a process for each."""
     out = tmp_path_factory.mktemp("figures")
     settings = paper_settings(ROUNDS, 5)
-    options = {name: Options(runs=RUNS, iterations=ROUNDS, deltas=DELTAS.get(name)) for name in NAMES}
+    options = {name: ExhibitOptions(runs=RUNS, iterations=ROUNDS, deltas=DELTAS.get(name)) for name in NAMES}
     units = [unit for name in NAMES for unit in exhibit(name).units(options[name])]
     with open_store(out, settings) as store:
         for planned in plan(list(dict.fromkeys(units)), store, settings, None):
@@ -76,7 +76,7 @@ def test_every_figure_is_written_in_all_formats(folder, name):
 
 def test_figures_share_what_they_have_in_common():
     def units(name):
-        return {*exhibit(name).units(Options(runs=2))}
+        return {*exhibit(name).units(ExhibitOptions(runs=2))}
 
     assert units("fig1") == units("fig2")
     assert {unit.method for unit in units("fig3") & units("fig1")} == {"pure", "online"}
@@ -141,7 +141,7 @@ def test_points_used_are_cut_at_400_in_figure_3_only(folder, records):
         (axes,) = [axes for axes in shown.make(ordered, options).figure.axes if "S_t" in axes.get_ylabel()]
         return axes.get_ylim()[1]
 
-    options = Options(runs=RUNS, iterations=ROUNDS, deltas=(0.2, 0.4))
+    options = ExhibitOptions(runs=RUNS, iterations=ROUNDS, deltas=(0.2, 0.4))
     assert top("fig3", options) == 400
     assert top("fig5", options) > 1000
 
@@ -168,9 +168,9 @@ def test_the_cost_is_of_all_iterations_so_far(folder, records):
 
 
 def test_the_cost_has_iterations_of_its_own_and_the_others_the_papers():
-    assert {unit.iterations for unit in exhibit("cost").units(Options(runs=1, iterations=100))} == {100}
+    assert {unit.iterations for unit in exhibit("cost").units(ExhibitOptions(runs=1, iterations=100))} == {100}
     assert exhibit("cost").iterations == 100
-    assert {unit.iterations for unit in exhibit("theorems").units(Options(runs=1))} == {None}
+    assert {unit.iterations for unit in exhibit("theorems").units(ExhibitOptions(runs=1))} == {None}
 
 
 @pytest.mark.parametrize("k", [0.8, 1, 2, 2.5])
@@ -291,14 +291,14 @@ def test_names_are_apart_and_in_order(heights):
 )
 def test_more_than_a_figure_can_show_is_refused(name, options, says):
     with pytest.raises(SettingError, match=re.escape(says)):
-        exhibit(name).units(Options(runs=1, **options))
+        exhibit(name).units(ExhibitOptions(runs=1, **options))
 
 
 @pytest.mark.parametrize(("name", "units"), [("fig1", 180), ("fig2", 180), ("fig3", 150), ("fig4", 120), ("fig5", 90),
                                              ("fig6", 3 * 13 * 30), ("theorems", 60)])  # fmt: skip
 def test_by_default_they_are_the_papers(name, units):
     shown = exhibit(name)
-    found = shown.units(Options(runs=shown.runs))
+    found = shown.units(ExhibitOptions(runs=shown.runs))
     assert len(found) == len(set(found)) == units
     assert {unit.space for unit in found} == {"normal"}
-    assert {unit.space for unit in shown.units(Options(runs=1, space="learned"))} == {"learned"}
+    assert {unit.space for unit in shown.units(ExhibitOptions(runs=1, space="learned"))} == {"learned"}

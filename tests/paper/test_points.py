@@ -2,8 +2,8 @@
 
 import pytest
 
-from understudy.errors import SettingError
-from understudy.paper.points import operational_points
+from ectype.errors import SettingError
+from ectype.paper.points import operational_points
 
 
 def record(method, delta=None, repetition=0, **measures):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from commands import run_program
-from understudy.errors import SettingError, SpaceError
-from understudy.paper import FAMILIES, FAMILY_OF, load, names, original
-from understudy.paper.problems import split
+from ectype.errors import SettingError, SpaceError
+from ectype.paper import FAMILIES, FAMILY_OF, load, names, original
+from ectype.paper.problems import split
 
 ROOT = Path(__file__).parents[2]
 UCI = ROOT.parent / "shared" / "uci"
@@ -131,7 +131,7 @@ def test_words_become_numbers_in_the_order_of_their_levels(folder):
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(folder, monkeypatch):
-    monkeypatch.setattr("understudy.paper.problems.LARGEST", 100)
+    monkeypatch.setattr("ectype.paper.problems.LARGEST", 100)
     with pytest.raises(SpaceError, match="at most 100 characters, unpacked"):
         load(folder, "iris")
 

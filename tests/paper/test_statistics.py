@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from understudy.paper.points import Point, Points, Spread
-from understudy.paper.reported import AVERAGES, QUOTED, table3, table4
-from understudy.paper.statistics import averages, compare, counts, figures, held_out, holm, over_problems, paired_t
+from ectype.paper.points import Point, Points, Spread
+from ectype.paper.reported import AVERAGES, QUOTED, table3, table4
+from ectype.paper.statistics import averages, compare, counts, figures, held_out, holm, over_problems, paired_t
 
 
 def points(problem, single, best, **others):
@@ -211,7 +211,7 @@ def test_what_the_documents_say_of_the_papers_averages():
 
 
 def test_the_papers_tables_are_whole():
-    from understudy.paper.originals import FAMILY_OF
+    from ectype.paper.originals import FAMILY_OF
 
     assert {name: one["original"] for name, one in table3().items()} == FAMILY_OF
     assert {*table3()} - {*table4()} == {"congressional-voting"}

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from understudy.errors import DirectoryError
-from understudy.paper.compact import export
-from understudy.paper.store import NAME, open_store, read_store, unit_of
-from understudy.paper.units import Unit
+from ectype.errors import DirectoryError
+from ectype.paper.compact import export
+from ectype.paper.store import NAME, open_store, read_store, unit_of
+from ectype.paper.units import Unit
 
 SETTINGS = {"iterations": 3, "epochs": 10}
 

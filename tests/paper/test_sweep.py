@@ -13,21 +13,21 @@ from pathlib import Path
 import pytest
 
 from commands import run_command
+from ectype.errors import EngineError, SettingError, SpaceError
+from ectype.paper import FAMILY_OF
+from ectype.paper.compact import read_table
+from ectype.paper.settings import DELTAS, paper_settings
+from ectype.paper.store import NAME, open_store, read_store, unit_of
+from ectype.paper.sweep import PlannedUnit, UnitOutcome, UnitQueue, outcomes, plan, problem_names, sweep, units, weight
+from ectype.paper.units import Unit, UnitTask
+from ectype.workers._dask import Dask
+from ectype.workers._process_pool import Local
 from processes import shown_on_a_terminal
-from understudy.errors import EngineError, SettingError, SpaceError
-from understudy.paper import FAMILY_OF
-from understudy.paper.compact import read_table
-from understudy.paper.settings import DELTAS, paper_settings
-from understudy.paper.store import NAME, open_store, read_store, unit_of
-from understudy.paper.sweep import Outcome, Planned, Waiting, outcomes, plan, problem_names, sweep, units, weight
-from understudy.paper.units import Task, Unit
-from understudy.workers import Local
-from understudy.workers.cluster import Dask
 
-COMMAND = [sys.executable, "-m", "understudy", "paper", "sweep"]
+COMMAND = [sys.executable, "-m", "ectype", "paper", "sweep"]
 # The command as it is at a terminal, where it hears Ctrl-C; and with a line for every unit, after it was kept.
 HEARS = "signal.signal(signal.SIGINT, signal.default_int_handler); progress.EVERY = 0; cli.main()"
-IMPORTS = "import signal, understudy.cli as cli, understudy.cli.progress as progress"
+IMPORTS = "import signal, ectype.cli as cli, ectype.cli.progress as progress"
 TALKING = [sys.executable, "-c", f"{IMPORTS}; {HEARS}", "paper", "sweep"]
 SMALL = ["--iterations", "2", "--epochs", "5", "--deltas", "1e-4,1e-6"]
 ENGINES = {"local": Local, "dask": Dask}
@@ -78,12 +78,12 @@ def test_problems_by_name(tmp_path):
 
 
 def planned(problem, weight, repetition=0):
-    return Planned(Task(Unit(problem, "normal", "pure", None, repetition), {}, None, ""), weight)
+    return PlannedUnit(UnitTask(Unit(problem, "normal", "pure", None, repetition), {}, None, ""), weight)
 
 
 def test_repetitions_come_first_then_large_problems_and_slots_stay_with_theirs():
     tasks = [planned(name, weight, r) for name, weight in (("small", 1), ("large", 5)) for r in (0, 0, 1)]
-    waiting = Waiting([*tasks, planned("middle", 9)])
+    waiting = UnitQueue([*tasks, planned("middle", 9)])
 
     def take(slot):
         one = waiting.take(slot)
@@ -167,7 +167,7 @@ def raises(task):
 
 
 def tasks(folder, n):
-    return [Planned(Task(Unit("iris", "normal", "pure", None, r), {}, str(folder), ""), 1.0) for r in range(n)]
+    return [PlannedUnit(UnitTask(Unit("iris", "normal", "pure", None, r), {}, str(folder), ""), 1.0) for r in range(n)]
 
 
 def starts(folder):
@@ -202,7 +202,7 @@ def test_a_unit_that_kills_its_worker_three_times_is_reported_and_the_rest_goes_
 
 def test_a_unit_that_fails_is_reported_and_the_rest_goes_on(tmp_path, engine):
     found = {outcome.unit.repetition: outcome for outcome in outcomes(tasks(tmp_path, 4), engine, raises)}
-    assert found[1] == Outcome(found[1].unit, None, "SettingError: unit: expected luck, found none", 1.0)
+    assert found[1] == UnitOutcome(found[1].unit, None, "SettingError: unit: expected luck, found none", 1.0)
     assert [r for r in found if found[r].record] == [r for r in found if r != 1]
 
 
@@ -218,7 +218,7 @@ def test_real_units_survive_the_death_of_a_worker(tmp_path, engine):
                 os.kill(killed, signal.SIGKILL)
     records = read_store(tmp_path)[1]
     assert Counter(map(unit_of, records)) == Counter(wanted)
-    from understudy.paper.units import run
+    from ectype.paper.units import run
 
     alone = run(next(one.task for one in todo if one.task.unit == wanted[1]))
     kept = next(found for found in records if unit_of(found) == wanted[1])
@@ -227,7 +227,7 @@ def test_real_units_survive_the_death_of_a_worker(tmp_path, engine):
 
 def outcomes_kept(todo, store, engine):
     """`sweep` on an engine that is started already."""
-    from understudy.paper.units import run
+    from ectype.paper.units import run
 
     for outcome in outcomes(todo, engine, run):
         store.add(outcome.record)

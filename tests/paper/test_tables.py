@@ -10,17 +10,17 @@ import matplotlib
 import pytest
 from click.testing import CliRunner
 
-from understudy.cli.paper import command
-from understudy.errors import DirectoryError, SettingError
-from understudy.paper.catalogue import Options, exhibit
-from understudy.paper.claims import claim_rows
-from understudy.paper.compact import export, merged, read_table, take
-from understudy.paper.pictures import pictures
-from understudy.paper.report import MARK, complete_runs, fill, fill_page, read_results
-from understudy.paper.reported import table3, table4
-from understudy.paper.settings import DELTAS
-from understudy.paper.store import open_store, unit_of
-from understudy.paper.units import Unit
+from ectype.cli.paper import command
+from ectype.errors import DirectoryError, SettingError
+from ectype.paper.catalogue import ExhibitOptions, exhibit
+from ectype.paper.claims import claim_rows
+from ectype.paper.compact import export, merged, read_table, take
+from ectype.paper.pictures import pictures
+from ectype.paper.report import MARK, complete_runs, fill, fill_page, read_results
+from ectype.paper.reported import table3, table4
+from ectype.paper.settings import DELTAS
+from ectype.paper.store import open_store, unit_of
+from ectype.paper.units import Unit
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "paper.md"
@@ -87,7 +87,7 @@ def test_reading_is_the_inverse_of_writing(tmp_path, units):
         (
             "problem,",
             "name,",
-            r"units.csv, line 1: expected the columns problem, .* found no problem; `understudy paper",
+            r"units.csv, line 1: expected the columns problem, .* found no problem; `ectype paper",
         ),
         (",0 1,.8", ",zero 1,.8", r"line 2, repetition: expected a whole number, found 'zero'"),
         ("\niris,", "\n,", r"line 2, problem: expected a name, found ''"),
@@ -177,7 +177,7 @@ def test_figures_of_the_uci_problems(tmp_path, units, name):
 def test_figure_7_is_darker_far_from_the_diagonal_and_names_what_is_far():
     records = [record("iris", "one-shot", accuracy=0.9), record("iris", "sequential", 1e-6, accuracy=0.9)]
     records += [record("wine", "one-shot", accuracy=0.7), record("wine", "sequential", 1e-6, accuracy=0.8)]
-    made = exhibit("fig7").make(records, Options(1))
+    made = exhibit("fig7").make(records, ExhibitOptions(1))
     (axes,) = made.figure.axes
     (cloud,) = axes.collections
     made.figure.draw_without_rendering()
@@ -197,19 +197,19 @@ def test_figure_8_has_a_triangle_where_two_points_are_one():
         record("iris", "sequential", 1e-6),
         record("iris", "sequential", 1e-4, eff=0.8),
     ]
-    made = exhibit("fig8").make(records, Options(1))
+    made = exhibit("fig8").make(records, ExhibitOptions(1))
     assert [axes.get_title("left") for axes in made.figure.axes] == ["a)", "b)", "c)"]
     # Accuracy and conv are equal, so the larger threshold is best in everything.
     assert [len(axes.collections) for axes in made.figure.axes] == [1, 1, 1]
     records[1] |= {"accuracy": 0.9}
-    made = exhibit("fig8").make(records, Options(1))
+    made = exhibit("fig8").make(records, ExhibitOptions(1))
     assert [len(axes.collections) for axes in made.figure.axes] == [2, 2, 1]
     (fitted,) = made.figure.axes[0].lines
     assert (fitted.get_linestyle(), fitted.get_color()) == ("--", "#8a8a8a")
 
 
 def test_statistics_beside_the_papers():
-    made = exhibit("statistics").make(sweep(), Options(2))
+    made = exhibit("statistics").make(sweep(), ExhibitOptions(2))
     found = {row["number"]: row for row in made.rows}
     assert found["problems that match the single pass at Best accuracy (within 0.05)"] == {
         "number": "problems that match the single pass at Best accuracy (within 0.05)",
@@ -227,7 +227,7 @@ def test_statistics_beside_the_papers():
     assert "| 0.0100 ± 0.0000 |" in made.notes
     assert "| 0.0200 ± 0.0000 | 0.5 | 0.500 | 0.900 |" in made.notes
     assert "| 0.0001 | 0.0100 ± 0.0000 | 0.510 | 0.900 |\n| 1e-08 | 0.0200 ± 0.0000 | 0.500 | 0.900 |" in made.notes
-    once = exhibit("statistics").make(sweep(runs=1), Options(1)).notes
+    once = exhibit("statistics").make(sweep(runs=1), ExhibitOptions(1)).notes
     assert "| Best accuracy | accuracy |  |  |  | 2 | 0 | 0 |  |" in once
     # Best efficiency saves a hundredth in every run, and loses one; the text has 47 problems with such a saving.
     assert "| Best efficiency | eff | 0 | 2 (47) | 0 | 0.010 |" in made.notes
@@ -238,7 +238,7 @@ def test_statistics_beside_the_papers():
 
 def test_how_much_of_the_gap_closes():
     records = [*sweep(), *sweep(space="learned", lift=0.05)]
-    options = Options(2, problems=("iris", "wine"), deltas=TWO, compact=True)
+    options = ExhibitOptions(2, problems=("iris", "wine"), deltas=TWO, compact=True)
     assert len(exhibit("spaces").units(options)) == len(records)
     rows = exhibit("spaces").make(records, options).rows
     normal, learned = rows[:2]
@@ -256,7 +256,7 @@ def test_how_much_of_the_gap_closes():
 
 def test_operational_points_are_chosen_anew_with_ten_times_the_queries():
     many = [{**one, "queries": 30000, "accuracy": 0.95 - (one["delta"] or 0) * 100} for one in sweep(runs=1)]
-    made = exhibit("scale").make([*sweep(runs=1), *many], Options(1, deltas=TWO))
+    made = exhibit("scale").make([*sweep(runs=1), *many], ExhibitOptions(1, deltas=TWO))
     rows = {(row["problem"], row["queries"], row["copy"]): row for row in made.rows}
     assert len(made.rows) == 3 * 2 * 4  # two problems and their mean, two budgets, single pass and three points
     assert rows["iris", 3000, "Best accuracy"]["delta"] == "1e-08"
@@ -267,7 +267,7 @@ def test_operational_points_are_chosen_anew_with_ten_times_the_queries():
     assert "among the\nthresholds 0.0001, 1e-08, for each" in made.notes
     # A threshold that loses too much to the single pass is none of the points.
     lost = [{**one, "accuracy": 0.5} if one["delta"] == 1e-4 else one for one in many]
-    made = exhibit("scale").make(lost, Options(1, deltas=TWO))
+    made = exhibit("scale").make(lost, ExhibitOptions(1, deltas=TWO))
     assert {row["delta"] for row in made.rows} == {"", "1e-08"}
 
 
@@ -362,7 +362,7 @@ def test_the_page_is_filled_between_its_marks_and_nowhere_else(tmp_path):
     assert "| iris | 0.900 (0.933) | 0.810 (0.962) | 0.860 | 0.830 (0.963) | 0.880 |" in after
     assert "hepatitis" not in MARK.search(after)["text"]
     blocks = {found["name"]: found["text"] for found in MARK.finditer(after)}
-    assert "`understudy paper table3` writes it" in blocks["data-sets"]
+    assert "`ectype paper table3` writes it" in blocks["data-sets"]
     fill_page(page, results)
     assert page.read_text() == after
 
@@ -379,9 +379,7 @@ def test_a_page_without_results_says_so():
 def test_the_committed_page_agrees_with_the_committed_results():
     text = PAGE.read_text()
     assert len(MARK.findall(text)) == text.count("<!-- begin") == text.count("<!-- end") == 15
-    assert fill(text, read_results(RESULTS)) == text, (
-        "run: understudy paper report --results results --out docs/paper.md"
-    )
+    assert fill(text, read_results(RESULTS)) == text, "run: ectype paper report --results results --out docs/paper.md"
 
 
 def test_the_committed_figures_are_those_of_the_committed_results():

@@ -8,20 +8,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.errors import SettingError
-from understudy.metrics import convergence, efficiency
-from understudy.paper import load
-from understudy.paper.settings import DELTAS, METHODS, copy_arguments, paper_settings
-from understudy.paper.units import Task, Unit, run, subject
-from understudy.workers import ONE_THREAD
+import ectype as ec
+from ectype.errors import SettingError
+from ectype.metrics import convergence, efficiency
+from ectype.paper import load
+from ectype.paper.settings import DELTAS, METHODS, copy_arguments, paper_settings
+from ectype.paper.units import Unit, UnitTask, run, subject
+from ectype.workers._base import ONE_THREAD
 
 SETTINGS = paper_settings(iterations=3, epochs=20)
 
 
 def task(method="sequential", delta=None, repetition=0, space="normal", settings=SETTINGS, digest=None):
     unit = Unit("iris", space, method, delta, repetition)
-    return Task(unit, settings, None, digest or load(None, "iris").digest)
+    return UnitTask(unit, settings, None, digest or load(None, "iris").digest)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_a_record_is_json_and_complete(records, method):
     assert 0.3 < record["fidelity_fresh"] <= 1
     assert (record["queries"], record["family"], record["source"]) == (300, "random_forest", "built-in")
     assert record["seconds"] > 0
-    assert record["versions"]["understudy"] == us.__version__
+    assert record["versions"]["ectype"] == ec.__version__
 
 
 def test_the_metrics_are_the_papers(records):
@@ -59,7 +59,7 @@ def test_fidelity_is_agreement_with_the_original_and_accuracy_with_the_labels():
     problem = load(None, "iris")
     original = subject("iris", None, problem.digest).original
     record = run(task("pure", repetition=3))
-    result = us.copy_classifier(original, us.Space.normal(4), **copy_arguments(SETTINGS, "pure", None, seed=3))
+    result = ec.copy_classifier(original, ec.Space.normal(4), **copy_arguments(SETTINGS, "pure", None, seed=3))
     found = result.copy.predict(problem.X_test)
     assert record["accuracy"] == np.mean(found == problem.y_test)
     assert record["fidelity"] == np.mean(found == original.predict(problem.X_test))
@@ -105,7 +105,7 @@ def test_other_data_than_the_driver_has_is_noticed():
 def test_an_original_is_loaded_once_by_a_worker(monkeypatch):
     digest = load(None, "iris").digest
     subject("iris", None, digest)
-    monkeypatch.setattr("understudy.paper.units.cached_original", None)
+    monkeypatch.setattr("ectype.paper.units.cached_original", None)
     assert subject("iris", None, digest).problem.name == "iris"
 
 
@@ -127,7 +127,7 @@ def test_every_setting_of_a_copy_is_said():
     """A default that changes must not change the paper's numbers."""
     import inspect
 
-    asked = set(inspect.signature(us.copy_classifier).parameters) - {
+    asked = set(inspect.signature(ec.copy_classifier).parameters) - {
         "original",
         "space",
         "classes",

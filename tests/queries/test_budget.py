@@ -12,21 +12,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import understudy as us
-from cases import ask_through
+import ectype as ec
 from commands import run_command
-from faulty import FaultyServer
-from understudy.errors import OriginalError, OutageError, SpentError, UnderstudyWarning
-from understudy.original.http import Patience, open_http
-from understudy.queries import Allowance, Queries, ledger
-from understudy.runs.copying import job_of
-from understudy.runs.plan import Plan
+from ectype import ledger
+from ectype.errors import EctypeWarning, OriginalError, OutageError, SpentError
+from ectype.original.http import RetryWaits, open_http
+from ectype.plan.plan import Plan
+from ectype.queries import Allowance, Queries
+from ectype.runs.api import build_job
+from fault_server import FaultyServer
+from problems import ask_through
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import failures
 
-QUICK = Patience(first=0.002, most=0.02, jitter=0.002)
-SPACE = us.Space.normal(2)
+QUICK = RetryWaits(first=0.002, most=0.02, jitter=0.002)
+SPACE = ec.Space.normal(2)
 COPY = ("--space", "normal:2", "--protocol", "instances", "--classes", "0,1", "--budget", 200, "--certificate-n", 200,
         "--request-rows", 20, "--preset", "fast", "--batch", 50)  # fmt: skip
 
@@ -38,7 +39,7 @@ def positive(rows):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Short waits between attempts, of the command too."""
-    monkeypatch.setattr("understudy.original.http.opening.PATIENCE", QUICK)
+    monkeypatch.setattr("ectype.original.http.factory.PATIENCE", QUICK)
 
 
 def announced(said):
@@ -114,18 +115,18 @@ def test_halves_and_failures_of_functions_count_too(tmp_path):
             raise RuntimeError("no luck")
         return positive(rows)
 
-    original = us.Original(box, [0, 1], request_rows=10, name="box")
-    settings = us.Settings(budget=100, batch=50, certificate_n=100, preset="fast", retries=0.5)
-    most = job_of(original, SPACE, Plan.of(settings)).allowance.total
+    original = ec.Original(box, [0, 1], request_rows=10, name="box")
+    settings = ec.Settings(budget=100, batch=50, certificate_n=100, preset="fast", retries=0.5)
+    most = build_job(original, SPACE, Plan.of(settings)).allowance.total
     assert most == 306
     with pytest.raises(OriginalError):
-        us.copy_classifier(original, SPACE, out=tmp_path / "run", **vars(settings))
+        ec.copy_classifier(original, SPACE, out=tmp_path / "run", **vars(settings))
     assert sum(received) <= most
     found = ledger.summary(tmp_path / "run" / "ledger.sqlite")
     assert found.asked == sum(received)
     before = len(received)
     with pytest.raises(OriginalError):
-        us.copy_classifier(original, SPACE, **vars(settings))  # without a directory
+        ec.copy_classifier(original, SPACE, **vars(settings))  # without a directory
     assert sum(received[before:]) <= most
 
 
@@ -139,7 +140,7 @@ def test_a_row_is_found_by_as_many_rows_as_its_request_has(poison):
             raise RuntimeError("cannot take this")
         return part[:, 0] > 50
 
-    queries = Queries(us.Original(box, request_rows=100), us.Space.normal(1), {"training": 100})
+    queries = Queries(ec.Original(box, request_rows=100), ec.Space.normal(1), {"training": 100})
     with pytest.raises(OriginalError, match=rf"cannot take this, for the row \[{poison}.0\] alone"):
         queries.ask("training", rows)
     assert sum(received) <= 100 + 103
@@ -153,7 +154,7 @@ def test_an_original_that_cannot_answer_at_all_is_known_by_few_rows(tmp_path):
         raise RuntimeError("out of order")
 
     with pytest.raises(OriginalError, match="out of order"):
-        us.copy_classifier(box, SPACE, budget=500, out=tmp_path / "run")
+        ec.copy_classifier(box, SPACE, budget=500, out=tmp_path / "run")
     assert sum(received) == 23
 
 
@@ -163,12 +164,12 @@ def test_a_connection_that_was_refused_costs_nothing(tmp_path):
     call = {"budget": 60, "certificate_n": 60, "out": tmp_path / "run", "preset": "fast", "retries": 0.0}
     box = open_http(url, [0, 1], protocol="instances", attempts=3, concurrency=1, patience=QUICK).but(name="box")
     with pytest.raises(OutageError, match="Connection"):
-        us.copy_classifier(box, SPACE, **call)
+        ec.copy_classifier(box, SPACE, **call)
     found = ledger.summary(tmp_path / "run" / "ledger.sqlite")
     assert (found.asked, found.maybe_paid, found.failures) == (0, 0, {"connection": 3})
     with FaultyServer(positive, share=0) as server:
         box = open_http(server.url, [0, 1], protocol="instances", patience=QUICK).but(name="box")
-        us.copy_classifier(box, SPACE, **call)
+        ec.copy_classifier(box, SPACE, **call)
         assert server.asked == 123
 
 
@@ -184,7 +185,7 @@ def test_a_retry_is_on_disk_before_it_is_sent(tmp_path):
 
     with FaultyServer(decide, ["503"], share=0.3, seed=4) as server:
         box = open_http(server.url, [0, 1], protocol="instances", request_rows=20, concurrency=1, patience=QUICK)
-        us.copy_classifier(box, SPACE, budget=100, certificate_n=100, preset="fast", retries=3, out=tmp_path / "run")
+        ec.copy_classifier(box, SPACE, budget=100, certificate_n=100, preset="fast", retries=3, out=tmp_path / "run")
     assert len(seen) > 11
     assert all(written >= received for written, received in seen)
 
@@ -200,7 +201,7 @@ def test_after_a_kill_the_run_says_by_how_much_it_may_go_beyond_its_sum(tmp_path
 
     with FaultyServer(decide, share=0) as server:
         call = ["copy", server.url, "--out", tmp_path / "run", *COPY, "--retries", 0, "--concurrency", 3]
-        process = subprocess.Popen([sys.executable, "-m", "understudy", *map(str, call)], stderr=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-m", "ectype", *map(str, call)], stderr=subprocess.PIPE)
         arrived.wait()
         process.kill()
         assert announced(process.communicate()[1].decode()) == 408
@@ -211,7 +212,7 @@ def test_after_a_kill_the_run_says_by_how_much_it_may_go_beyond_its_sum(tmp_path
         assert done.returncode == 0, done.stderr
         assert "60 rows were under way when this run was stopped" in done.stderr
         said = "at most 468 rows reach the original in all, 60 more than were announced"
-        assert re.search(rf"^understudy: warning: .*{said}$", done.stderr, re.M)
+        assert re.search(rf"^ectype: warning: .*{said}$", done.stderr, re.M)
         assert server.asked == books(tmp_path / "run")["asked"] == 468
 
 
@@ -226,7 +227,7 @@ def test_requests_that_were_announced_and_not_sent_are_taken_back(tmp_path):
 
     with ledger.Ledger(tmp_path / "ledger.sqlite", {}, SPACE) as book, pytest.raises(OutageError):
         ask_through(
-            book, us.Original(box, request_rows=10), SPACE, np.random.default_rng(0).normal(size=(500, 2)), "training"
+            book, ec.Original(box, request_rows=10), SPACE, np.random.default_rng(0).normal(size=(500, 2)), "training"
         )
     found = ledger.summary(tmp_path / "ledger.sqlite")
     assert (found.asked, found.answered, found.maybe_paid, found.lost) == (90, 80, 10, 0)
@@ -242,12 +243,12 @@ def test_what_a_killed_run_lost_is_asked_again_and_warned_of_once(tmp_path):
             raise KeyboardInterrupt
         return positive(rows)
 
-    original = us.Original(box, [0, 1], request_rows=10, name="box")
+    original = ec.Original(box, [0, 1], request_rows=10, name="box")
     call = {"budget": 60, "certificate_n": 60, "out": tmp_path / "run", "preset": "fast", "retries": 0.0}
     with pytest.raises(KeyboardInterrupt):
-        us.copy_classifier(original, SPACE, **call)
-    with pytest.warns(UnderstudyWarning, match="10 rows were under way .* at most 133 rows .* in all, 10 more than"):
-        us.copy_classifier(original, SPACE, **call)
+        ec.copy_classifier(original, SPACE, **call)
+    with pytest.warns(EctypeWarning, match="10 rows were under way .* at most 133 rows .* in all, 10 more than"):
+        ec.copy_classifier(original, SPACE, **call)
     assert sum(received) == 133
 
 
@@ -279,7 +280,7 @@ def test_a_share_of_nothing_sends_nothing_again():
     with FaultyServer(positive, ["500"], share=1) as server:
         box = open_http(server.url, [0, 1], protocol="instances", request_rows=20, patience=QUICK, concurrency=1)
         with pytest.raises(SpentError, match="at most 0 rows sent again, found 0 sent and 20 more to send after s"):
-            us.copy_classifier(box, SPACE, budget=100, retries=0)
+            ec.copy_classifier(box, SPACE, budget=100, retries=0)
         assert server.asked == 20
 
 
@@ -300,10 +301,10 @@ def test_an_original_in_this_process_is_asked_in_requests_that_the_share_can_sen
         return positive(rows)
 
     call = {"budget": 300, "certificate_n": 2000, "preset": "fast"}
-    most = job_of(us.Original(box, [0, 1]), SPACE, Plan.of(us.Settings(**call))).allowance
+    most = build_job(ec.Original(box, [0, 1]), SPACE, Plan.of(ec.Settings(**call))).allowance
     assert most == (2346, 587)
     with pytest.raises(OriginalError, match=r"too far out, for the row \[.*\] alone"):
-        us.copy_classifier(us.Original(box, [0, 1]), SPACE, **call)
+        ec.copy_classifier(ec.Original(box, [0, 1]), SPACE, **call)
     assert max(seen) <= most.retries
     assert sum(seen) <= most.total
 
@@ -311,4 +312,4 @@ def test_an_original_in_this_process_is_asked_in_requests_that_the_share_can_sen
 @pytest.mark.parametrize("retries", [-0.1, float("nan"), "many", True])
 def test_a_share_for_retries_is_a_number_from_zero(retries):
     with pytest.raises(ValueError, match="retries: expected a share from 0"):
-        us.copy_classifier(positive, SPACE, budget=100, retries=retries)
+        ec.copy_classifier(positive, SPACE, budget=100, retries=retries)

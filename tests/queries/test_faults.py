@@ -5,17 +5,17 @@ import json
 import numpy as np
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from faulty import RECOVERABLE, TEMPLATE, FaultyServer, Refused
-from understudy.errors import OriginalError, OutageError
-from understudy.original.http import Patience, open_http
-from understudy.queries import ledger
+from ectype import ledger
+from ectype.errors import OriginalError, OutageError
+from ectype.original.http import RetryWaits, open_http
+from fault_server import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 
-QUICK = Patience(first=0.002, most=0.02, jitter=0.002)
+QUICK = RetryWaits(first=0.002, most=0.02, jitter=0.002)
 # With room for as many retries as a busy machine may cause: how many there are is tested in test_budget.py.
 RUN = {"budget": 300, "batch": 50, "schedule": 20, "certificate_n": 200, "seed": 3, "retries": 1.0}
-SPACE = us.Space.normal(3)
+SPACE = ec.Space.normal(3)
 
 
 def rings(rows):
@@ -26,7 +26,7 @@ def copied(url, out, protocol="template", **options):
     template = TEMPLATE if protocol == "template" else None
     options = {"request_rows": 20, "concurrency": 4, "timeout": 0.4, "attempts": 8, **options}
     box = open_http(url, [0, 1, 2], protocol=protocol, template=template, patience=QUICK, **options)
-    return us.copy_classifier(box.but(name="rings"), SPACE, out=out, **RUN)
+    return ec.copy_classifier(box.but(name="rings"), SPACE, out=out, **RUN)
 
 
 @pytest.fixture(scope="module")

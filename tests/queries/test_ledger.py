@@ -8,13 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cases import ask_through
-from understudy.errors import DirectoryError, OriginalError, UnderstudyError
-from understudy.original import Original
-from understudy.queries import ledger
-from understudy.queries.ledger import REPEAT, Ledger
-from understudy.space import Space
-from understudy.space.rowkeys import Index, first_of_each, keys_of
+from ectype import ledger
+from ectype.errors import DirectoryError, EctypeError, OriginalError
+from ectype.ledger import REPEAT, Ledger
+from ectype.original import Original
+from ectype.space import RowIndex, Space, first_of_each, keys_of
+from problems import ask_through
 
 LINE = Space.normal(2)
 
@@ -220,15 +219,15 @@ def test_a_damaged_ledger_is_a_typed_error_or_a_ledger(tmp_path, junk, at, cut):
     content[at : at + len(junk)] = junk
     path.write_bytes(bytes(content[:at]) if cut else bytes(content))
     for read in (ledger.summary, ledger.settings_of, lambda p: ledger.entries(p, LINE)):
-        with contextlib.suppress(UnderstudyError):
+        with contextlib.suppress(EctypeError):
             read(path)
-    with contextlib.suppress(UnderstudyError), Ledger(path, {"seed": 1}, LINE) as book:
+    with contextlib.suppress(EctypeError), Ledger(path, {"seed": 1}, LINE) as book:
         answers = ask_through(book, counting([]), LINE, np.random.default_rng(1).normal(size=(20, 2)), "training")
         assert set(answers) <= {"yes", "no"}
 
 
 def test_an_index_finds_every_key_in_the_first_request_that_had_it(rng):
-    index, first = Index(), {}
+    index, first = RowIndex(), {}
     for number in range(1, 200):
         keys = rng.integers(0, 3000, 20).astype(np.uint64)
         index.add(keys, number)

@@ -7,23 +7,23 @@ import shutil
 import numpy as np
 import pytest
 
-import understudy as us
-from cases import ask_through, disc
+import ectype as ec
 from commands import run_command
-from understudy.checksums import Key
-from understudy.errors import AnswersError, DamagedError, DirectoryError
-from understudy.queries import ledger
-from understudy.queries.ledger import NAME, Ledger, timeline, verify
-from understudy.queries.merging import merge
-from understudy.runs.compacting import compact
+from ectype import ledger
+from ectype._common.manifest import Key
+from ectype.errors import AnswersError, DamagedError, DirectoryError
+from ectype.ledger import NAME, Ledger, timeline, verify
+from ectype.queries import merge
+from ectype.runs.compact import compact
+from problems import ask_through, disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-PLANE = us.Space.normal(2)
-QUICK = {"budget": 200, "certificate_n": 100, "schedule": us.training.steps(100)}
+PLANE = ec.Space.normal(2)
+QUICK = {"budget": 200, "certificate_n": 100, "schedule": ec.algorithm.training.steps(100)}
 
 
 def asked(path, function=disc, space=PLANE, name="disc", seed=0):
-    us.copy_classifier(us.Original(function, name=name), space, out=path, seed=seed, **QUICK)
+    ec.copy_classifier(ec.Original(function, name=name), space, out=path, seed=seed, **QUICK)
     return path
 
 
@@ -46,7 +46,7 @@ def damage(path, row):
 
 
 def test_rounds_are_those_of_the_history_and_bins_hold_everything(finished):
-    found, result = timeline(finished / NAME), us.load(finished)
+    found, result = timeline(finished / NAME), ec.load(finished)
     queries = np.diff([0, *(one.queries for one in result.history)])
     assert [one["rows"] for one in found.rounds] == queries.tolist()
     assert found.bin == "minute"
@@ -56,11 +56,11 @@ def test_rounds_are_those_of_the_history_and_bins_hold_everything(finished):
 
 def test_time_is_told_in_days_where_it_was_long(tmp_path, monkeypatch):
     now = [1.7e9]
-    monkeypatch.setattr("understudy.queries.ledger.batch.time.time", lambda: now[0])
+    monkeypatch.setattr("ectype.ledger._batch.time.time", lambda: now[0])
     with Ledger(tmp_path / NAME, {}, PLANE) as book:
         for day in range(5):
             now[0] = 1.7e9 + 86400 * day
-            ask_through(book, us.Original(disc), PLANE, PLANE.sample(3 + day, np.random.default_rng(day)), "traffic")
+            ask_through(book, ec.Original(disc), PLANE, PLANE.sample(3 + day, np.random.default_rng(day)), "traffic")
     found = timeline(tmp_path / NAME)
     assert (found.bin, [one.rows for one in found.bins]) == ("day", [3, 4, 5, 6, 7])
     assert found.bins[0].start == "2023-11-14T00:00:00+00:00"
@@ -94,7 +94,7 @@ def test_a_compacted_run_has_the_same_answers_and_is_as_well_checked(run):
     found = compact(run)
     assert found.after < found.before
     assert found.after == os.path.getsize(run / NAME)
-    assert found.rounds == len(us.load(run).history) - 1
+    assert found.rounds == len(ec.load(run).history) - 1
     assert ledger.summary(run / NAME) == summed
     after = ledger.answers(run / NAME)
     assert before.keys() == after.keys()
@@ -115,13 +115,13 @@ def test_a_compacted_run_has_the_same_answers_and_is_as_well_checked(run):
 
 
 def test_a_signed_run_is_signed_again(run, monkeypatch):
-    result = us.load(run)
-    monkeypatch.setenv("UNDERSTUDY_SIGNING_KEY", "k" * 64)
+    result = ec.load(run)
+    monkeypatch.setenv("ECTYPE_SIGNING_KEY", "k" * 64)
     (run / "run.json").unlink()
     result.save(run, Key.needed())
     assert run_command("ledger", "compact", run).returncode == 0
-    assert us.load(run).signature == "checked, and valid"
-    monkeypatch.delenv("UNDERSTUDY_SIGNING_KEY")
+    assert ec.load(run).signature == "checked, and valid"
+    monkeypatch.delenv("ECTYPE_SIGNING_KEY")
     assert run_command("ledger", "compact", run).returncode == 2
 
 
@@ -137,7 +137,7 @@ def test_merged_answers_are_given_to_a_run(run, tmp_path):
     assert json.loads(done.stdout) == {"out": str(tmp_path / "all"), "answers": 612, "left_out": {}}
     assert verify(tmp_path / "all" / NAME).rows == 612
     assert ledger.summary(tmp_path / "all" / NAME).by_purpose == {"certificate": 200, "repeat": 12, "training": 400}
-    result = us.copy_classifier(us.Original(disc, name="disc"), PLANE, answers=tmp_path / "all", **QUICK)
+    result = ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, answers=tmp_path / "all", **QUICK)
     assert result.given["used"] == 600
     assert result.history[0].queries == 0  # drawn rows, so that none more is drawn at random
 
@@ -153,7 +153,7 @@ def test_what_does_not_go_together_is_refused_and_nothing_is_written(run, tmp_pa
 
 
 def test_rows_outside_of_the_first_space_are_left_out(run, tmp_path):
-    small = asked(tmp_path / "small", space=us.Space.uniform(-1, 1, 2))
+    small = asked(tmp_path / "small", space=ec.Space.uniform(-1, 1, 2))
     found = merge([small, run], tmp_path / "all")
     assert found.left_out["values"] > 100
     assert found.answers + found.left_out["values"] == 612

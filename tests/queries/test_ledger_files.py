@@ -9,22 +9,24 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.errors import DamagedError, DirectoryError
-from understudy.queries import ledger
-from understudy.queries.ledger import NAME, chain, opening
-from understudy.queries.ledger.file import begin
+from ectype import ledger
+from ectype.errors import DamagedError, DirectoryError
+from ectype.ledger import NAME
+from ectype.ledger import _connections as connections
+from ectype.ledger import _hash_chain as hash_chain
+from ectype.ledger._schema import begin
+from problems import disc
 
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 SETTINGS = {"budget": 90, "batch": 30, "certificate_n": 60, "preset": "fast", "repeat": 0}
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     out = tmp_path_factory.mktemp("files") / "run"
-    us.copy_classifier(us.Original(disc, name="disc"), PLANE, out=out, **SETTINGS)
+    ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, out=out, **SETTINGS)
     return out
 
 
@@ -83,16 +85,16 @@ def test_nothing_is_written_through_a_trigger(run):
     before = ledger.summary(run / NAME).answered
     sql(run, "CREATE TRIGGER more AFTER INSERT ON requests BEGIN DELETE FROM answers; END")
     with pytest.raises(DamagedError, match="found the trigger 'more'"):
-        us.copy_classifier(us.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
+        ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
     sql(run, "DROP TRIGGER more")
     assert ledger.summary(run / NAME).answered == before
 
 
 def test_reading_ends_after_as_many_steps_as_a_ledger_can_take(run, monkeypatch):
     """Whatever makes SQLite go on, as pages that refer to each other may."""
-    monkeypatch.setattr(opening, "STEPS", 10**6)
-    monkeypatch.setattr(opening, "ASKED_AFTER", 10**4)
-    with opening.readable(run / NAME) as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    monkeypatch.setattr(connections, "STEPS", 10**6)
+    monkeypatch.setattr(connections, "ASKED_AFTER", 10**4)
+    with connections.readable(run / NAME) as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         connection.execute(f"{ENDLESS} count(*) FROM n")
     assert ledger.summary(run / NAME).answered == 150
 
@@ -238,13 +240,13 @@ def test_rows_that_no_run_has_written_are_bad_input(run, tmp_path, wrong):
     rechained(run, (statement, (value(columns),)))
     done = run_command("remake", run, "--out", tmp_path / "new", "--to", "linear")
     assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("understudy: ")
+    assert done.stderr.startswith("ectype: ")
     assert str(run / NAME) in done.stderr
 
 
 def test_the_helper_changes_nothing_by_itself(run, tmp_path):
     rechained(run)
-    assert chain.TABLES.keys() <= {name for (name,) in tables(run)}
+    assert hash_chain.TABLES.keys() <= {name for (name,) in tables(run)}
     assert json.loads((run / "run.json").read_text())["ledger"]["batch"] == 1
     done = run_command("remake", run, "--out", tmp_path / "new", "--to", "linear")
     assert done.returncode == 0, done.stderr
@@ -272,7 +274,7 @@ def tables(run):
 def test_sessions_that_nobody_has_held(run, about, ended):
     path = run / ledger.SESSIONS
     rows = [("meta", ("session 1", about)), *([] if ended is None else [("meta", ("ended 1", ended))])]
-    with closing(opening.connect(path)) as connection:
+    with closing(connections.connect(path)) as connection:
         begin(connection, {"format": ledger.FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
     done = run_command("ledger", run)
     assert done.returncode == 2, done.stderr
@@ -292,7 +294,7 @@ def test_answers_of_a_directory_whose_settings_are_none(run, tmp_path, settings)
 def test_a_round_of_training_that_is_a_number(run):
     rechained(run, ("UPDATE rounds SET about = '3' WHERE t = 0", ()))
     with pytest.raises(DamagedError, match="expected the rounds of this run"):
-        us.copy_classifier(us.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
+        ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
 
 
 @pytest.mark.parametrize("content", ["family,size" + "," * 2**21, "family,size\n" + "x" * 200_000, "family\ntree\n"])
@@ -318,6 +320,6 @@ def test_a_batch_of_any_number_of_rows_can_be_read(tmp_path):
     """The line of a batch is one JSON document, and the reader bounds what is in one."""
     path = tmp_path / NAME
     rows = [("failures", (number, 1, 0.0, "x")) for number in range(1, 2501)]
-    with closing(opening.connect(path)) as connection:
+    with closing(connections.connect(path)) as connection:
         begin(connection, {"format": ledger.FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
     assert ledger.verify(path).batches == 3

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy.errors import OriginalError, OutageError
-from understudy.original import Original
-from understudy.queries import Queries
-from understudy.space import Space
+from ectype.errors import OriginalError, OutageError
+from ectype.original import Original
+from ectype.queries import Queries
+from ectype.space import Space
 
 ROWS = np.arange(100.0).reshape(100, 1)
 LINE = Space.uniform(0, 100, 1)

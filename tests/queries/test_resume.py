@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from commands import run_code
-from understudy.errors import DirectoryError
-from understudy.queries import ledger
+from ectype import ledger
+from ectype.errors import DirectoryError
 
 # Asks, trains and writes as any run does, and says so on stdout before each, so that a test can kill it right there.
 SCRIPT = """
 import os, sys
 import numpy as np
-import understudy as us
-from understudy.runs.copying import copy_steps, finish
+import ectype as ec
+from ectype.runs.api import copy_steps, finish
 
 def say(*words):
     print(*words, flush=True)
@@ -36,9 +36,9 @@ def saying(source, target):
 os.replace = saying
 
 quick = {"preset": "fast"} if sys.argv[2] == "random" else {"schedule": 30}
-settings = us.Settings(batch=40, budget=400, certificate_n=150, seed=5, draw=sys.argv[2], **quick)
-box = us.Original(original, classes=[0, 1, 2], request_rows=25, name="rings")
-result = finish(copy_steps(box, us.Space.normal(3), settings, out=sys.argv[1]), lambda r: say("train", r.iteration))
+settings = ec.Settings(batch=40, budget=400, certificate_n=150, seed=5, draw=sys.argv[2], **quick)
+box = ec.Original(original, classes=[0, 1, 2], request_rows=25, name="rings")
+result = finish(copy_steps(box, ec.Space.normal(3), settings, out=sys.argv[1]), lambda r: say("train", r.iteration))
 say("done", result.certificate.estimate)
 """
 PHASES = ("ask", "train", "write")

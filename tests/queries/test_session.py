@@ -15,14 +15,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
-from cases import ask_through
+import ectype as ec
 from commands import run_command
-from understudy.errors import DirectoryError, OutageError, SpentError, UnderstudyWarning
-from understudy.original import Original
-from understudy.portable import lock_folder
-from understudy.queries import Queries, ledger
-from understudy.queries.ledger import session
+from ectype import ledger
+from ectype._common.portable import lock_folder
+from ectype.errors import DirectoryError, EctypeWarning, OutageError, SpentError
+from ectype.ledger import _session as session
+from ectype.original import Original
+from ectype.queries import Queries
+from problems import ask_through
 
 # Rows are written down by the original itself, which kills its process before it answers more than so many, once those
 # that it answered are on disk.
@@ -30,7 +31,7 @@ ORIGINAL = """
 import os, signal, sqlite3
 from contextlib import closing
 import numpy as np
-import understudy as us
+import ectype as ec
 
 left, book = int(os.environ.get("MOST", 10**9)), os.environ["BOOK"]
 
@@ -49,24 +50,24 @@ def written_down():
     with closing(sqlite3.connect("run/asked.sqlite")) as connection:
         return connection.execute("SELECT sum(n) FROM requests JOIN answers ON request = id").fetchone()[0]
 
-box = us.Original(disc, [False, True], request_rows=20)
+box = ec.Original(disc, [False, True], request_rows=20)
 """
 # What asks, in processes of their own: through Python, and through the command.
 PYTHON = """
 import json, sys
-import understudy as us
-result = us.load("run")
-original = us.open_original("mine:box")
+import ectype as ec
+result = ec.load("run")
+original = ec.open_original("mine:box")
 """
 SCRIPTS = {
-    "certify": 'print(us.certify(result.copy, original, result.space, n=200, design="plain", run="run").as_json())',
-    "cascade": "print(us.cascade(result, original, agree=0.7, n=200).routing)",
+    "certify": 'print(ec.certify(result.copy, original, result.space, n=200, design="plain", run="run").as_json())',
+    "cascade": "print(ec.cascade(result, original, agree=0.7, n=200).routing)",
     "page": 'result.report("page.html", original)',
 }
 COMMANDS = {
     "command": ["certify", "run", "mine:box", "--n", 100, "--data", "rows.csv", "--json"],
 }
-SPACE = us.Space.normal(2)
+SPACE = ec.Space.normal(2)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def made(tmp_path_factory, small_lessons):
         folder / "rows.csv", index=False
     )
     disc = Original(lambda rows: (rows**2).sum(axis=1) < 1.4, name="disc")
-    us.copy_classifier(disc, SPACE, out=folder / "run", budget=100, certificate_n=100, preset="fast", repeat=0)
+    ec.copy_classifier(disc, SPACE, out=folder / "run", budget=100, certificate_n=100, preset="fast", repeat=0)
     return folder
 
 
@@ -89,7 +90,7 @@ def folder(made, tmp_path):
 def started(folder, what, most=10**9, by=signal.SIGKILL, code=-signal.SIGKILL):
     """What a process prints that asks, or how it ended if it was killed; beside that, what it warns of."""
     environment = {**os.environ, "MOST": str(most), "BOOK": str(folder / "book"), "SIGNAL": str(int(by))}
-    words = COMMANDS.get(what) and ["-m", "understudy", *map(str, COMMANDS[what])]
+    words = COMMANDS.get(what) and ["-m", "ectype", *map(str, COMMANDS[what])]
     words = words or ["-c", PYTHON + SCRIPTS[what]]
     done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode in (0, code), done.stderr
@@ -136,11 +137,11 @@ def test_kills_ask_nothing_twice_and_the_outcome_is_the_same(folder, kills, what
 def test_a_command_that_is_asked_to_stop_says_what_is_kept(folder, by, word, code):
     kept = "what was answered is kept, and the same command goes on from there"
     ended, said = started(folder, "command", 50, by, code)
-    assert (ended, said.splitlines()[-1]) == (code, f"understudy: {word}; {kept}")
+    assert (ended, said.splitlines()[-1]) == (code, f"ectype: {word}; {kept}")
     started(folder, "command")
     assert max(asked(folder).values()) == 1
     ended, said = started(folder, "command", 10, by, code)
-    assert said.splitlines()[-1] == f"understudy: {word}; nothing was answered yet, and the same command tries again"
+    assert said.splitlines()[-1] == f"ectype: {word}; nothing was answered yet, and the same command tries again"
 
 
 def test_what_was_paid_stays_on_record_and_is_shown(folder):
@@ -164,7 +165,7 @@ def test_what_was_paid_stays_on_record_and_is_shown(folder):
     assert json.loads(run_command("ledger", "verify", "run", "--json", cwd=folder)[1])["since"]["rows"] == 600
     assert run_command("ledger", "compact", "run", cwd=folder).returncode == 0
     assert len(session.sessions(run)) == 3
-    assert us.load(run).certificate.n == 100
+    assert ec.load(run).certificate.n == 100
 
 
 # --- in this process --------------------------------------------------------------------------------------------------
@@ -187,8 +188,8 @@ class Counting:
 
 
 def certified(path, counting, name="disc", **options):
-    copy = us.load(path).copy
-    return us.certify(copy, counting.original(name), SPACE, **{"n": 100, "run": path, "progress": False, **options})
+    copy = ec.load(path).copy
+    return ec.certify(copy, counting.original(name), SPACE, **{"n": 100, "run": path, "progress": False, **options})
 
 
 @pytest.fixture
@@ -212,7 +213,7 @@ def interrupted(folder):
         ("disc", {"run": None}, 100),
     ],
 )
-@pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+@pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 def test_only_the_same_session_is_gone_on_with(interrupted, name, options, rows):
     counting = Counting()
     certified(interrupted, counting, name, **options)
@@ -231,9 +232,7 @@ def test_answers_of_a_week_ago_are_asked_for_again(interrupted, monkeypatch):
 
 
 def test_it_is_said_which_answers_are_of_before(interrupted):
-    with pytest.warns(
-        UnderstudyWarning, match=r"^40 answers are taken from .*asked.sqlite, the first of 20\S+; move it"
-    ):
+    with pytest.warns(EctypeWarning, match=r"^40 answers are taken from .*asked.sqlite, the first of 20\S+; move it"):
         certified(interrupted, Counting())
 
 
@@ -249,7 +248,7 @@ def test_a_session_in_which_nothing_was_asked_leaves_no_file(folder):
         def original(self, name="disc"):
             return Original(self, [False, True], d=3)
 
-    with pytest.raises(us.errors.UnderstudyError):
+    with pytest.raises(ec.errors.EctypeError):
         certified(folder / "run", Refusing())
     assert not [*(folder / "run").glob("asked*")]
     with pytest.raises(DirectoryError, match="the directory of a run, found none"):
@@ -284,14 +283,14 @@ def test_rows_that_differ_in_further_columns_alone_are_asked_each(folder):
         tiers.extend(rows.get("tier", ()))
         return rows["x0"] + rows.get("tier", 0) > 0
 
-    space, original = us.Space.from_data(frame), Original(answer, [False, True])
-    copy = us.copy_classifier(
+    space, original = ec.Space.from_data(frame), Original(answer, [False, True])
+    copy = ec.copy_classifier(
         Original(lambda rows: rows["x0"] > 0, [False, True]), space, budget=100, preset="fast"
     ).copy
-    with pytest.warns(UnderstudyWarning, match="the space lacks 'tier'"):
-        kept = us.certify(copy, original, space, n=20, data=rows, run=folder, progress=False)
-    with pytest.warns(UnderstudyWarning, match="the space lacks 'tier'"):
-        free = us.certify(copy, original, space, n=20, data=rows, progress=False)
+    with pytest.warns(EctypeWarning, match="the space lacks 'tier'"):
+        kept = ec.certify(copy, original, space, n=20, data=rows, run=folder, progress=False)
+    with pytest.warns(EctypeWarning, match="the space lacks 'tier'"):
+        free = ec.certify(copy, original, space, n=20, data=rows, progress=False)
     assert sorted(tiers) == [0.0] * 120 + [9.0] * 120
     assert kept == free
 
@@ -313,7 +312,7 @@ def test_a_run_whose_taking_over_was_killed_takes_over_the_rest(folder):
     with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
         to.record(rows[:30], (rows[:30] ** 2).sum(axis=1) < 1.4, "check")
     with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
-        with pytest.warns(UnderstudyWarning, match="100 answers are taken from"):
+        with pytest.warns(EctypeWarning, match="100 answers are taken from"):
             session.taken_over(folder / "run", "check", Counting().original(), SPACE, {}, to)
         counting = Counting()
         found = ask_through(to, counting.original(), SPACE, rows, "check")

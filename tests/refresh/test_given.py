@@ -8,20 +8,19 @@ import pandas as pd
 import pytest
 from test_refresh import SMALL, counting, files, moved
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.algorithm.training import steps
-from understudy.certificate.answered import known_of, on_answers
-from understudy.errors import AnswersError, DirectoryError, OriginalError, SettingError
-from understudy.queries import Queries, ledger
-from understudy.queries.check import CHECK, Claims, check
-from understudy.queries.ledger import REPEAT
-from understudy.queries.sources import sources_of
-from understudy.refresh.plan import Refresh
+from ectype import ledger
+from ectype.algorithm.training import steps
+from ectype.certificate.certify_offline import known_of, on_answers
+from ectype.errors import AnswersError, DirectoryError, OriginalError, SettingError
+from ectype.ledger import CHECK, REPEAT
+from ectype.queries import LabelClaims, Queries, check, sources_of
+from ectype.refresh import Refresh
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 OPTIONS = {"budget": 400, "schedule": steps(60)}
 
 
@@ -44,7 +43,7 @@ def asked_of(run):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, small_lessons):
     path = tmp_path_factory.mktemp("first") / "run"
-    us.copy_classifier(disc, PLANE, out=path, **SMALL)
+    ec.copy_classifier(disc, PLANE, out=path, **SMALL)
     return path
 
 
@@ -52,7 +51,7 @@ def finished(tmp_path_factory, small_lessons):
 def taught(finished, tmp_path_factory):
     """A refresh with traffic of after the change: its directory, its result, and how often each row was asked."""
     out, asked = tmp_path_factory.mktemp("taught") / "new", Counter()
-    result = us.refresh(finished, counting(moved, asked), out=out, answers=traffic(moved), **OPTIONS)
+    result = ec.refresh(finished, counting(moved, asked), out=out, answers=traffic(moved), **OPTIONS)
     return out, result, asked
 
 
@@ -79,12 +78,12 @@ def test_both_copies_are_measured_on_rows_that_taught_neither(taught, finished):
     apart = np.array([row.tobytes() not in learned for row in rows])
     assert found["rows"] == apart.sum() > 250
     assert found["distinct"] == len(keys(rows[apart]))
-    for name, copy in (("before", us.load(finished).copy), ("after", us.load(out).copy)):
+    for name, copy in (("before", ec.load(finished).copy), ("after", ec.load(out).copy)):
         assert found[name]["estimate"] == (copy.predict(rows[apart]) == moved(rows[apart])).mean()
         assert found[name]["lower"] < found[name]["estimate"]
     assert found["before"]["estimate"] < 0.9 < found["after"]["lower"]
-    assert us.load(out).refreshed == json.loads((out / "run.json").read_text())["refreshed"] == result.refreshed
-    proof = us.load(out).certificate.on_answers
+    assert ec.load(out).refreshed == json.loads((out / "run.json").read_text())["refreshed"] == result.refreshed
+    proof = ec.load(out).certificate.on_answers
     assert (proof.n, proof.estimate) == (found["rows"], found["after"]["estimate"])
     assert proof.differences.examples == ()  # they are somebody's rows
     assert "rows with given answers" in str(result)
@@ -94,7 +93,7 @@ def test_they_make_a_better_copy(taught, finished, tmp_path):
     rows = PLANE.sample(4000, np.random.default_rng(1))
     options = {**OPTIONS, "budget": 100, "check": 50}
     results = [
-        us.refresh(finished, moved, out=tmp_path / f"{n}", answers=given, **options)
+        ec.refresh(finished, moved, out=tmp_path / f"{n}", answers=given, **options)
         for n, given in enumerate((None, traffic(moved)))
     ]
     alone, given = ((result.copy.predict(rows) == moved(rows)).mean() for result in results)
@@ -106,7 +105,7 @@ def test_answers_of_another_day_are_refused_with_the_rows_that_differ(finished, 
     with pytest.raises(
         AnswersError, match=r"otherwise to \d+ of \d+ rows: x0=.* was (True|False) and is .*as it is now"
     ):
-        us.refresh(finished, counting(moved, asked), out=tmp_path / "new", answers=traffic(disc), **OPTIONS)
+        ec.refresh(finished, counting(moved, asked), out=tmp_path / "new", answers=traffic(disc), **OPTIONS)
     assert asked.total() < 300
     assert not (tmp_path / "new").exists()
     assert files(finished) == before
@@ -116,16 +115,16 @@ def test_a_single_answer_of_another_day_is_enough_where_the_original_always_answ
     table = traffic(moved)
     table.loc[::25, "label"] = ~table.loc[::25, "label"]  # 4 %
     with pytest.raises(AnswersError):
-        us.refresh(finished, moved, out=tmp_path / "new", answers=table, deterministic=True, **OPTIONS)
+        ec.refresh(finished, moved, out=tmp_path / "new", answers=table, deterministic=True, **OPTIONS)
 
 
 def test_without_a_change_the_copy_is_measured_as_certify_does_and_nothing_is_written(finished, tmp_path):
     asked, table = Counter(), traffic(disc)
-    result = us.refresh(finished, counting(disc, asked), out=tmp_path / "new", check=100, answers=table)
+    result = ec.refresh(finished, counting(disc, asked), out=tmp_path / "new", check=100, answers=table)
     assert result.refreshed["verdict"] == "unchanged"
     assert asked.total() == 100
     assert not (tmp_path / "new").exists()
-    copy = us.load(finished).copy
+    copy = ec.load(finished).copy
     proof = on_answers(copy, PLANE, known_of(sources_of(table), copy, PLANE, finished), 0.95)
     found = result.refreshed["on_answers"]
     assert (found["rows"], found["distinct"]) == (770, 700)
@@ -144,7 +143,7 @@ def test_rows_of_the_ledger_are_evidence_and_those_of_its_certificate_do_not_tea
     changed = rows[disc(rows) != slightly(rows)]
     assert 10 < len(changed) < len(rows) / 10
     table = pd.concat([pd.DataFrame(changed, columns=["x0", "x1"]).assign(label=True), traffic(slightly)])
-    result = us.refresh(finished, slightly, out=tmp_path / "new", check=50, answers=table, **OPTIONS)
+    result = ec.refresh(finished, slightly, out=tmp_path / "new", check=50, answers=table, **OPTIONS)
     found = result.refreshed["check"]
     assert found["asked"] == 50  # a single look
     assert found["contested"]["asked"] == found["contested"]["stayed"] >= 5
@@ -162,12 +161,12 @@ def test_claims_of_a_noisy_original_are_no_change(noise):
     found = []
     for seed in range(200):
         rng = np.random.default_rng([seed, 3])
-        space = us.Space.uniform([0.0], [1.0])
-        noisy = us.Original(lambda rows, rng=rng: (rows[:, 0] > 0.5) ^ (rng.random(len(rows)) < noise))
+        space = ec.Space.uniform([0.0], [1.0])
+        noisy = ec.Original(lambda rows, rng=rng: (rows[:, 0] > 0.5) ^ (rng.random(len(rows)) < noise))
         rows = space.sample(1000, rng)
         first, second = noisy.answer(rows), noisy.answer(rows)
         queries = Queries(noisy, space, {CHECK: 200, REPEAT: 400})
-        found.append(check(queries, rows, first, 50, 200, rng, claims=Claims(np.arange(1000), second)))
+        found.append(check(queries, rows, first, 50, 200, rng, claims=LabelClaims(np.arange(1000), second)))
     assert all(0 < one.contested.asked <= 50 for one in found)
     assert sum(one.changed for one in found) <= 14  # 200 * 5 %, and a little luck
 
@@ -176,7 +175,7 @@ def test_an_unchanged_original_is_not_given_away_by_claims_of_another(finished, 
     """Answers that nobody gave: one more of the original's own speaks against them."""
     rows = ledger.answers(finished / ledger.NAME)["training"][0]
     wrong = pd.DataFrame(rows, columns=["x0", "x1"]).assign(label=~disc(rows))
-    result = us.refresh(finished, disc, out=tmp_path / "new", check=60, answers=wrong)
+    result = ec.refresh(finished, disc, out=tmp_path / "new", check=60, answers=wrong)
     assert result.refreshed["verdict"] == "unchanged"
     contested = result.refreshed["check"]["contested"]
     assert (contested["stayed"], contested["returned"]) == (0, contested["asked"])
@@ -189,10 +188,10 @@ def test_an_interrupted_refresh_goes_on_to_the_same_bytes(taught, finished, tmp_
     asked = Counter()
     options = {"out": tmp_path / "new", "answers": traffic(moved), **OPTIONS}
     with pytest.raises(OriginalError):
-        us.refresh(finished, counting(moved, asked, most=after), **options)
+        ec.refresh(finished, counting(moved, asked, most=after), **options)
     with pytest.raises(DirectoryError, match="other given answers, or none"):
-        us.refresh(finished, counting(moved, asked), **{**options, "answers": traffic(moved, 300)})
-    resumed = us.refresh(finished, counting(moved, asked), **options)
+        ec.refresh(finished, counting(moved, asked), **{**options, "answers": traffic(moved, 300)})
+    resumed = ec.refresh(finished, counting(moved, asked), **options)
     assert asked == expected
     assert resumed.refreshed == result.refreshed
     for name in ("copy.safetensors", "copy.json"):
@@ -202,7 +201,7 @@ def test_an_interrupted_refresh_goes_on_to_the_same_bytes(taught, finished, tmp_
 def test_the_next_refresh_knows_them(taught, tmp_path):
     """What taught the last copy does not measure it, whoever gives it again."""
     out, result, _ = taught
-    again = us.refresh(out, moved, out=tmp_path / "next", check=80, answers=traffic(moved))
+    again = ec.refresh(out, moved, out=tmp_path / "next", check=80, answers=traffic(moved))
     assert again.refreshed["verdict"] == "unchanged"
     found = again.refreshed["on_answers"]
     assert found["rows"] == result.refreshed["on_answers"]["rows"]
@@ -216,7 +215,7 @@ def test_kept_traffic_counts_as_often_as_it_came(finished, tmp_path):
     with ledger.Ledger(tmp_path / "kept" / ledger.NAME, {"original": "mine", "dropped": []}, PLANE) as book:
         book.record(table[["x0", "x1"]].to_numpy(), table["label"].to_numpy(), ledger.TRAFFIC)
     found = [
-        us.refresh(finished, disc, out=tmp_path / "new", check=50, answers=answers).refreshed["on_answers"]
+        ec.refresh(finished, disc, out=tmp_path / "new", check=50, answers=answers).refreshed["on_answers"]
         for answers in (tmp_path / "kept", table)
     ]
     assert found[0] == found[1]
@@ -225,17 +224,17 @@ def test_kept_traffic_counts_as_often_as_it_came(finished, tmp_path):
 
 @pytest.mark.parametrize("missing", [True, False])
 def test_a_column_that_the_copy_does_not_see_may_be_missing(tmp_path, missing):
-    space = us.Space.from_json(PLANE.to_json())
+    space = ec.Space.from_json(PLANE.to_json())
     path, seen = tmp_path / "run", {"exclude": ["x1"], "certificate_n": 100}
-    us.copy_classifier(lambda rows: rows[:, 0] > 0, space, out=path, budget=150, preset="fast", **seen)
+    ec.copy_classifier(lambda rows: rows[:, 0] > 0, space, out=path, budget=150, preset="fast", **seen)
     table = traffic(lambda rows: rows[:, 0] > 0.5, 300)
     options = {"out": tmp_path / "new", "budget": 100, "check": 50}
-    original = us.Original(lambda rows: rows[:, 0] > 0.5, name="later")
+    original = ec.Original(lambda rows: rows[:, 0] > 0.5, name="later")
     if missing:
-        with pytest.warns(us.errors.UnderstudyWarning, match="whether they are its own is not known"):
-            result = us.refresh(path, original, answers=table.drop(columns="x1"), **options)
+        with pytest.warns(ec.errors.EctypeWarning, match="whether they are its own is not known"):
+            result = ec.refresh(path, original, answers=table.drop(columns="x1"), **options)
     else:
-        result = us.refresh(path, original, answers=table, **options)
+        result = ec.refresh(path, original, answers=table, **options)
     found = result.refreshed["on_answers"]
     assert found["rows"] > 80
     assert found["before"]["estimate"] < 0.9 < found["after"]["estimate"]
@@ -243,14 +242,14 @@ def test_a_column_that_the_copy_does_not_see_may_be_missing(tmp_path, missing):
 
 
 def test_a_plan_has_room_for_what_is_asked_again(finished):
-    plain, given = (Refresh.of(finished, us.Original(disc), {}, answers=answers) for answers in (None, traffic(disc)))
+    plain, given = (Refresh.of(finished, ec.Original(disc), {}, answers=answers) for answers in (None, traffic(disc)))
     assert (plain.again, given.again) == (0, 2 * 240)
     assert given.allowance.planned == plain.allowance.planned + 2 * 240
     assert "answers" not in plain.about
     rows = ledger.answers(finished / ledger.NAME)["certificate"][0]
     table = pd.DataFrame(rows, columns=["x0", "x1"]).assign(label=True)
     with pytest.raises(SettingError, match="none of 300: 300 are about rows of the certificate"):
-        Refresh.of(finished, us.Original(disc), {}, answers=table)
+        Refresh.of(finished, ec.Original(disc), {}, answers=table)
 
 
 def test_the_command_says_what_it_made_of_them(finished, tmp_path):

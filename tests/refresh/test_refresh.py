@@ -13,17 +13,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.algorithm.training import steps
-from understudy.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
-from understudy.queries import Queries, ledger
-from understudy.queries.check import CHECK, check, evidence
-from understudy.queries.ledger import REPEAT
-from understudy.refresh.flips import answers_flipped, mistakes, regions
-from understudy.refresh.plan import Refresh
-from understudy.streams import Stream, stream
+from ectype import ledger
+from ectype.algorithm.training import steps
+from ectype.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
+from ectype.ledger import CHECK, REPEAT
+from ectype.queries import Queries, check
+from ectype.queries._drift_test import evidence
+from ectype.refresh import Refresh
+from ectype.refresh._flips import answers_flipped, mistakes, regions
+from ectype.rng import Stream, stream
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 SMALL = {"budget": 600, "certificate_n": 300, "schedule": steps(60)}
@@ -42,7 +43,7 @@ def counting(function, asked, most=10**9):
         asked.update(row.tobytes() for row in np.ascontiguousarray(rows))
         return function(rows)
 
-    return us.Original(answer, name="disc", request_rows=40)
+    return ec.Original(answer, name="disc", request_rows=40)
 
 
 def files(folder):
@@ -52,7 +53,7 @@ def files(folder):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, small_lessons):
     path = tmp_path_factory.mktemp("refresh") / "run"
-    us.copy_classifier(disc, us.Space.normal(2), out=path, **SMALL)
+    ec.copy_classifier(disc, ec.Space.normal(2), out=path, **SMALL)
     return path
 
 
@@ -60,14 +61,14 @@ def finished(tmp_path_factory, small_lessons):
 def followed(finished, tmp_path_factory):
     """A refresh after the original moved: its directory, its result, and how often each row was asked."""
     out, asked, before = tmp_path_factory.mktemp("refreshed") / "new", Counter(), files(finished)
-    result = us.refresh(finished, counting(moved, asked), out=out, budget=400, schedule=steps(60))
+    result = ec.refresh(finished, counting(moved, asked), out=out, budget=400, schedule=steps(60))
     assert files(finished) == before
     return out, result, asked
 
 
 def noisy_check(noise, seed, change=0.0):
     rng = np.random.default_rng([seed, 1])
-    space, threshold = us.Space.uniform([0.0], [1.0]), 0.5
+    space, threshold = ec.Space.uniform([0.0], [1.0]), 0.5
 
     def original(rows):
         return (rows[:, 0] > threshold) ^ (rng.random(len(rows)) < noise)
@@ -75,7 +76,7 @@ def noisy_check(noise, seed, change=0.0):
     rows = space.sample(2000, rng)
     answers = original(rows)
     threshold += change
-    queries = Queries(us.Original(original), space, {CHECK: 1200, REPEAT: 1200})
+    queries = Queries(ec.Original(original), space, {CHECK: 1200, REPEAT: 1200})
     return check(queries, rows, answers, 300, 1200, rng)
 
 
@@ -109,7 +110,7 @@ def test_a_single_flip_is_a_change_only_of_what_always_answers_alike():
 def test_unchanged_costs_the_check_and_leaves_nothing_behind(finished, tmp_path):
     asked, before = Counter(), files(finished)
     for _ in range(2):  # tomorrow it is asked again
-        result = us.refresh(finished, counting(disc, asked), out=tmp_path / "new", check=200)
+        result = ec.refresh(finished, counting(disc, asked), out=tmp_path / "new", check=200)
         assert result.refreshed["verdict"] == "unchanged"
         assert result.refreshed["check"]["asked"] == 200
         assert result.copy.predict([[0.0, 0.0]]).tolist() == [True]
@@ -120,8 +121,8 @@ def test_unchanged_costs_the_check_and_leaves_nothing_behind(finished, tmp_path)
 
 def test_the_copy_follows_its_original(followed, finished, rng):
     out, result, asked = followed
-    rows = us.Space.normal(2).sample(4000, rng)
-    old, new = us.load(finished), us.load(out)
+    rows = ec.Space.normal(2).sample(4000, rng)
+    old, new = ec.load(finished), ec.load(out)
     assert old.family == new.family == "blend"
     assert (old.copy.predict(rows) == moved(rows)).mean() < 0.9
     assert (new.copy.predict(rows) == moved(rows)).mean() > 0.93
@@ -145,7 +146,7 @@ def test_flips_are_what_they_are(followed, finished):
     assert found["answers"]["flipped"] == (disc(rows[:paired]) != moved(rows[:paired])).sum()
     was = {row.tobytes() for row in kept["certificate"][0]}
     assert [row.tobytes() in was for row in rows] == [True] * paired + [False] * (len(rows) - paired)
-    wrong, old = found["mistakes"], us.load(finished).copy.predict(rows)
+    wrong, old = found["mistakes"], ec.load(finished).copy.predict(rows)
     assert wrong["before"] == (old != new).sum() > wrong["after"] == (result.copy.predict(rows) != new).sum()
     assert sum(one["rows"] for one in wrong["by_class"]) == wrong["rows"] == len(rows)
     assert result.certificate.n == len(rows)
@@ -157,12 +158,12 @@ def test_a_finished_refresh_is_loaded_and_can_be_refreshed_itself(followed, fini
     out, result, _ = followed
     options = {"budget": 400, "schedule": steps(60)}
     asked = Counter()
-    again = us.refresh(finished, counting(moved, asked), out=out, **options)
+    again = ec.refresh(finished, counting(moved, asked), out=out, **options)
     assert not asked
     assert again.refreshed == result.refreshed
     with pytest.raises(DirectoryError, match="budget 400 \\(now 300\\)"):
-        us.refresh(finished, counting(moved, asked), out=out, budget=300, schedule=steps(60))
-    third = us.refresh(out, disc, out=tmp_path / "third", check=100, schedule=steps(60))
+        ec.refresh(finished, counting(moved, asked), out=out, budget=300, schedule=steps(60))
+    third = ec.refresh(out, disc, out=tmp_path / "third", check=100, schedule=steps(60))
     assert third.refreshed["whole"] == 600
     assert third.queries["training"] <= 210
     assert third.refreshed["mistakes"]["after"] < third.refreshed["mistakes"]["before"]
@@ -174,8 +175,8 @@ def test_an_interrupted_refresh_goes_on_where_it_was(followed, finished, tmp_pat
     asked = Counter()
     options = {"out": tmp_path / "new", "budget": 400, "schedule": steps(60)}
     with pytest.raises(OriginalError):
-        us.refresh(finished, counting(moved, asked, most=after), **options)
-    resumed = us.refresh(finished, counting(moved, asked), **options)
+        ec.refresh(finished, counting(moved, asked, most=after), **options)
+    resumed = ec.refresh(finished, counting(moved, asked), **options)
     assert asked == expected  # no row was paid for twice, but those that are asked again on purpose
     assert resumed.refreshed == result.refreshed
     digests = [files(folder)["copy.safetensors"] for folder in (out, tmp_path / "new")]
@@ -197,15 +198,15 @@ def test_new_labels_widen_the_copy(tmp_path, rng):
         return np.where((rows[:, 0] > 1) & (asked["rows"] > 200), "rare", np.where(moved(rows), "in", "near"))
 
     path = tmp_path / "run"
-    us.copy_classifier(two, us.Space.normal(2), out=path, **{**SMALL, "certificate_n": 0})
-    result = us.refresh(path, three, check=150, budget=450, schedule=steps(60))
-    rows = us.Space.normal(2).sample(2000, rng)
+    ec.copy_classifier(two, ec.Space.normal(2), out=path, **{**SMALL, "certificate_n": 0})
+    result = ec.refresh(path, three, check=150, budget=450, schedule=steps(60))
+    rows = ec.Space.normal(2).sample(2000, rng)
     assert result.copy.classes_.tolist() == ["far", "in", "near"]
     assert (result.copy.predict(rows) == three(rows)).mean() > 0.85
-    wider = us.refresh(path, late, out=tmp_path / "late", check=50, budget=350, schedule=steps(30))
+    wider = ec.refresh(path, late, out=tmp_path / "late", check=50, budget=350, schedule=steps(30))
     assert wider.copy.classes_.tolist() == ["in", "near", "rare"]
     with pytest.raises(SettingError, match="labels of one type"):
-        us.refresh(path, disc, out=tmp_path / "other", schedule=steps(60))
+        ec.refresh(path, disc, out=tmp_path / "other", schedule=steps(60))
 
 
 @pytest.mark.parametrize(
@@ -221,10 +222,10 @@ def test_new_labels_widen_the_copy(tmp_path, rng):
 )
 def test_a_copy_is_refreshed_to_one_of_its_family(family, options, tmp_path, rng):
     path = tmp_path / "run"
-    before = us.copy_classifier(disc, us.Space.normal(2), out=path, to=family, **{**SMALL, **options})
-    result = us.refresh(path, moved, budget=300, check=100, schedule=steps(60))
-    rows = us.Space.normal(2).sample(2000, rng)
-    assert (result.family, us.load(tmp_path / "run-refreshed").family) == (family, family)
+    before = ec.copy_classifier(disc, ec.Space.normal(2), out=path, to=family, **{**SMALL, **options})
+    result = ec.refresh(path, moved, budget=300, check=100, schedule=steps(60))
+    rows = ec.Space.normal(2).sample(2000, rng)
+    assert (result.family, ec.load(tmp_path / "run-refreshed").family) == (family, family)
     assert (before.copy.predict(rows) == moved(rows)).mean() < 0.9
     assert (result.copy.predict(rows) == moved(rows)).mean() > 0.9
     assert result.certificate.lower > 0.85
@@ -232,8 +233,8 @@ def test_a_copy_is_refreshed_to_one_of_its_family(family, options, tmp_path, rng
 
 def test_rows_that_stopped_a_run_do_not_certify_the_next(tmp_path):
     path = tmp_path / "run"
-    us.copy_classifier(disc, us.Space.normal(2), out=path, target=0.8, **SMALL)
-    result = us.refresh(path, moved, budget=200, check=50, schedule=steps(60), target=0.6)
+    ec.copy_classifier(disc, ec.Space.normal(2), out=path, target=0.8, **SMALL)
+    result = ec.refresh(path, moved, budget=200, check=50, schedule=steps(60), target=0.6)
     old, new = (ledger.answers(folder / ledger.NAME) for folder in (path, tmp_path / "run-refreshed"))
     was = {row.tobytes() for row in old["certificate"][0]}
     assert not any(row.tobytes() in was for row in new["certificate"][0])
@@ -242,34 +243,34 @@ def test_rows_that_stopped_a_run_do_not_certify_the_next(tmp_path):
 
 
 def test_what_cannot_be_refreshed_is_refused(finished, tmp_path):
-    us.load(finished).save(tmp_path / "saved")
+    ec.load(finished).save(tmp_path / "saved")
     with pytest.raises(DirectoryError, match="expected a ledger, found nothing"):
-        us.refresh(tmp_path / "saved", disc)
+        ec.refresh(tmp_path / "saved", disc)
     with pytest.raises(DirectoryError, match="finished run"):
-        us.refresh(tmp_path / "nothing", disc)
+        ec.refresh(tmp_path / "nothing", disc)
     with pytest.raises(OriginalError):
-        us.copy_classifier(
-            us.Original(lambda rows: 1 / 0 if len(rows) < 200 else disc(rows)),
-            us.Space.normal(2),
+        ec.copy_classifier(
+            ec.Original(lambda rows: 1 / 0 if len(rows) < 200 else disc(rows)),
+            ec.Space.normal(2),
             out=tmp_path / "half",
             **SMALL,
         )
     with pytest.raises(DirectoryError, match="one that was interrupted"):
-        us.refresh(tmp_path / "half", disc)
+        ec.refresh(tmp_path / "half", disc)
     with pytest.raises(SpaceError, match="3 columns"):
-        us.refresh(finished, us.Original(disc, d=3))
+        ec.refresh(finished, ec.Original(disc, d=3))
     with pytest.raises(SettingError, match="at least the 300 rows of the check, found 100"):
-        us.refresh(finished, disc, budget=100)
+        ec.refresh(finished, disc, budget=100)
     frame = pd.DataFrame({"x0": [0.0], "x1": [1.0], "label": [True]})
     frame.to_csv(tmp_path / "answers.csv", index=False)
     with pytest.raises(SettingError, match="stored answers"):
-        us.refresh(finished, us.open_original(str(tmp_path / "answers.csv")))
+        ec.refresh(finished, ec.open_original(str(tmp_path / "answers.csv")))
     assert not (finished.parent / "run-refreshed").exists()
 
 
 def test_regions_name_where_the_flips_are(rng):
     frame = pd.DataFrame({"age": rng.integers(18, 80, 500), "plan": rng.choice(["basic", "plus", "pro"], 500)})
-    space = us.Space.from_data(frame)
+    space = ec.Space.from_data(frame)
     rows = space.sample(3000, rng)
     shown = space.present(rows)
     flipped = ((shown["age"] > 60) & (shown["plan"] == "pro")).to_numpy()
@@ -327,7 +328,7 @@ def test_the_page_of_a_copy_whose_held_out_rows_have_no_old_answers(tmp_path, op
 
 
 def test_a_plan_says_what_it_will_ask(finished):
-    refresh = Refresh.of(finished, us.Original(disc), {})
+    refresh = Refresh.of(finished, ec.Original(disc), {})
     assert (refresh.check, refresh.budget, refresh.plan.asked.certificate_n) == (300, 300, 300)
     assert refresh.out == finished.parent / "run-refreshed"
     assert (refresh.plan.sizes, refresh.rounds) == ((45, 21, 30, 44, 65, 95), 6)
@@ -353,7 +354,7 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(finished, tmp_path):
     (tmp_path / "models.py").write_text(KILLED)
 
     def ended(out, **more):
-        words = "-m", "understudy", "refresh", finished, "models:other", "--check", "100", "--budget", "200"
+        words = "-m", "ectype", "refresh", finished, "models:other", "--check", "100", "--budget", "200"
         command = [sys.executable, *words, "--out", tmp_path / out]
         return subprocess.run(command, cwd=tmp_path, env={**os.environ, **more}, capture_output=True).returncode
 
@@ -363,4 +364,4 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(finished, tmp_path):
     assert ended("killed") == 0
     for name in ("copy.safetensors", "copy.json"):
         assert files(tmp_path / "whole")[name] == files(tmp_path / "killed")[name]
-    assert us.load(tmp_path / "killed").family == "blend"
+    assert ec.load(tmp_path / "killed").family == "blend"

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from understudy.algorithm.samples import Samples
-from understudy.models.blending import FAMILIES
-from understudy.models.effort import Effort
-from understudy.models.families import Limits, fit
-from understudy.refresh.transfer import Transfer
+from ectype.algorithm.sample_set import SampleSet
+from ectype.models.blend_fitting import FAMILIES
+from ectype.models.capacity import Capacity
+from ectype.models.families import FamilyLimits, fit
+from ectype.models.label_transfer import LabelTransfer
 
-LITTLE = Effort(share=0.3)
+LITTLE = Capacity(share=0.3)
 
 
 def rings(X):
@@ -19,13 +19,13 @@ def rings(X):
 
 def samples(rng, n, answer):
     X = rng.normal(size=(n, 2)).astype(np.float32)
-    return Samples(X, answer(X))
+    return SampleSet(X, answer(X))
 
 
 def transfer(rng, answer, n_c, places):
     old = samples(rng, 600, answer)
-    copy = fit(FAMILIES["blend"], old.X, np.searchsorted(places, old.y), len(places), Limits(effort=LITTLE))
-    return Transfer(old, copy, np.array(places), n_c, LITTLE, 0)
+    copy = fit(FAMILIES["blend"], old.X, np.searchsorted(places, old.y), len(places), FamilyLimits(effort=LITTLE))
+    return LabelTransfer(old, copy, np.array(places), n_c, LITTLE, 0)
 
 
 def right(found, answer):
@@ -37,7 +37,7 @@ def test_answers_that_changed_are_found_and_the_others_are_kept(rng):
         return np.where(X[:, 0] > 0.8, 0, rings(X)).astype(np.int32)
 
     known, new = transfer(rng, rings, 3, [0, 1, 2]), samples(rng, 120, today)
-    alone = fit(FAMILIES["blend"], new.X, new.y, 3, Limits(effort=LITTLE))
+    alone = fit(FAMILIES["blend"], new.X, new.y, 3, FamilyLimits(effort=LITTLE))
     before = right(known.old, today)
     by_themselves = (alone.probabilities(known.old.X).argmax(axis=1) == today(known.old.X)).mean()
     assert right(known.carefully(new), today) > max(before, by_themselves) + 0.03

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from understudy.certificate.values import Bound, Certificate
-from understudy.errors import UnderstudyWarning
-from understudy.fleet import states
-from understudy.report.card import card
+from ectype.certificate.certificate import Bound, Certificate
+from ectype.errors import EctypeWarning
+from ectype.fleet import states
+from ectype.report import card
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 MODELS = """
@@ -48,10 +48,10 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def copied(folder, small_lessons):
-    """What `understudy copy` prints, and the run."""
+    """What `ectype copy` prints, and the run."""
     said = run_command("copy", "raremodels:rare", "--out", "run", *SMALL, cwd=folder)
     assert said.returncode == 0, said.stderr
-    return said.stdout, us.load(folder / "run")
+    return said.stdout, ec.load(folder / "run")
 
 
 def found(result):
@@ -116,9 +116,9 @@ def test_a_certificate_without_classes_has_neither():
 
 
 def test_of_a_stratified_certificate_both_come_from_the_plain_sample():
-    sign = us.Original(lambda rows: rows[:, 0] > 1.2, [False, True])
-    copy = us.copy_classifier(sign, us.Space.normal(3), preset="fast", budget=90, certificate_n=0, repeat=0).copy
-    proof = us.certify(copy, sign, us.Space.normal(3), n=1000)
+    sign = ec.Original(lambda rows: rows[:, 0] > 1.2, [False, True])
+    copy = ec.copy_classifier(sign, ec.Space.normal(3), preset="fast", budget=90, certificate_n=0, repeat=0).copy
+    proof = ec.certify(copy, sign, ec.Space.normal(3), n=1000)
     assert proof.design == "stratified"
     assert proof.baseline.n == proof.sampled < proof.n
     assert f"of the {proof.worst.n} rows with it of the {proof.sampled} that are a plain sample" in str(proof).replace(
@@ -160,8 +160,8 @@ def test_a_run_of_an_earlier_version_has_them_too(folder, copied):
 
 
 def test_what_certify_prints_of_own_rows_too(folder, copied):
-    rows = us.Space.normal(4).sample(200, np.random.default_rng(0))
-    pd.DataFrame(rows, columns=us.Space.normal(4).names).to_csv(folder / "rows.csv", index=False)
+    rows = ec.Space.normal(4).sample(200, np.random.default_rng(0))
+    pd.DataFrame(rows, columns=ec.Space.normal(4).names).to_csv(folder / "rows.csv", index=False)
     said = run_command("certify", "run", "raremodels:rare", "--n", 300, "--data", "rows.csv", cwd=folder)
     assert said.returncode == 0, said.stderr
     assert said.stdout.count("Its worst label is") == 2
@@ -181,7 +181,7 @@ def test_the_page_of_a_comparison_counts_its_own_queries(folder, copied):
 def test_a_remake_prints_those_of_the_new_copy(folder, copied):
     said = run_command("remake", "run", "--to", "tree", "--max-leaves", 2, "--out", "tree", cwd=folder)
     assert said.returncode == 0, said.stderr
-    is_said(said.stdout, us.load(folder / "tree"))
+    is_said(said.stdout, ec.load(folder / "tree"))
 
 
 def test_the_page_and_the_card(folder, copied):
@@ -220,7 +220,7 @@ def test_a_fleet_has_them_in_its_lines_table_and_page(folder, copied):
     )
     out = run_command("fleet", "FLEET.toml", "--out", "fleet", "--workers", 1, cwd=folder)
     assert out.returncode == 1, out.stderr  # the target is missed
-    result = us.load(folder / "fleet" / "rare" / "copy-1")
+    result = ec.load(folder / "fleet" / "rare" / "copy-1")
     worst, agreed, n, baseline = found(result)
     assert f"worst label {worst!r}, {agreed} of {n}, baseline {baseline:.4f}, not measured: 'never'" in out.stderr
     assert f"{worst!r}, {agreed} of {n}" in out.stdout
@@ -235,20 +235,20 @@ def test_a_fleet_has_them_in_its_lines_table_and_page(folder, copied):
 def test_the_demo_has_a_column_of_worst_labels(copied, folder):
     said = run_command("demo", "--budget", 200, "--out", "demo", cwd=folder)
     assert said.returncode == 0, said.stderr
-    worst = us.load(folder / "demo").certificate.worst
+    worst = ec.load(folder / "demo").certificate.worst
     assert f"{worst.label}, {worst.agreed} of {worst.n}" in said.stdout
     assert "always answering the commonest label" in said.stdout
 
 
 def test_a_fresh_process_prints_it(folder, copied):
-    code = "import understudy as us; print(us.load('run'))"
+    code = "import ectype as ec; print(ec.load('run'))"
     said = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
     is_said(said.stdout, copied[1])
 
 
 def test_a_copy_of_one_label_alone_is_told_apart_from_a_good_one():
-    always = us.Original(lambda rows: np.full(len(rows), "ok"), name="always")
-    with pytest.warns(UnderstudyWarning, match="every one of the first"):
-        result = us.copy_classifier(always, us.Space.normal(2), preset="fast", budget=60, certificate_n=200, repeat=0)
+    always = ec.Original(lambda rows: np.full(len(rows), "ok"), name="always")
+    with pytest.warns(EctypeWarning, match="every one of the first"):
+        result = ec.copy_classifier(always, ec.Space.normal(2), preset="fast", budget=60, certificate_n=200, repeat=0)
     assert result.certificate.estimate == 1.0
     assert "The copy is no better than that." in " ".join(str(result).split())

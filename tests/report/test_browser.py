@@ -13,20 +13,20 @@ import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-import understudy as us
+import ectype as ec
 from browser import opened, started
-from cases import loans
 from commands import run_command
-from copies_of import APART, KINDS, copy_of
-from understudy.errors import UnderstudyWarning
-from understudy.export.checking import fresh_rows
-from understudy.fleet import Outlook, State
-from understudy.fleet.limits import Spent
-from understudy.fleet.page import write_page
-from understudy.models.blend import Blend
-from understudy.models.fitted import Fitted
-from understudy.report import write_report
-from understudy.report.differing import numbers_of
+from ectype.errors import EctypeWarning
+from ectype.export._verification import fresh_rows
+from ectype.fleet import FleetStatus, ModelState
+from ectype.fleet._page import write_page
+from ectype.fleet._quotas import Spent
+from ectype.models.blend import Blend
+from ectype.models.sklearn_model import SklearnModel
+from ectype.report import write_report
+from ectype.report._differences import numbers_of
+from make_copies import APART, KINDS, copy_of
+from problems import loans
 
 EARLIER = Path(__file__).parent.parent / "runs" / "version_0_1" / "run"
 
@@ -40,7 +40,7 @@ def browser():
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory):
     """Where pictures are written for people to look at."""
-    named = os.environ.get("UNDERSTUDY_SCREENSHOTS")
+    named = os.environ.get("ECTYPE_SCREENSHOTS")
     folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -56,16 +56,16 @@ def judged(rows):
 def run(tmp_path_factory, small_lessons):
     """A run on a table with gaps and categories, and its page."""
     path = tmp_path_factory.mktemp("report") / "run"
-    space = us.Space.from_data(loans(1000, 0)[0])
-    original = us.Original(judged, name="judged")
-    result = us.copy_classifier(original, space, budget=400, certificate_n=800, exclude=["employer"], out=path)
+    space = ec.Space.from_data(loans(1000, 0)[0])
+    original = ec.Original(judged, name="judged")
+    result = ec.copy_classifier(original, space, budget=400, certificate_n=800, exclude=["employer"], out=path)
     return result, write_report(path / "report.html", {"sequential": result}, title="Loans")
 
 
 @pytest.fixture(scope="module")
 def plain(small_lessons):
     """A result whose copy and space others take the place of."""
-    return us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(1), budget=60, certificate_n=0)
+    return ec.copy_classifier(lambda rows: rows[:, 0] > 0, ec.Space.normal(1), budget=60, certificate_n=0)
 
 
 @pytest.mark.parametrize("family", [*KINDS, "a power of a forest"])
@@ -77,10 +77,10 @@ def test_the_page_answers_what_the_copy_answers(family, plain, browser, tmp_path
     page = write_report(tmp_path / "page.html", {"a": replace(plain, copy=copy, space=copy.space)}, title=family)
     rows = fresh_rows(copy, 1000, 3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnderstudyWarning)  # that there are unknown levels
+        warnings.simplefilter("ignore", EctypeWarning)  # that there are unknown levels
         matrix, expected = copy.space.read(rows, "test"), copy.predict_proba(rows)
     with opened(browser, page) as (tab, heard):
-        found = np.array(tab.evaluate("rows => understudy.score(rows)", [numbers_of(row) for row in matrix.tolist()]))
+        found = np.array(tab.evaluate("rows => ectype.score(rows)", [numbers_of(row) for row in matrix.tolist()]))
         assert "Checked: on 24 rows" in tab.text_content("#check")
     assert not heard
     assert (matrix < 0).any()
@@ -92,7 +92,9 @@ def test_the_page_answers_what_the_copy_answers(family, plain, browser, tmp_path
 
 def test_a_copy_that_a_page_cannot_compute_says_why(plain, browser, tmp_path, rng):
     X = rng.normal(size=(50, 1)).astype(np.float32)
-    copy = type(plain.copy)(Fitted(KNeighborsClassifier().fit(X, X[:, 0] > 0), 2), plain.copy.classes, plain.space)
+    copy = type(plain.copy)(
+        SklearnModel(KNeighborsClassifier().fit(X, X[:, 0] > 0), 2), plain.copy.classes, plain.space
+    )
     page = write_report(tmp_path / "page.html", {"a": replace(plain, copy=copy)}, title="t")
     with opened(browser, page) as (tab, heard):
         assert "KNeighborsClassifier of scikit-learn, kept as it is" in tab.text_content("#try")
@@ -139,9 +141,13 @@ LONG = ("the_amount_that_was_declared_in_cents", "DaysSinceTheLastLetterThatWasA
 PROOF = {"estimate": 0.9912, "lower": 0.9871, "confidence": 0.95, "n": 2000}
 KNOWN = {"fidelity": PROOF, "family": "blend", "bytes": 215_000, "queries": 3000, "target": 0.97}
 STATES = (
-    State("scores-of-the-northern-branch", "failed", "http://10.0.0.1/v2/models/north: expected an answer, found 503"),
-    State("churn", "changed", "12 of 300 answers changed", copy="churn/copy-1", checked="2026-11-17T02:00:11", **KNOWN),
-    State("credit", "done", copy="credit/copy-2", checked="2026-11-17T02:00:12", **KNOWN),
+    ModelState(
+        "scores-of-the-northern-branch", "failed", "http://10.0.0.1/v2/models/north: expected an answer, found 503"
+    ),
+    ModelState(
+        "churn", "changed", "12 of 300 answers changed", copy="churn/copy-1", checked="2026-11-17T02:00:11", **KNOWN
+    ),
+    ModelState("credit", "done", copy="credit/copy-2", checked="2026-11-17T02:00:12", **KNOWN),
 )
 
 
@@ -160,15 +166,15 @@ def pages(run, tmp_path_factory):
     for command in (certified, refreshed):
         done = run_command(*command, cwd=folder)
         assert done.returncode == 0, done.stderr
-    plane = us.Original(lambda rows: np.where(rows[LONG[0]] > rows[LONG[1]], "in", LONG[2]), name="diagonal")
+    plane = ec.Original(lambda rows: np.where(rows[LONG[0]] > rows[LONG[1]], "in", LONG[2]), name="diagonal")
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=LONG[:2])
-    found = us.copy_classifier(plane, us.Space.from_data(table), budget=100, certificate_n=300, preset="fast")
+    found = ec.copy_classifier(plane, ec.Space.from_data(table), budget=100, certificate_n=300, preset="fast")
     found.report(folder / "plane.html", plane)
     return {
         "certify": folder / "certify.html",
         "refresh": folder / "new/report.html",
         "plane": folder / "plane.html",
-        "fleet": write_page(folder, Outlook(tuple(STATES), Spent("2026-11", 1_234_567, 98.5))),
+        "fleet": write_page(folder, FleetStatus(tuple(STATES), Spent("2026-11", 1_234_567, 98.5))),
     }
 
 
@@ -296,9 +302,9 @@ DATED = """{"columns": [
 
 
 def test_dates_are_dates(browser, tmp_path, small_lessons):
-    late = us.Original(lambda rows: rows["day"] > pd.Timestamp("2023-03-01"), name="late")
+    late = ec.Original(lambda rows: rows["day"] > pd.Timestamp("2023-03-01"), name="late")
     settings = {"budget": 300, "certificate_n": 400, "to": "tree", "out": tmp_path / "run"}
-    copy = us.copy_classifier(late, us.Space.from_json(DATED), **settings).copy
+    copy = ec.copy_classifier(late, ec.Space.from_json(DATED), **settings).copy
     done = run_command("report", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     with opened(browser, tmp_path / "run" / "report.html") as (tab, heard):
@@ -311,7 +317,7 @@ def test_dates_are_dates(browser, tmp_path, small_lessons):
         assert tab.text_content("#label") == "true"
         day.fill("2021-07-01")
         assert tab.text_content("#label") == "false"
-        found = tab.evaluate("understudy.score([[18809, 1768480200]])")[0]
+        found = tab.evaluate("ectype.score([[18809, 1768480200]])")[0]
         row = pd.DataFrame({"day": pd.to_datetime(["2021-07-01"]), "moment": pd.to_datetime(["2026-01-15T12:30:00"])})
         assert found == pytest.approx(copy.predict_proba(row)[0].tolist())
         assert not heard

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import understudy as us
-from understudy.cli import understudy
-from understudy.errors import DirectoryError
-from understudy.report.card import card
+import ectype as ec
+from ectype.cli import cli
+from ectype.errors import DirectoryError
+from ectype.report import card
 
-SPACE = us.Space.from_json(
+SPACE = ec.Space.from_json(
     json.dumps(
         {
             "columns": [
@@ -34,8 +34,8 @@ def labels(frame):
 def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("card") / "run"
     settings = {"budget": 200, "certificate_n": 1000, "schedule": 20, "to": "tree", "exclude": ["city"]}
-    with pytest.warns(us.errors.UnderstudyWarning, match="none of the first 1040 answers was 'never'"):
-        return path, us.copy_classifier(labels, SPACE, out=path, classes=["no", "yes", "*rare*", "never"], **settings)
+    with pytest.warns(ec.errors.EctypeWarning, match="none of the first 1040 answers was 'never'"):
+        return path, ec.copy_classifier(labels, SPACE, out=path, classes=["no", "yes", "*rare*", "never"], **settings)
 
 
 def test_the_card_says_what_the_run_holds(run):
@@ -67,7 +67,7 @@ def test_names_and_levels_stay_in_their_cells(run):
 
 
 def test_a_copy_without_certificate_ledger_or_choice(tmp_path):
-    result = us.copy_classifier(labels, SPACE, budget=100, certificate_n=0, schedule=5)
+    result = ec.copy_classifier(labels, SPACE, budget=100, certificate_n=0, schedule=5)
     result.save(tmp_path / "saved")
     text = card(tmp_path / "saved")
     assert "There is no certificate: the run was asked for none." in text
@@ -76,9 +76,9 @@ def test_a_copy_without_certificate_ledger_or_choice(tmp_path):
 
 def test_an_original_that_changes_its_mind(tmp_path):
     rng = np.random.default_rng(0)
-    with pytest.warns(us.errors.UnderstudyWarning, match="differently when asked again"):
-        us.copy_classifier(
-            lambda rows: rng.integers(0, 2, len(rows)), us.Space.normal(1), out=tmp_path / "run", budget=200
+    with pytest.warns(ec.errors.EctypeWarning, match="differently when asked again"):
+        ec.copy_classifier(
+            lambda rows: rng.integers(0, 2, len(rows)), ec.Space.normal(1), out=tmp_path / "run", budget=200
         )
     text = card(tmp_path / "run")
     assert re.search(
@@ -89,19 +89,19 @@ def test_an_original_that_changes_its_mind(tmp_path):
 
 def test_the_command(run, tmp_path):
     path, _ = run
-    assert CliRunner().invoke(understudy, ["card", str(path)]).stdout.strip() == str(path / "card.md")
-    shown = CliRunner().invoke(understudy, ["card", str(path), "--out", str(tmp_path / "c.md"), "--json"])
+    assert CliRunner().invoke(cli, ["card", str(path)]).stdout.strip() == str(path / "card.md")
+    shown = CliRunner().invoke(cli, ["card", str(path), "--out", str(tmp_path / "c.md"), "--json"])
     assert json.loads(shown.stdout) == {"card": str(tmp_path / "c.md")}
     assert (tmp_path / "c.md").read_text() == card(path)
     with pytest.raises(DirectoryError, match="a file of a finished run"):
-        CliRunner().invoke(understudy, ["card", str(tmp_path / "none")], catch_exceptions=False)
+        CliRunner().invoke(cli, ["card", str(tmp_path / "none")], catch_exceptions=False)
 
 
 def test_the_certificates_of_rows_of_ones_own_are_on_the_card(tmp_path):
-    sign = us.Original(lambda rows: np.where(rows[:, 0] > 1, "yes", "no"), ["no", "yes"], name="sign")
+    sign = ec.Original(lambda rows: np.where(rows[:, 0] > 1, "yes", "no"), ["no", "yes"], name="sign")
     rows = np.random.default_rng(0).normal(size=(120, 3))
     settings = {"preset": "fast", "budget": 90, "certificate_n": 200, "repeat": 0}
-    result = us.copy_classifier(sign, us.Space.normal(3), rows=rows, out=tmp_path / "run", **settings)
+    result = ec.copy_classifier(sign, ec.Space.normal(3), rows=rows, out=tmp_path / "run", **settings)
     own, text = result.certificate.on_data, card(tmp_path / "run")
     assert own.n == 60
     assert f"| fidelity on rows of your own | {own.estimate:.4f}, at least {own.lower:.4f} with 95% confidence." in text
@@ -112,7 +112,7 @@ def test_the_certificates_of_rows_of_ones_own_are_on_the_card(tmp_path):
 
 @pytest.mark.parametrize("to", [None, "auto"])
 def test_no_family_is_said_to_be_asked_for(to, tmp_path, small_lesson):
-    us.copy_classifier(labels, SPACE, to=to, budget=60, certificate_n=0, repeat=0, schedule=5, out=tmp_path / "run")
+    ec.copy_classifier(labels, SPACE, to=to, budget=60, certificate_n=0, repeat=0, schedule=5, out=tmp_path / "run")
     text = card(tmp_path / "run")
     assert "Only blend: no other family was made to compare it with." in text
     assert "asked for." not in text.partition("## Families tried")[2]

@@ -8,25 +8,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.algorithm.network import MLP, Network
-from understudy.certificate.diagnosis import Diagnosis
-from understudy.certificate.values import Bound
-from understudy.engine.pieces import quantile_pieces
-from understudy.models import radial
-from understudy.models.base import size_of
-from understudy.models.blend import Blend
-from understudy.models.classifier import CopyClassifier
-from understudy.models.effort import Effort
-from understudy.models.families import Limits, boosted
-from understudy.original import Labels
-from understudy.report import asset, write_report
-from understudy.report.differing import flip_matrix
-from understudy.report.evidence import Evidence
-from understudy.runs.plane import COLOURS, PIXELS
-from understudy.space.encoding import Encoding
+from ectype._kernel import quantile_pieces
+from ectype.algorithm.mlp import MLP, Network
+from ectype.certificate.certificate import Bound
+from ectype.certificate.diagnosis import Diagnosis
+from ectype.models import rbf
+from ectype.models.base import size_of
+from ectype.models.blend import Blend
+from ectype.models.capacity import Capacity
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.models.families import FamilyLimits, boosted
+from ectype.original import Labels
+from ectype.report import PaidAnswers, asset, write_report
+from ectype.report._differences import flip_matrix
+from ectype.runs.decision_grid import COLOURS, PIXELS
+from ectype.space import Encoding
+from problems import disc
 
 # The sections that answers are needed for.
 READ_OFF = ("differ", "drivers")
@@ -35,8 +34,8 @@ NASTY = "<script>alert('x')</script>"
 
 @pytest.fixture(scope="module")
 def result():
-    original = us.Original(lambda rows: np.where(disc(rows), NASTY, "out & about"), name="disc")
-    return us.copy_classifier(original, us.Space.normal(2), budget=300, schedule=20, certificate_n=200)
+    original = ec.Original(lambda rows: np.where(disc(rows), NASTY, "out & about"), name="disc")
+    return ec.copy_classifier(original, ec.Space.normal(2), budget=300, schedule=20, certificate_n=200)
 
 
 def test_names_and_labels_are_escaped(result, tmp_path):
@@ -54,11 +53,11 @@ def test_the_same_run_gives_the_same_page(result, tmp_path):
 
 def test_the_page_of_a_run_in_memory_is_as_whole_as_that_of_a_directory(tmp_path):
     """Its answers are nowhere else, and the page is read off them."""
-    original = us.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
+    original = ec.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
     settings = {"budget": 100, "schedule": 2, "certificate_n": 200}
     pages = []
     for more in ({}, {"out": tmp_path / "run"}):
-        found = us.copy_classifier(original, us.Space.normal(2), **settings, **more)
+        found = ec.copy_classifier(original, ec.Space.normal(2), **settings, **more)
         pages.append(found.report(tmp_path / "page.html").read_text())
     parts = [[re.search(rf'<section id="{name}".*?</section>', page, re.S)[0] for page in pages] for name in READ_OFF]
     assert all(one == other for one, other in parts)
@@ -72,7 +71,7 @@ def test_answers_that_were_let_go_are_not_claimed(result, tmp_path):
 
 
 def test_a_page_without_answers_says_so(result, tmp_path):
-    page = us.load(result.save(tmp_path / "saved")).report(tmp_path / "page.html").read_text()
+    page = ec.load(result.save(tmp_path / "saved")).report(tmp_path / "page.html").read_text()
     assert "this page was written without them" in page
     assert "What drives them" not in page
 
@@ -83,7 +82,7 @@ def test_maps_and_plots_have_the_same_colours():
 
 def test_the_original_is_asked_only_if_given(result, tmp_path):
     asked = []
-    original = us.Original(lambda rows: asked.append(len(rows)) or np.where(disc(rows), NASTY, "out & about"))
+    original = ec.Original(lambda rows: asked.append(len(rows)) or np.where(disc(rows), NASTY, "out & about"))
     without = write_report(tmp_path / "1.html", {"a": result}, title="t").read_text()
     assert not asked
     assert "of the area" not in without
@@ -93,8 +92,8 @@ def test_the_original_is_asked_only_if_given(result, tmp_path):
 
 def test_names_are_shown_as_they_are(tmp_path):
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=["cost_$_in_$", "价格"])
-    original = us.Original(lambda rows: rows.iloc[:, 0] > 0)
-    result = us.copy_classifier(original, us.Space.from_data(table), budget=100, schedule=2, certificate_n=0)
+    original = ec.Original(lambda rows: rows.iloc[:, 0] > 0)
+    result = ec.copy_classifier(original, ec.Space.from_data(table), budget=100, schedule=2, certificate_n=0)
     page = write_report(tmp_path / "page.html", {"sequential": result}, title="t").read_text()
     assert "cost_$_in_$" in page
     assert "价格" in page
@@ -102,8 +101,8 @@ def test_names_are_shown_as_they_are(tmp_path):
 
 @pytest.mark.parametrize("d", [1, 5])
 def test_other_dimensions_have_no_map_and_no_certificate_is_fine(d, tmp_path):
-    result = us.copy_classifier(
-        lambda rows: rows[:, 0] > 0, us.Space.normal(d), budget=200, schedule=5, certificate_n=0
+    result = ec.copy_classifier(
+        lambda rows: rows[:, 0] > 0, ec.Space.normal(d), budget=200, schedule=5, certificate_n=0
     )
     page = write_report(tmp_path / "page.html", {"sequential": result}, title="t").read_text()
     assert "Decisions over the plane" not in page
@@ -114,9 +113,9 @@ def test_other_dimensions_have_no_map_and_no_certificate_is_fine(d, tmp_path):
 
 def test_where_they_differ_is_shown_and_escaped(tmp_path, rng):
     table = pd.DataFrame({"kind": rng.choice(["plain", NASTY], 200), "b<i>g": rng.normal(size=200)})
-    original = us.Original(lambda rows: np.where((rows["kind"] == NASTY) & (rows["b<i>g"] < 2), NASTY, "out & about"))
-    result = us.copy_classifier(original, us.Space.from_data(table), budget=100, schedule=1, certificate_n=500)
-    proof = us.certify(lambda rows: ["out & about"] * len(rows), original, result.space, n=500)
+    original = ec.Original(lambda rows: np.where((rows["kind"] == NASTY) & (rows["b<i>g"] < 2), NASTY, "out & about"))
+    result = ec.copy_classifier(original, ec.Space.from_data(table), budget=100, schedule=1, certificate_n=500)
+    proof = ec.certify(lambda rows: ["out & about"] * len(rows), original, result.space, n=500)
     result = replace(result, certificate=replace(proof, margin=0.5, near=Bound(0.9, 0.8, 7), away=Bound(1.0, 0.9, 8)))
     page = write_report(tmp_path / "page.html", {"a": result}, title="t").read_text()
     assert f"Where they differ: {proof.differences.n} of 500" in page
@@ -127,8 +126,8 @@ def test_where_they_differ_is_shown_and_escaped(tmp_path, rng):
 
 
 def test_many_labels_are_listed_by_pairs(result, tmp_path):
-    proof = us.certify(
-        lambda rows: np.arange(len(rows)) % 15, lambda rows: (np.arange(len(rows)) + 1) % 15, us.Space.normal(2), n=90
+    proof = ec.certify(
+        lambda rows: np.arange(len(rows)) % 15, lambda rows: (np.arange(len(rows)) + 1) % 15, ec.Space.normal(2), n=90
     )
     assert flip_matrix(proof) is None
     page = write_report(tmp_path / "page.html", {"a": replace(result, certificate=proof)}, title="t").read_text()
@@ -139,7 +138,7 @@ def test_the_flip_matrix_adds_up():
     def copy(rows):
         return np.where(rows[:, 1] > 1, 2, (rows[:, 0] > 0).astype(int))
 
-    proof = us.certify(copy, lambda rows: (rows[:, 0] > 0.2).astype(int), us.Space.normal(2), n=400)
+    proof = ec.certify(copy, lambda rows: (rows[:, 0] > 0.2).astype(int), ec.Space.normal(2), n=400)
     matrix = dict(flip_matrix(proof))
     assert list(matrix) == [0, 1, 2]
     counts = {label: [cell.n for cell in cells] for label, cells in matrix.items()}
@@ -161,11 +160,13 @@ def wide(columns, decide):
     encoding = Encoding(columns)
     X, classes = encoding(rows), np.array(["grant", "refuse", "review"])
     y = np.searchsorted(classes, decide(columns.present(rows))).astype(np.int32)
-    usual, pieces = Effort(), quantile_pieces(X, 4)
-    trees = [boosted(X, y, 3, Limits(), 0, how) for how in (usual.boosting(10_000, encoding.width, 3), usual.stumps())]
+    usual, pieces = Capacity(), quantile_pieces(X, 4)
+    trees = [
+        boosted(X, y, 3, FamilyLimits(), 0, how) for how in (usual.boosting(10_000, encoding.width, 3), usual.stumps())
+    ]
     networks = [MLP(width, (128, 64), 3) for width in (pieces.width, encoding.width)]
     seen = [Network(mlp, mlp.initial(rng), part, "mish") for mlp, part in zip(networks, (pieces, None), strict=True)]
-    members = (*trees, *seen, radial.fitted(X, y, 3, rng))
+    members = (*trees, *seen, rbf.fitted(X, y, 3, rng))
     return CopyClassifier(Blend(members, np.full(len(members), 0.3)), classes, columns)
 
 
@@ -174,11 +175,11 @@ def test_a_page_of_forty_columns_stays_small(result, tmp_path):
     columns = made["space"]()
     decide = made["decider"](columns)
     copy = wide(columns, decide)
-    proof = us.certify(copy, decide, columns)
+    proof = ec.certify(copy, decide, columns)
     rows = [columns.sample(n, np.random.default_rng(n)) for n in (10_000, 2_000)]
     answers = [(part, decide(columns.present(part))) for part in rows]
     found = replace(result, copy=copy, space=columns, certificate=proof)
-    page = write_report(tmp_path / "page.html", {"a": found}, title="t", answers=Evidence(found, *answers))
+    page = write_report(tmp_path / "page.html", {"a": found}, title="t", answers=PaidAnswers(found, *answers))
     text = page.read_text()
     assert size_of(copy.model) > 1_800_000
     assert page.stat().st_size <= 2_000_000
@@ -189,7 +190,7 @@ def test_a_page_of_forty_columns_stays_small(result, tmp_path):
 
 
 def test_a_copy_that_is_too_large_is_left_out(result, tmp_path, monkeypatch):
-    monkeypatch.setattr("understudy.report.packed.MOST", 1000)
+    monkeypatch.setattr("ectype.report._embedded_model.MOST", 1000)
     page = write_report(tmp_path / "page.html", {"a": result}, title="t").read_text()
     assert "MB of this page, more than the 0.001 MB that are allowed" in page
     assert "<form" not in page
@@ -217,8 +218,8 @@ def test_what_drives_them_is_read_on_rows_that_training_never_saw():
     def noise(rows):
         return np.sin(1e6 * rows @ np.arange(1, rows.shape[1] + 1)) > 0
 
-    result = us.copy_classifier(noise, us.Space.normal(4), budget=400, certificate_n=400, repeat=0, draw="random")
-    evidence = Evidence.of(result, None)
+    result = ec.copy_classifier(noise, ec.Space.normal(4), budget=400, certificate_n=400, repeat=0, draw="random")
+    evidence = PaidAnswers.of(result, None)
     assert (result.copy.predict(evidence.training[0]) == evidence.training[1]).mean() > 0.75
     original, copy = (
         model.probabilities(evidence.encoding(evidence.held_out[0])).argmax(axis=1) for model in evidence.readings

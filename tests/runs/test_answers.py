@@ -8,21 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.certificate.bounds import lower_bound
-from understudy.certificate.values import Certificate
-from understudy.errors import AnswersError, DirectoryError, OriginalError, SettingError, UnderstudyWarning
-from understudy.original import as_original
-from understudy.queries import Queries, ledger
-from understudy.queries.ledger import Ledger
-from understudy.report.card import card
+from ectype import ledger
+from ectype.certificate.bounds import lower_bound
+from ectype.certificate.certificate import Certificate
+from ectype.errors import AnswersError, DirectoryError, EctypeWarning, OriginalError, SettingError
+from ectype.ledger import Ledger
+from ectype.original import as_original
+from ectype.queries import Queries
+from ectype.report import card
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-PLANE = us.Space.normal(2)
-QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": us.training.steps(100)}
-NAMED = us.Space.from_json(
+PLANE = ec.Space.normal(2)
+QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.algorithm.training.steps(100)}
+NAMED = ec.Space.from_json(
     """{"columns": [{"name": "a", "kind": "float", "low": -2, "high": 2}, {"name": "b", "kind": "float", "low": -2,
     "high": 2}, {"name": "c", "kind": "category", "levels": ["x", "y"]}], "rules": ["a + b < 3"]}"""
 )
@@ -45,7 +46,7 @@ class Watched:
 def earlier(tmp_path_factory, small_lessons):
     """A finished run: 200 answers to learn from, 200 for its certificate."""
     path = tmp_path_factory.mktemp("earlier") / "run"
-    us.copy_classifier(Watched(), PLANE, budget=200, out=path, **QUICK)
+    ec.copy_classifier(Watched(), PLANE, budget=200, out=path, **QUICK)
     return path
 
 
@@ -53,7 +54,7 @@ def earlier(tmp_path_factory, small_lessons):
 def informed(earlier, tmp_path_factory):
     """A run that was given those answers, and what its original was asked."""
     path, original = tmp_path_factory.mktemp("informed") / "run", Watched()
-    return path, original, us.copy_classifier(original, PLANE, budget=150, out=path, answers=earlier, **QUICK)
+    return path, original, ec.copy_classifier(original, PLANE, budget=150, out=path, answers=earlier, **QUICK)
 
 
 def test_given_answers_are_points_of_the_first_round_and_only_the_budget_is_asked(informed):
@@ -88,13 +89,13 @@ def test_the_ledger_has_them_and_counts_them_as_given(informed):
 
 def test_they_make_a_better_copy(informed, earlier):
     rows = PLANE.sample(4000, np.random.default_rng(1))
-    alone = us.copy_classifier(disc, PLANE, budget=60, **QUICK).copy.predict(rows) == disc(rows)
-    given = us.copy_classifier(disc, PLANE, budget=60, answers=[earlier], **QUICK).copy.predict(rows) == disc(rows)
+    alone = ec.copy_classifier(disc, PLANE, budget=60, **QUICK).copy.predict(rows) == disc(rows)
+    given = ec.copy_classifier(disc, PLANE, budget=60, answers=[earlier], **QUICK).copy.predict(rows) == disc(rows)
     assert given.mean() > alone.mean()
 
 
 def test_without_any_nothing_changes(earlier, tmp_path):
-    us.copy_classifier(Watched(), PLANE, budget=200, out=tmp_path / "run", answers=[], **QUICK)
+    ec.copy_classifier(Watched(), PLANE, budget=200, out=tmp_path / "run", answers=[], **QUICK)
     for name in ("copy.safetensors", "copy.json", "space.json"):
         assert (tmp_path / "run" / name).read_bytes() == (earlier / name).read_bytes()
     runs = [json.loads((path / "run.json").read_text()) for path in (earlier, tmp_path / "run")]
@@ -108,9 +109,9 @@ def test_a_run_that_fails_ends_with_the_same_bytes(informed, earlier, tmp_path, 
     whole, original = informed[0], Watched()
     original.most = most
     with pytest.raises(OriginalError, match="gone"):
-        us.copy_classifier(original, PLANE, budget=150, out=tmp_path / "run", answers=earlier, **QUICK)
+        ec.copy_classifier(original, PLANE, budget=150, out=tmp_path / "run", answers=earlier, **QUICK)
     original.most = 10**9
-    us.copy_classifier(original, PLANE, budget=150, out=tmp_path / "run", answers=earlier, **QUICK)
+    ec.copy_classifier(original, PLANE, budget=150, out=tmp_path / "run", answers=earlier, **QUICK)
     assert len(original.rows) == 366
     assert (tmp_path / "run" / "copy.safetensors").read_bytes() == (whole / "copy.safetensors").read_bytes()
 
@@ -120,9 +121,9 @@ def test_a_run_is_recognised_by_its_answers_and_goes_on(informed, earlier, tmp_p
     shutil.copytree(informed[0], run)
     for other in (None, pd.DataFrame({"x0": [0.0], "x1": [0.1], "label": [True]})):
         with pytest.raises(DirectoryError, match="a run with other given answers, or none;"):
-            us.copy_classifier(Watched(), PLANE, budget=150, out=run, answers=other, **QUICK)
+            ec.copy_classifier(Watched(), PLANE, budget=150, out=run, answers=other, **QUICK)
     original = Watched()
-    result = us.copy_classifier(original, PLANE, budget=250, out=run, answers=earlier, **QUICK)
+    result = ec.copy_classifier(original, PLANE, budget=250, out=run, answers=earlier, **QUICK)
     assert len(original.rows) == 100
     assert (result.settings["stages"], result.history[-1].kept) == ([150], 650)
 
@@ -130,7 +131,7 @@ def test_a_run_is_recognised_by_its_answers_and_goes_on(informed, earlier, tmp_p
 def test_answers_of_another_original_are_refused_with_the_rows_before_more_is_asked(earlier, tmp_path):
     original = Watched(lambda rows: rows[:, 0] > 0)
     with pytest.raises(AnswersError, match=r"otherwise to \d+ of \d+ rows: x0=.*, x1=.* was (True|False) and is "):
-        us.copy_classifier(original, PLANE, budget=150, out=tmp_path / "run", answers=earlier, **QUICK)
+        ec.copy_classifier(original, PLANE, budget=150, out=tmp_path / "run", answers=earlier, **QUICK)
     assert 16 <= len(original.rows) <= 128
     assert not (tmp_path / "run").exists()
 
@@ -146,7 +147,7 @@ def test_answers_of_a_noisy_original_are_taken(tmp_path):
         settings = {**QUICK, "certificate_n": 0, "preset": "fast", "budget": 30}
         try:
             with warnings.catch_warnings(action="ignore"):  # of answers that changed, in most runs
-                us.copy_classifier(noisy, PLANE, answers=table, seed=seed, **settings)
+                ec.copy_classifier(noisy, PLANE, answers=table, seed=seed, **settings)
         except AnswersError:
             refused += 1
     assert refused <= 3  # one in twenty, in the mean
@@ -173,7 +174,7 @@ def test_rows_outside_of_the_space_are_left_out_and_counted(tmp_path):
     given = table(cells=cells)
     given = pd.concat([given, given.iloc[[5, 6, 6]], given.iloc[[4]].assign(label=False)])
     given.to_csv(tmp_path / "answers.csv", index=False)
-    result = us.copy_classifier(by_name, NAMED, budget=100, answers=tmp_path / "answers.csv", **QUICK)
+    result = ec.copy_classifier(by_name, NAMED, budget=100, answers=tmp_path / "answers.csv", **QUICK)
     assert result.given["left_out"] == {"levels": 1, "values": 2, "rules": 1, "conflicts": 2}
     assert (result.given["used"], result.given["repeated"]) == (115, 3)
     assert result.history[0].queries > 0  # nobody drew these rows, so random ones are asked as well
@@ -181,16 +182,16 @@ def test_rows_outside_of_the_space_are_left_out_and_counted(tmp_path):
 
 def test_most_answers_to_the_same_row_decide():
     given = pd.concat([table(), table().iloc[[0, 0]].assign(label="maybe")]).astype({"label": str})
-    asked = us.Original(lambda frame: by_name(frame).astype(str), ["False", "True", "maybe"])
-    result = us.copy_classifier(asked, NAMED, budget=100, answers=given, certificate_n=0, repeat=0)
+    asked = ec.Original(lambda frame: by_name(frame).astype(str), ["False", "True", "maybe"])
+    result = ec.copy_classifier(asked, NAMED, budget=100, answers=given, certificate_n=0, repeat=0)
     assert result.given["left_out"] == {"conflicts": 1}
     assert result.given["repeated"] == 1
 
 
 def test_rows_of_a_run_in_another_space_are_carried_over(tmp_path):
-    us.copy_classifier(by_name, NAMED, budget=100, out=tmp_path / "run", **QUICK)
-    other = us.Space.from_json(NAMED.to_json().replace('["x", "y"]', '["y", "w"]').replace('"a + b < 3"', '"a < 1"'))
-    result = us.copy_classifier(by_name, other, budget=100, answers=tmp_path / "run", **QUICK)
+    ec.copy_classifier(by_name, NAMED, budget=100, out=tmp_path / "run", **QUICK)
+    other = ec.Space.from_json(NAMED.to_json().replace('["x", "y"]', '["y", "w"]').replace('"a + b < 3"', '"a < 1"'))
+    result = ec.copy_classifier(by_name, other, budget=100, answers=tmp_path / "run", **QUICK)
     rows = np.concatenate([told[0] for told in ledger.answers(tmp_path / "run" / ledger.NAME).values()])
     levels, rules = rows[:, 2] == 0, rows[:, 0] >= 1
     assert result.given["left_out"] == {"levels": levels.sum(), "rules": (rules & ~levels).sum()}
@@ -202,25 +203,25 @@ def test_kept_traffic_without_a_column_serves_runs_that_do_not_see_it(tmp_path, 
     rows = NAMED.sample(80, np.random.default_rng(0))
     if dropped:
         rows[:, 2] = np.nan
-    said = us.Original(lambda frame: by_name(NAMED.present(np.nan_to_num(frame))), [False, True])
-    plain = us.Space.from_json(NAMED.to_json())
+    said = ec.Original(lambda frame: by_name(NAMED.present(np.nan_to_num(frame))), [False, True])
+    plain = ec.Space.from_json(NAMED.to_json())
     (tmp_path / "kept").mkdir()
     with Ledger(tmp_path / "kept" / ledger.NAME, {"original": "mine", "dropped": dropped}, plain) as book:
         Queries(said, plain, {"traffic": len(rows)}, book).ask("traffic", rows, lambda places: rows[places])
-    asked = us.Original(by_name, [False, True])
+    asked = ec.Original(by_name, [False, True])
     settings = {**QUICK, "budget": 100, "answers": tmp_path / "kept"}
     if dropped:
         with pytest.raises(SettingError, match="none of 80: 80 lack a column that is needed"):
-            us.copy_classifier(asked, NAMED, **settings)
-        with pytest.warns(UnderstudyWarning, match="whether they are its own is not known"):
-            result = us.copy_classifier(asked, NAMED, exclude=["c"], **settings, out=tmp_path / "run")
-        assert us.remake(tmp_path / "run", to="tree").certificate.n == 200
+            ec.copy_classifier(asked, NAMED, **settings)
+        with pytest.warns(EctypeWarning, match="whether they are its own is not known"):
+            result = ec.copy_classifier(asked, NAMED, exclude=["c"], **settings, out=tmp_path / "run")
+        assert ec.remake(tmp_path / "run", to="tree").certificate.n == 200
         with pytest.raises(SettingError, match="none of 80"):
-            us.copy_classifier(asked, us.Space.from_json(NAMED.to_json().replace('"a + b', '"2 * a + b')), **settings)
-        without = us.copy_classifier(lambda frame: by_name(frame), NAMED.without(["c"]), **settings)
+            ec.copy_classifier(asked, ec.Space.from_json(NAMED.to_json().replace('"a + b', '"2 * a + b')), **settings)
+        without = ec.copy_classifier(lambda frame: by_name(frame), NAMED.without(["c"]), **settings)
         assert without.given["used"] == 80
     else:
-        result = us.copy_classifier(asked, NAMED, **settings)
+        result = ec.copy_classifier(asked, NAMED, **settings)
     assert result.given["used"] == 80
 
 
@@ -246,18 +247,18 @@ class Scored:
 @pytest.mark.parametrize("before", [True, False])
 def test_scores_are_used_where_both_runs_ask_for_them(tmp_path, before):
     settings = {**QUICK, "budget": 100, "certificate_n": 100}
-    us.copy_classifier(Scored(), PLANE, scores=before, out=tmp_path / "run", **settings)
-    us.copy_classifier(Scored(), PLANE, scores=True, out=tmp_path / "new", answers=tmp_path / "run", **settings)
+    ec.copy_classifier(Scored(), PLANE, scores=before, out=tmp_path / "run", **settings)
+    ec.copy_classifier(Scored(), PLANE, scores=True, out=tmp_path / "new", answers=tmp_path / "run", **settings)
     rows, said = ledger.answers(tmp_path / "new" / ledger.NAME)["given"]
     wanted = Scored().predict_proba(rows)
     assert np.allclose(said.scores, wanted if before else wanted.round(), atol=1e-6)
-    hard = us.copy_classifier(Scored(), PLANE, answers=tmp_path / "run", **settings)
+    hard = ec.copy_classifier(Scored(), PLANE, answers=tmp_path / "run", **settings)
     assert hard.given["used"] == 200
 
 
 def test_a_remake_of_it_has_the_bytes_of_a_run_for_that_family(informed, earlier, tmp_path):
-    made = us.remake(informed[0], out=tmp_path / "made", to="tree", max_leaves=8)
-    us.copy_classifier(
+    made = ec.remake(informed[0], out=tmp_path / "made", to="tree", max_leaves=8)
+    ec.copy_classifier(
         Watched(), PLANE, budget=150, out=tmp_path / "run", answers=earlier, to="tree", max_leaves=8, **QUICK
     )
     files = [(tmp_path / name / "copy.safetensors").read_bytes() for name in ("made", "run")]
@@ -270,28 +271,28 @@ def test_a_remake_learns_from_further_answers_but_none_about_rows_of_the_certifi
     fresh = PLANE.sample(300, np.random.default_rng(5))
     given = pd.DataFrame(np.concatenate([rows, fresh]), columns=["x0", "x1"])
     given = given.assign(label=np.concatenate([~said.labels, disc(fresh)]))  # what would be found, if it were used
-    made = us.remake(earlier, out=tmp_path / "made", answers=given)
+    made = ec.remake(earlier, out=tmp_path / "made", answers=given)
     found = made.remade["answers"]
     assert (found["used"], found["left_out"]) == (300, {"held_out": 200})
     assert ledger.summary(tmp_path / "made" / ledger.NAME).given == 300
     rows = PLANE.sample(4000, np.random.default_rng(1))
-    better = [(one.copy.predict(rows) == disc(rows)).mean() for one in (us.load(earlier), made)]
+    better = [(one.copy.predict(rows) == disc(rows)).mean() for one in (ec.load(earlier), made)]
     assert better[0] < better[1]
-    assert us.load(tmp_path / "made").supplied == [found]
+    assert ec.load(tmp_path / "made").supplied == [found]
     assert "300 answers were given" in card(tmp_path / "made")
-    again = us.remake(tmp_path / "made", to="tree")  # all that was known there is known here
-    assert again.copy.predict(rows).mean() == us.remake(earlier, answers=given, to="tree").copy.predict(rows).mean()
+    again = ec.remake(tmp_path / "made", to="tree")  # all that was known there is known here
+    assert again.copy.predict(rows).mean() == ec.remake(earlier, answers=given, to="tree").copy.predict(rows).mean()
     with pytest.raises(DirectoryError, match="other given answers, or none"):
-        us.remake(earlier, out=tmp_path / "made")
+        ec.remake(earlier, out=tmp_path / "made")
     with pytest.raises(SettingError, match="none of 200: 200 are about rows of the certificate"):
-        us.remake(earlier, answers=given[:200])
+        ec.remake(earlier, answers=given[:200])
 
 
 def test_real_traffic_certifies_apart_without_a_query_and_without_rows_that_trained(earlier):
-    result, original = us.load(earlier), Watched()
+    result, original = ec.load(earlier), Watched()
     fresh = np.repeat(PLANE.sample(300, np.random.default_rng(5)), 2, axis=0)
     traffic = pd.DataFrame(fresh, columns=["x0", "x1"]).assign(label=disc(fresh))
-    proof = us.certify(result.copy, original, PLANE, n=50, answers=[traffic, earlier], run=earlier)
+    proof = ec.certify(result.copy, original, PLANE, n=50, answers=[traffic, earlier], run=earlier)
     assert len(original.rows) == 50
     agreed = int((result.copy.predict(fresh) == disc(fresh)).sum())
     found = proof.on_answers
@@ -301,8 +302,8 @@ def test_real_traffic_certifies_apart_without_a_query_and_without_rows_that_trai
     assert proof == Certificate.from_json(proof.as_json())
     assert "answers that were given" in str(proof)
     with pytest.raises(SettingError, match="none of 400: 400 are about rows that the copy's run knows"):
-        us.certify(result.copy, original, PLANE, n=50, answers=earlier, run=earlier)
-    assert "on_answers" not in us.certify(result.copy, disc, PLANE, n=50).as_json()
+        ec.certify(result.copy, original, PLANE, n=50, answers=earlier, run=earlier)
+    assert "on_answers" not in ec.certify(result.copy, disc, PLANE, n=50).as_json()
 
 
 @pytest.mark.parametrize(
@@ -318,8 +319,8 @@ def test_what_cannot_be_used_is_an_error_and_nothing_is_asked(tmp_path, content,
     original, path = Watched(), tmp_path / "answers.csv"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(us.errors.UnderstudyError, match=said):
-        us.copy_classifier(original, PLANE, classes=[False, True], answers=path, out=tmp_path / "run", **QUICK)
+    with pytest.raises(ec.errors.EctypeError, match=said):
+        ec.copy_classifier(original, PLANE, classes=[False, True], answers=path, out=tmp_path / "run", **QUICK)
     assert not original.rows
     assert not (tmp_path / "run").exists()
 
@@ -327,16 +328,16 @@ def test_what_cannot_be_used_is_an_error_and_nothing_is_asked(tmp_path, content,
 def test_labels_of_another_type_are_refused():
     given = table().astype({"label": int})
     with pytest.raises(AnswersError, match=r"labels such as (True|False), of the type that the original gives, found"):
-        us.copy_classifier(by_name, NAMED, answers=given, **QUICK)
+        ec.copy_classifier(by_name, NAMED, answers=given, **QUICK)
 
 
 def test_what_is_no_source_is_an_error(tmp_path):
     with pytest.raises(DirectoryError, match="a directory with a ledger of answers, found none"):
-        us.copy_classifier(disc, PLANE, answers=tmp_path, **QUICK)
+        ec.copy_classifier(disc, PLANE, answers=tmp_path, **QUICK)
     with pytest.raises(SettingError, match="answers: expected a run's directory, a data frame"):
-        us.copy_classifier(disc, PLANE, answers=[3], **QUICK)
+        ec.copy_classifier(disc, PLANE, answers=[3], **QUICK)
     with pytest.raises(SettingError, match="a run that keeps all points"):
-        us.copy_classifier(disc, PLANE, answers=table(), max_kept=3000, budget=4000)
+        ec.copy_classifier(disc, PLANE, answers=table(), max_kept=3000, budget=4000)
 
 
 def test_the_command_takes_several_and_says_what_it_made_of_them(tmp_path):

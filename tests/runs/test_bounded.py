@@ -6,19 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.algorithm.samples import Samples
-from understudy.models import rehearsal
-from understudy.models.effort import Effort
-from understudy.models.rehearsal import Course, Learned, learn
-from understudy.runs.bounded import keep_unsure
-from understudy.runs.copying import copy_steps, finish, job_of
-from understudy.runs.plan import Plan
-from understudy.runs.rounds import FRESH, LEAST, growing_to
-from understudy.runs.run import Run
-from understudy.runs.settings import Settings
+import ectype as ec
+from ectype.algorithm.sample_set import SampleSet
+from ectype.models import self_distillation
+from ectype.models.capacity import Capacity
+from ectype.models.self_distillation import BlendState, Curriculum, rehearse
+from ectype.plan.batch_schedule import FRESH, LEAST, growing_to
+from ectype.plan.plan import Plan
+from ectype.plan.settings import Settings
+from ectype.runs.api import build_job, copy_steps, finish
+from ectype.runs.bounded_memory import keep_unsure
+from ectype.runs.pipeline import Run
 
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 QUICK = {"certificate_n": 0, "repeat": 0}
 
 
@@ -33,7 +33,7 @@ def agreed(result, original=rings, space=PLANE):
 
 @pytest.fixture(scope="module")
 def bounded():
-    return us.copy_classifier(rings, PLANE, budget=900, max_kept=150, **QUICK)
+    return ec.copy_classifier(rings, PLANE, budget=900, max_kept=150, **QUICK)
 
 
 # --- how much is asked, and kept ------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_batches_grow_but_never_beyond_what_may_be_kept(budget, most):
 def test_a_sixth_kept_saves_seven_tenths_of_the_points(budget):
     sizes = growing_to(budget, budget // 6)
     kept = np.minimum(np.cumsum(sizes), budget // 6)
-    assert us.metrics.efficiency(kept, sizes) >= 0.7
+    assert ec.metrics.efficiency(kept, sizes) >= 0.7
 
 
 def test_the_bound_holds_in_every_round_and_eff_says_what_it_saves(bounded):
@@ -69,12 +69,12 @@ def test_the_bound_holds_in_every_round_and_eff_says_what_it_saves(bounded):
     assert bounded.eff > 0.7
     assert bounded.summary()["eff"] == round(bounded.eff, 4)
     assert json.dumps(bounded.summary())
-    assert us.copy_classifier(rings, PLANE, budget=900, preset="fast", **QUICK).eff == 0
+    assert ec.copy_classifier(rings, PLANE, budget=900, preset="fast", **QUICK).eff == 0
 
 
 def test_no_more_answers_are_held_than_those_kept_and_a_batch():
     plan = Plan.of(Settings(budget=900, max_kept=150, **QUICK))
-    run = Run.begin(job_of(rings, PLANE, plan))
+    run = Run.begin(build_job(rings, PLANE, plan))
     before = 0
     for record in run.rounds():
         assert run.inquiry._paid == []
@@ -85,14 +85,14 @@ def test_no_more_answers_are_held_than_those_kept_and_a_batch():
 
 
 def test_a_bound_with_room_for_all_points_is_none():
-    whole, roomy = (us.copy_classifier(rings, PLANE, budget=200, max_kept=most, **QUICK) for most in (None, 200))
+    whole, roomy = (ec.copy_classifier(rings, PLANE, budget=200, max_kept=most, **QUICK) for most in (None, 200))
     assert [record.queries for record in whole.history] == [record.queries for record in roomy.history]
     rows = PLANE.sample(50, np.random.default_rng(0))
     np.testing.assert_array_equal(whole.copy.predict_proba(rows), roomy.copy.predict_proba(rows))
 
 
 def test_the_batch_may_be_given():
-    result = us.copy_classifier(rings, PLANE, budget=400, batch=100, max_kept=150, **QUICK)
+    result = ec.copy_classifier(rings, PLANE, budget=400, batch=100, max_kept=150, **QUICK)
     assert [record.kept for record in result.history] == [100, 150, 150, 150]
     assert result.family == "blend"
 
@@ -104,7 +104,7 @@ def test_half_of_the_kept_points_are_the_most_uncertain(rng):
         def probabilities(self, X):
             return np.stack([0.5 + X[:, 0] / 2, 0.5 - X[:, 0] / 2], axis=1)
 
-    pool = Samples(np.linspace(0, 1, 100, dtype=np.float32)[:, None], np.arange(100, dtype=np.int32))
+    pool = SampleSet(np.linspace(0, 1, 100, dtype=np.float32)[:, None], np.arange(100, dtype=np.int32))
     kept = keep_unsure(Sure(), pool, 21, rng)
     assert kept.y[:11].tolist() == list(range(11))
     assert len(set(kept.y.tolist())) == 21
@@ -116,8 +116,8 @@ def test_half_of_the_kept_points_are_the_most_uncertain(rng):
 
 
 def test_more_queries_under_a_bound_make_no_worse_a_copy(bounded):
-    fewer = us.copy_classifier(rings, PLANE, budget=300, max_kept=150, **QUICK)
-    more = us.copy_classifier(rings, PLANE, budget=2400, max_kept=150, **QUICK)
+    fewer = ec.copy_classifier(rings, PLANE, budget=300, max_kept=150, **QUICK)
+    more = ec.copy_classifier(rings, PLANE, budget=2400, max_kept=150, **QUICK)
     found = [agreed(result) for result in (fewer, bounded, more)]
     assert found[0] - 0.003 < found[1] < found[2] + 0.003
     assert found[2] > 0.97
@@ -130,18 +130,18 @@ def test_what_is_gone_is_rehearsed():
     def points(n, left):
         X = rng.normal(size=(n, 2)).astype(np.float32)
         X[:, 0] = np.where(left, -1, 1) * np.abs(X[:, 0])
-        return Samples(X, rings(X).astype(np.int32))
+        return SampleSet(X, rings(X).astype(np.int32))
 
-    course, none = Course(1200, 3, 3, Effort(), 0), np.empty((0, 2), np.float32)
+    course, none = Curriculum(1200, 3, 3, Capacity(), 0), np.empty((0, 2), np.float32)
     rows = rng.normal(size=(2000, 2)).astype(np.float32)
-    nothing = Samples(none, np.empty(0, np.int32))
-    first = learn(Learned(), course, 0, nothing, points(400, left=True), none)
+    nothing = SampleSet(none, np.empty(0, np.int32))
+    first = rehearse(BlendState(), course, 0, nothing, points(400, left=True), none)
     test = points(2000, left=True)
     wrong = {}
     for name, shown in (("rehearsed", rows), ("forgotten", none)):
         after = first
         for t in (1, 2):
-            after = learn(after, course, t, nothing, points(400, left=False), shown)
+            after = rehearse(after, course, t, nothing, points(400, left=False), shown)
         wrong[name] = float((after.blend.probabilities(test.X).argmax(axis=1) != test.y).mean())
     assert wrong["rehearsed"] < 0.06
     assert wrong["rehearsed"] < 0.7 * wrong["forgotten"]
@@ -149,9 +149,9 @@ def test_what_is_gone_is_rehearsed():
 
 def test_members_are_weighed_by_points_that_they_have_not_seen(monkeypatch):
     shown = []
-    usual = rehearsal.fit
+    usual = self_distillation.fit
     monkeypatch.setattr(
-        rehearsal,
+        self_distillation,
         "fit",
         lambda family, X, *more, **named: (
             shown.append({row.tobytes() for row in X}),
@@ -159,9 +159,9 @@ def test_members_are_weighed_by_points_that_they_have_not_seen(monkeypatch):
         )[1],
     )
     X = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
-    nothing = Samples(X[:0], np.empty(0, np.int32))
-    fresh = Samples(X, rings(X).astype(np.int32))
-    learned = learn(Learned(), Course(1000, 2, 3, Effort(), 0), 0, nothing, fresh, X[:0])
+    nothing = SampleSet(X[:0], np.empty(0, np.int32))
+    fresh = SampleSet(X, rings(X).astype(np.int32))
+    learned = rehearse(BlendState(), Curriculum(1000, 2, 3, Capacity(), 0), 0, nothing, fresh, X[:0])
     ((_, codes),) = learned.trials
     unseen = {row.tobytes() for row in X} - shown[0]
     assert len(unseen) == len(codes) == 50
@@ -171,7 +171,7 @@ def test_members_are_weighed_by_points_that_they_have_not_seen(monkeypatch):
 @pytest.mark.parametrize("family", ["mlp", "tree"])
 def test_other_families_are_taught_by_the_blend_that_remembers(family):
     settings = {"budget": 900, "to": family, "certificate_n": 1000, "repeat": 0}
-    result = us.copy_classifier(rings, PLANE, max_kept=150, **settings)
+    result = ec.copy_classifier(rings, PLANE, max_kept=150, **settings)
     assert result.family == family
     assert result.tried[0]["teacher"] == "blend"
     assert max(record.kept for record in result.history) == 150
@@ -182,14 +182,14 @@ def test_a_late_label_under_a_bound():
     def rare(rows):
         return np.where(rows[:, 0] > 1.9, "rare", np.where((rows**2).sum(axis=1) < 1, "in", "out"))
 
-    result = us.copy_classifier(rare, PLANE, budget=900, max_kept=150, batch=30, seed=1, **QUICK)
+    result = ec.copy_classifier(rare, PLANE, budget=900, max_kept=150, batch=30, seed=1, **QUICK)
     assert result.copy.classes_.tolist() == ["in", "out", "rare"]
     assert agreed(result, rare) > 0.93
 
 
 def test_one_answer_only():
-    with pytest.warns(us.errors.UnderstudyWarning, match="to every one of the first"):
-        result = us.copy_classifier(lambda rows: np.zeros(len(rows), int), PLANE, budget=300, max_kept=60, **QUICK)
+    with pytest.warns(ec.errors.EctypeWarning, match="to every one of the first"):
+        result = ec.copy_classifier(lambda rows: np.zeros(len(rows), int), PLANE, budget=300, max_kept=60, **QUICK)
     assert agreed(result, lambda rows: np.zeros(len(rows), int)) == 1
 
 
@@ -203,7 +203,7 @@ def test_an_interrupted_run_ends_in_the_same_bytes(tmp_path):
         asked.append(len(rows))
         return rings(rows)
 
-    original = us.Original(counting, classes=[0, 1, 2], name="rings")
+    original = ec.Original(counting, classes=[0, 1, 2], name="rings")
     whole = finish(copy_steps(original, PLANE, settings, out=tmp_path / "whole"))
     assert sum(asked) == 800
     asked.clear()
@@ -218,11 +218,11 @@ def test_an_interrupted_run_ends_in_the_same_bytes(tmp_path):
     ]
     files = [tmp_path / name / "copy.safetensors" for name in ("whole", "run")]
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert us.load(tmp_path / "run").eff == whole.eff
+    assert ec.load(tmp_path / "run").eff == whole.eff
 
 
 def test_too_small_a_bound_is_refused_before_anything_is_asked():
     asked = []
-    with pytest.raises(us.errors.SettingError, match=f"max_kept: expected at least one batch of {LEAST} queries"):
-        us.copy_classifier(lambda rows: asked.append(rows), PLANE, budget=300, max_kept=LEAST - 1)
+    with pytest.raises(ec.errors.SettingError, match=f"max_kept: expected at least one batch of {LEAST} queries"):
+        ec.copy_classifier(lambda rows: asked.append(rows), PLANE, budget=300, max_kept=LEAST - 1)
     assert not asked

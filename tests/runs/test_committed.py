@@ -18,12 +18,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 import numpy as np
-import understudy as us
-from understudy.files import COMMITTED, current, whole_folder, write_text
-from understudy.portable import UNFINISHED
-from understudy.queries import ledger
-from understudy.runs.compacting import compact
-from understudy.runs.directory import finished
+import ectype as ec
+from ectype._common.atomic_io import COMMITTED, current, whole_folder, write_text
+from ectype._common.portable import UNFINISHED
+from ectype import ledger
+from ectype.runs.compact import compact
+from ectype.runs.directory import finished
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate"}
@@ -66,9 +66,9 @@ def content(folder, names):
     return {name: current(folder / name).read_bytes() for name in names if current(folder / name).exists()}
 
 def made(folder, seed, **more):
-    box = us.Original(lambda rows: (rows**2).sum(axis=1) < 1, [False, True], name="disc")
+    box = ec.Original(lambda rows: (rows**2).sum(axis=1) < 1, [False, True], name="disc")
     quick = {"preset": "fast", "budget": 200, "certificate_n": 50, "repeat": 0}
-    return us.copy_classifier(box, us.Space.normal(2), **quick, seed=seed, **more)
+    return ec.copy_classifier(box, ec.Space.normal(2), **quick, seed=seed, **more)
 
 place = Path(sys.argv[1])
 run = made(place, 0, out=place / "run")
@@ -119,7 +119,7 @@ while code != 0:
     found = content(folder, names)
     kinds.append("new" if found == new else "old" if found == old else "neither")
     if "run.json" in found:
-        assert us.load(folder).checked
+        assert ec.load(folder).checked
     if ledger.NAME in found and "run.json" in found:
         assert ledger.verify(folder / ledger.NAME).anchors
     work(folder)

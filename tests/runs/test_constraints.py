@@ -8,22 +8,22 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
-import understudy as us
-from understudy.cli import understudy
-from understudy.errors import DirectoryError, SettingError, SpaceError
-from understudy.models.base import size_of
-from understudy.models.blending import FAMILIES
-from understudy.models.effort import Effort
-from understudy.models.families import FITTED, Limits, fit
-from understudy.models.fitted import Fitted
-from understudy.models.trees import Trees
-from understudy.runs.checking import MONOTONE
-from understudy.space.encoding import Encoding
+import ectype as ec
+from ectype.cli import cli
+from ectype.errors import DirectoryError, SettingError, SpaceError
+from ectype.models.base import size_of
+from ectype.models.blend_fitting import FAMILIES
+from ectype.models.capacity import Capacity
+from ectype.models.families import FITTED, FamilyLimits, fit
+from ectype.models.sklearn_model import SklearnModel
+from ectype.models.trees import Trees
+from ectype.plan.validation import MONOTONE
+from ectype.space import Encoding
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-QUICK = {"budget": 300, "schedule": us.training.steps(50), "repeat": 0, "certificate_n": 300}
-PLANE = us.Space.normal(2)
-PEOPLE = us.Space.from_json(
+QUICK = {"budget": 300, "schedule": ec.algorithm.training.steps(50), "repeat": 0, "certificate_n": 300}
+PLANE = ec.Space.normal(2)
+PEOPLE = ec.Space.from_json(
     """{"columns": [
         {"name": "income", "kind": "integer", "low": 0, "high": 5},
         {"name": "sex", "kind": "category", "levels": ["f", "m"]},
@@ -43,7 +43,7 @@ def credit(frame):
 
 
 def test_a_space_without_columns():
-    learned = us.Space.from_data(pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc")))
+    learned = ec.Space.from_data(pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc")))
     part = learned.without(["b"])
     assert part.names == ("a", "c")
     np.testing.assert_allclose(part.correlation, np.array(learned.correlation)[np.ix_([0, 2], [0, 2])])
@@ -57,25 +57,25 @@ def test_a_space_without_columns():
 
 @pytest.mark.parametrize("to", ["mlp", "tree", "boosting", "blend"])
 def test_an_excluded_column_changes_no_answer_and_need_not_be_there(tmp_path, to):
-    result = us.copy_classifier(credit, PEOPLE, to=to, exclude=["sex"], out=tmp_path / "run", **QUICK)
+    result = ec.copy_classifier(credit, PEOPLE, to=to, exclude=["sex"], out=tmp_path / "run", **QUICK)
     frame = PEOPLE.present(PEOPLE.sample(500, np.random.default_rng(1)))
     answers = result.copy.predict(frame)
     assert set(answers) == {"yes", "no"}
     swapped = frame.assign(sex=np.where(frame["sex"] == "f", "m", "f"))
     np.testing.assert_array_equal(result.copy.predict(swapped), answers)
     np.testing.assert_array_equal(result.copy.predict(frame.drop(columns="sex")), answers)
-    np.testing.assert_array_equal(us.load(tmp_path / "run").copy.predict(frame), answers)
-    us.export(result.copy, tmp_path / "copy.onnx")
+    np.testing.assert_array_equal(ec.load(tmp_path / "run").copy.predict(frame), answers)
+    ec.export(result.copy, tmp_path / "copy.onnx")
     import onnxruntime
 
     names = [i.name for i in onnxruntime.InferenceSession(tmp_path / "copy.onnx").get_inputs()]
     assert names == ["income", "age"]
-    assert us.certify(result.copy, credit, PEOPLE, n=300).estimate > 0.6
+    assert ec.certify(result.copy, credit, PEOPLE, n=300).estimate > 0.6
 
 
 def test_arrays_may_hold_the_excluded_column_or_not():
     first = lambda rows: rows[:, 0] + rows[:, 2] > 0  # noqa: E731
-    result = us.copy_classifier(first, us.Space.normal(3), exclude=["x1"], test=(np.eye(3), [1, 0, 1]), **QUICK)
+    result = ec.copy_classifier(first, ec.Space.normal(3), exclude=["x1"], test=(np.eye(3), [1, 0, 1]), **QUICK)
     rows = np.random.default_rng(0).normal(size=(200, 3))
     np.testing.assert_array_equal(result.copy.predict(rows), result.copy.predict(rows[:, [0, 2]]))
     assert (result.copy.predict(rows) == first(rows)).mean() > 0.8
@@ -88,7 +88,7 @@ def test_arrays_may_hold_the_excluded_column_or_not():
 
 @pytest.mark.parametrize("family", MONOTONE)
 def test_a_copy_rises_with_a_column_where_the_original_does_not(family):
-    result = us.copy_classifier(credit, PEOPLE, to=family, increasing=["income"], decreasing=["age"], **QUICK)
+    result = ec.copy_classifier(credit, PEOPLE, to=family, increasing=["income"], decreasing=["age"], **QUICK)
     frame = PEOPLE.present(PEOPLE.sample(300, np.random.default_rng(2)))
     frame = frame[frame["age"].notna()]
     yes = [result.copy.predict_proba(frame.assign(income=income))[:, 1] for income in range(6)]
@@ -96,7 +96,7 @@ def test_a_copy_rises_with_a_column_where_the_original_does_not(family):
     older = [result.copy.predict_proba(frame.assign(age=float(age)))[:, 1] for age in range(18, 90, 4)]
     assert (np.diff(older, axis=0) <= 1e-9).all()
     assert len(set(result.copy.predict(frame))) == 2
-    free = us.copy_classifier(credit, PEOPLE, to=family, **QUICK)
+    free = ec.copy_classifier(credit, PEOPLE, to=family, **QUICK)
     older = [free.copy.predict_proba(frame.assign(age=float(age)))[:, 1] for age in range(18, 90, 4)]
     assert (np.diff(older, axis=0) > 1e-9).any()  # so that the test could fail
 
@@ -104,14 +104,14 @@ def test_a_copy_rises_with_a_column_where_the_original_does_not(family):
 @pytest.mark.parametrize("family", MONOTONE)
 def test_inputs_for_single_values_of_a_column_make_no_exception(family):
     rng = np.random.default_rng(0)
-    learned = us.Space.from_data(pd.DataFrame({"rooms": rng.integers(1, 6, 500), "area": rng.normal(size=500)}))
+    learned = ec.Space.from_data(pd.DataFrame({"rooms": rng.integers(1, 6, 500), "area": rng.normal(size=500)}))
     assert Encoding(learned).width > 2
     dip = lambda frame: (frame["rooms"] != 3) & (frame["rooms"] + frame["area"] > 2)  # noqa: E731
     frame = learned.present(learned.sample(200, rng))
-    rising = us.copy_classifier(dip, learned, to=family, increasing=["rooms"], **QUICK).copy
+    rising = ec.copy_classifier(dip, learned, to=family, increasing=["rooms"], **QUICK).copy
     steps = [rising.predict_proba(frame.assign(rooms=rooms))[:, 1] for rooms in range(1, 6)]
     assert (np.diff(steps, axis=0) >= -1e-9).all()
-    free = us.copy_classifier(dip, learned, to=family, **QUICK).copy
+    free = ec.copy_classifier(dip, learned, to=family, **QUICK).copy
     steps = [free.predict_proba(frame.assign(rooms=rooms))[:, 1] for rooms in range(1, 6)]
     assert (np.diff(steps, axis=0) < -1e-9).any()
 
@@ -127,14 +127,14 @@ def test_what_cannot_rise_is_refused():
         ({"to": "tree", "increasing": [3]}, "a list of columns' names"),
     ]:
         with pytest.raises((SettingError, SpaceError), match=message):
-            us.copy_classifier(credit, PEOPLE, **settings, **QUICK)
-    three = us.Original(lambda rows: np.digitize(rows[:, 0], [-1, 1]), classes=[0, 1, 2])
+            ec.copy_classifier(credit, PEOPLE, **settings, **QUICK)
+    three = ec.Original(lambda rows: np.digitize(rows[:, 0], [-1, 1]), classes=[0, 1, 2])
     with pytest.raises(SettingError, match="an original that tells two classes apart, found 3 classes"):
-        us.copy_classifier(three, PLANE, to="tree", increasing=["x0"], **QUICK)
+        ec.copy_classifier(three, PLANE, to="tree", increasing=["x0"], **QUICK)
 
 
 def test_auto_leaves_out_what_cannot_rise():
-    result = us.copy_classifier(credit, PEOPLE, to="auto", increasing=["income"], **QUICK)
+    result = ec.copy_classifier(credit, PEOPLE, to="auto", increasing=["income"], **QUICK)
     assert {one["family"] for one in result.tried} == set(MONOTONE)
 
 
@@ -148,7 +148,7 @@ def test_models_are_made_as_small_as_they_must_be(family, most, n_c):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 4)).astype(np.float32)
     y = np.digitize(X[:, 0] * X[:, 1], np.quantile(X[:, 0] * X[:, 1], np.linspace(0, 1, n_c + 1)[1:-1]))
-    model = fit(family, X, y.astype(np.int32), n_c, Limits(max_bytes=most, effort=Effort(share=0.5)))
+    model = fit(family, X, y.astype(np.int32), n_c, FamilyLimits(max_bytes=most, effort=Capacity(share=0.5)))
     assert size_of(model) <= most
     if family != "linear":
         agreed = (model.probabilities(X).argmax(axis=1) == y).mean()
@@ -156,10 +156,10 @@ def test_models_are_made_as_small_as_they_must_be(family, most, n_c):
 
 
 def test_the_written_copy_keeps_to_its_bytes(tmp_path):
-    result = us.copy_classifier(credit, PEOPLE, to="forest", max_bytes=5000, out=tmp_path / "run", **QUICK)
+    result = ec.copy_classifier(credit, PEOPLE, to="forest", max_bytes=5000, out=tmp_path / "run", **QUICK)
     assert (tmp_path / "run" / "copy.safetensors").stat().st_size <= 5000
     assert all(one["bytes"] <= 5000 for one in result.tried)
-    small = us.copy_classifier(credit, PEOPLE, to="auto", max_bytes=3000, **QUICK)
+    small = ec.copy_classifier(credit, PEOPLE, to="auto", max_bytes=3000, **QUICK)
     assert small.family not in ("blend", "forest")
     assert small.tried[0]["bytes"] <= 3000
     assert {one["family"] for one in small.tried} == {*FAMILIES}  # what is too large was made, and not chosen
@@ -177,49 +177,49 @@ def test_limits_that_nothing_keeps_are_refused_before_anything_is_asked(tmp_path
     for most, options in ((3000, {"preset": "fast"}), (3000, {"to": "mlp", "delta": 1e-6}), (1100, {"to": "mlp"})):
         message = rf"max_bytes: expected a copy of at most {most} bytes, found at least \d+ for a network"
         with pytest.raises(SettingError, match=message):
-            us.copy_classifier(original, PLANE, max_bytes=most, out=tmp_path / "run", **QUICK, **options)
+            ec.copy_classifier(original, PLANE, max_bytes=most, out=tmp_path / "run", **QUICK, **options)
     with pytest.raises(SettingError, match=r"max_bytes: expected a number of bytes above 1024, found 1000"):
-        us.copy_classifier(original, PLANE, max_bytes=1000, out=tmp_path / "run", **QUICK)
+        ec.copy_classifier(original, PLANE, max_bytes=1000, out=tmp_path / "run", **QUICK)
     with pytest.raises(SettingError, match=r"max_latency: expected a copy that takes 1e-06 ms a row, found .* ms"):
-        us.copy_classifier(original, PLANE, to="auto", max_latency=1e-6, out=tmp_path / "run", **QUICK)
+        ec.copy_classifier(original, PLANE, to="auto", max_latency=1e-6, out=tmp_path / "run", **QUICK)
     assert not asked
     assert not (tmp_path / "run").exists()
     with pytest.raises(
         SettingError, match="max_bytes, max_latency: expected a copy that keeps to them, found tree with"
     ):
-        us.copy_classifier(original, PLANE, to="tree", max_bytes=1030, **QUICK)
+        ec.copy_classifier(original, PLANE, to="tree", max_bytes=1030, **QUICK)
 
 
 def test_a_copy_that_takes_too_long_is_not_chosen(monkeypatch):
-    from understudy.runs import choosing as outcome
+    from ectype.runs import model_selection as outcome
 
     monkeypatch.setattr(outcome, "latency", lambda copy: 5.0 if len(getattr(copy.model, "roots", [])) > 1 else 0.1)
-    result = us.copy_classifier(credit, PEOPLE, to="auto", max_latency=1.0, **QUICK)
+    result = ec.copy_classifier(credit, PEOPLE, to="auto", max_latency=1.0, **QUICK)
     assert result.family in ("mlp", "linear", "tree", "blend")
     with pytest.raises(SettingError, match="forest with 5 ms a row"):
-        us.copy_classifier(credit, PEOPLE, to="forest", max_latency=1.0, **QUICK)
+        ec.copy_classifier(credit, PEOPLE, to="forest", max_latency=1.0, **QUICK)
 
 
 # --- a classifier that the user brings --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("to", "kind"), [(SVC(C=10), Fitted), (GaussianNB(), Fitted), (RandomForestClassifier(7), Trees)]
+    ("to", "kind"), [(SVC(C=10), SklearnModel), (GaussianNB(), SklearnModel), (RandomForestClassifier(7), Trees)]
 )
 def test_any_classifier_of_scikit_learns(tmp_path, to, kind):
-    result = us.copy_classifier(credit, PEOPLE, to=to, out=tmp_path / "run", **QUICK)
+    result = ec.copy_classifier(credit, PEOPLE, to=to, out=tmp_path / "run", **QUICK)
     assert isinstance(result.copy.model, kind)
     assert result.family == type(to).__name__
     assert not hasattr(to, "classes_")  # a clone was fitted
     frame = PEOPLE.present(PEOPLE.sample(400, np.random.default_rng(3)))
-    again = us.load(tmp_path / "run")
+    again = ec.load(tmp_path / "run")
     np.testing.assert_array_equal(again.copy.predict(frame), result.copy.predict(frame))
     np.testing.assert_allclose(again.copy.predict_proba(frame).sum(axis=1), 1, atol=1e-5)
     assert (again.copy.predict(frame) == credit(frame)).mean() > 0.7
-    resumed = us.copy_classifier(credit, PEOPLE, to=to, out=tmp_path / "run", **QUICK)
+    resumed = ec.copy_classifier(credit, PEOPLE, to=to, out=tmp_path / "run", **QUICK)
     assert resumed.certificate == result.certificate
     with pytest.raises(DirectoryError, match="to"):
-        us.copy_classifier(credit, PEOPLE, to=to.set_params(**_other(to)), out=tmp_path / "run", **QUICK)
+        ec.copy_classifier(credit, PEOPLE, to=to.set_params(**_other(to)), out=tmp_path / "run", **QUICK)
 
 
 def _other(to):
@@ -237,11 +237,11 @@ class Stranger(GaussianNB):
 
 
 def test_types_of_a_strangers_file_must_be_named(tmp_path):
-    us.copy_classifier(credit, PEOPLE, to=Stranger(), out=tmp_path / "run", **QUICK)
+    ec.copy_classifier(credit, PEOPLE, to=Stranger(), out=tmp_path / "run", **QUICK)
     name = f"{Stranger.__module__}.Stranger"
     with pytest.raises((SettingError, DirectoryError), match=name):
-        us.load(tmp_path / "run")
-    assert us.load(tmp_path / "run", types=[name]).family == "Stranger"
+        ec.load(tmp_path / "run")
+    assert ec.load(tmp_path / "run", types=[name]).family == "Stranger"
 
 
 def test_a_classifier_that_cannot_be_fitted_or_expressed_is_refused(tmp_path):
@@ -253,21 +253,21 @@ def test_a_classifier_that_cannot_be_fitted_or_expressed_is_refused(tmp_path):
         SettingError,
         match=r"to: expected a classifier that can be fitted .* inputs, found RuntimeError: no",
     ):
-        us.copy_classifier(credit, PEOPLE, to=Broken(), **QUICK)
+        ec.copy_classifier(credit, PEOPLE, to=Broken(), **QUICK)
     with pytest.raises(SettingError, match="to: expected one of"):
-        us.copy_classifier(credit, PEOPLE, to=GaussianNB, **QUICK)
-    result = us.copy_classifier(credit, PEOPLE, to=GaussianNB(), **QUICK)
-    us.export(result.copy, tmp_path / "copy.skops")
+        ec.copy_classifier(credit, PEOPLE, to=GaussianNB, **QUICK)
+    result = ec.copy_classifier(credit, PEOPLE, to=GaussianNB(), **QUICK)
+    ec.export(result.copy, tmp_path / "copy.skops")
     for name in ("copy.onnx", "copy.sql", "copy.rules"):
-        with pytest.raises(us.errors.ExportError, match="GaussianNB"):
-            us.export(result.copy, tmp_path / name)
+        with pytest.raises(ec.errors.ExportError, match="GaussianNB"):
+            ec.export(result.copy, tmp_path / name)
         assert not (tmp_path / name).exists()
 
 
 def test_the_estimators_take_families_too():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
-    copy = us.SequentialCopy(SVC(), budget=200, schedule=20, to="tree", random_state=0).fit(X, X[:, 0] > 0)
+    copy = ec.SequentialCopy(SVC(), budget=200, schedule=20, to="tree", random_state=0).fit(X, X[:, 0] > 0)
     assert isinstance(copy.copy_.model, Trees)
     assert Encoding(copy.space_).width == 2
 
@@ -276,14 +276,14 @@ def test_the_estimators_take_families_too():
 
 
 def test_other_families_stop_early_at_a_target_they_reach():
-    early = us.copy_classifier(lambda rows: rows[:, 0] > 0, PLANE, to="tree", target=0.9, budget=800, repeat=0)
+    early = ec.copy_classifier(lambda rows: rows[:, 0] > 0, PLANE, to="tree", target=0.9, budget=800, repeat=0)
     assert early.stopped == "target"
     assert early.queries["training"] < 800
     assert early.certificate.lower >= 0.9
 
 
 def test_a_copy_that_sees_less_than_the_original_has_no_shadow(tmp_path):
-    us.copy_classifier(lambda rows: rows[:, 0] > 0, PLANE, exclude=["x1"], out=tmp_path / "run", **QUICK)
+    ec.copy_classifier(lambda rows: rows[:, 0] > 0, PLANE, exclude=["x1"], out=tmp_path / "run", **QUICK)
     command = ["serve", str(tmp_path / "run"), "--shadow", "mine:original", "--port", "0"]
     with pytest.raises(SettingError, match="--shadow: expected a copy that sees every column, found 1 kept from it"):
-        CliRunner().invoke(understudy, command, catch_exceptions=False)
+        CliRunner().invoke(cli, command, catch_exceptions=False)

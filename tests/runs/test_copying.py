@@ -17,29 +17,22 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
-import understudy as us
-from cases import disc
-from understudy.algorithm.memory import Automatic
-from understudy.algorithm.network import MLP
-from understudy.algorithm.samples import Samples
-from understudy.algorithm.selection import drop_compressed
-from understudy.algorithm.training import Trainer, plain
-from understudy.certificate.diagnosis import flattened
-from understudy.errors import (
-    DirectoryError,
-    OriginalError,
-    SettingError,
-    SpaceError,
-    UnderstudyError,
-    UnderstudyWarning,
-)
-from understudy.models.classifier import CopyClassifier
-from understudy.runs.plan import Plan
-from understudy.runs.rounds import growing
+import ectype as ec
+from ectype.algorithm.memory import Automatic
+from ectype.algorithm.mlp import MLP
+from ectype.algorithm.sample_set import SampleSet
+from ectype.algorithm.selection import drop_compressed
+from ectype.algorithm.training import Trainer, plain
+from ectype.certificate.diagnosis import flattened
+from ectype.errors import DirectoryError, EctypeError, EctypeWarning, OriginalError, SettingError, SpaceError
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.plan.batch_schedule import growing
+from ectype.plan.plan import Plan
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 QUICK = {"budget": 300, "schedule": 40, "certificate_n": 400}
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 
 
 def same(first, second):
@@ -51,7 +44,7 @@ def same(first, second):
 @pytest.mark.parametrize("method", ["sequential", "one-shot", "online"])
 def test_every_method_copies(method):
     trained = {} if method == "one-shot" else {"schedule": 200}  # one-shot makes a blend of all answers at once
-    result = us.copy_classifier(disc, PLANE, method=method, budget=1000, certificate_n=1000, **trained)
+    result = ec.copy_classifier(disc, PLANE, method=method, budget=1000, certificate_n=1000, **trained)
     assert result.certificate.estimate > 0.9
     assert result.queries == {"training": 1000, "certificate": 1000, "repeat": 40}
     history = result.history
@@ -64,7 +57,7 @@ def test_every_method_copies(method):
 
 
 def test_dropping_pays_and_memory_is_automatic():
-    result = us.copy_classifier(
+    result = ec.copy_classifier(
         disc, PLANE, iterations=12, preset="paper", schedule=300, delta=1e-2, certificate_n=1000
     )
     kept = [record.kept for record in result.history]
@@ -77,11 +70,11 @@ def test_dropping_pays_and_memory_is_automatic():
 
 
 def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
-    result = us.copy_classifier(disc, PLANE, iterations=4, preset="paper", certificate_n=0, repeat=0, seed=7)
+    result = ec.copy_classifier(disc, PLANE, iterations=4, preset="paper", certificate_n=0, repeat=0, seed=7)
     network = MLP(2, (64, 32, 10), 2)
     rows = [PLANE.sample(100, np.random.default_rng([7, 2, t])) for t in range(4)]
-    steps = us.sequential(
-        lambda t, theta: Samples(rows[t].astype(np.float32), disc(rows[t]).astype(np.int32)),
+    steps = ec.sequential(
+        lambda t, theta: SampleSet(rows[t].astype(np.float32), disc(rows[t]).astype(np.int32)),
         network.initial(np.random.default_rng([7, 1, 0])),
         select=drop_compressed(network, 1e-6),
         memory=Automatic(initial=0.5),
@@ -93,36 +86,36 @@ def test_the_papers_preset_is_algorithm_5_with_the_papers_settings():
 
 
 def test_points_are_dropped_where_that_was_asked_for_and_only_then_is_anything_rehearsed():
-    few = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=1e-300, certificate_n=0, max_kept=250)
+    few = ec.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=1e-300, certificate_n=0, max_kept=250)
     assert [record.kept for record in few.history] == [100, 200] + [250] * 18
     assert [record.lam for record in few.history] == [0.0] * 2 + [7.0] * 18  # nothing to remember before
-    everything = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=1e-300, certificate_n=0)
+    everything = ec.copy_classifier(disc, PLANE, iterations=20, schedule=5, delta=1e-300, certificate_n=0)
     assert everything.kept == 2000
-    unbounded = us.copy_classifier(disc, PLANE, iterations=20, schedule=5, certificate_n=0)
+    unbounded = ec.copy_classifier(disc, PLANE, iterations=20, schedule=5, certificate_n=0)
     assert [record.kept for record in unbounded.history] == list(range(100, 2001, 100))
-    growing_too = us.copy_classifier(disc, PLANE, budget=2000, schedule=5, certificate_n=0)
+    growing_too = ec.copy_classifier(disc, PLANE, budget=2000, schedule=5, certificate_n=0)
     for whole in (unbounded, growing_too):  # where nothing is dropped, nothing is rehearsed
         assert {(record.dropped, record.lam) for record in whole.history} == {(0, 0.0)}
     assert [one.family for one in (few, everything, unbounded)] == ["mlp"] * 2 + ["blend"]
 
 
 def test_the_fast_preset_spends_the_budget_in_three_parts_and_drops_nothing():
-    result = us.copy_classifier(disc, PLANE, budget=1001, preset="fast", certificate_n=0)
+    result = ec.copy_classifier(disc, PLANE, budget=1001, preset="fast", certificate_n=0)
     assert [(record.queries, record.kept) for record in result.history] == [(n, n) for n in (333, 666, 999)]
     assert [result.settings["schedule"][key] for key in ("steps", "last", "anneal", "warm")] == [200, 600, 0.5, 80]
-    large = us.copy_classifier(disc, PLANE, budget=9000, preset="fast", schedule=1, certificate_n=0)
+    large = ec.copy_classifier(disc, PLANE, budget=9000, preset="fast", schedule=1, certificate_n=0)
     assert large.kept == 9000
-    few = Plan.of(us.Settings(budget=3, preset="fast"))
+    few = Plan.of(ec.Settings(budget=3, preset="fast"))
     assert (few.batch, few.iterations) == (1, 3)
-    usual = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)
+    usual = ec.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)
     assert (len(usual.history), usual.history[-1].queries) == (3, 3000)
-    chosen = us.copy_classifier(disc, PLANE, preset="fast", schedule=1, batch=50, budget=500, certificate_n=0)
+    chosen = ec.copy_classifier(disc, PLANE, preset="fast", schedule=1, batch=50, budget=500, certificate_n=0)
     assert [record.queries for record in chosen.history] == list(range(50, 501, 50))
 
 
 def test_a_run_may_end_when_its_curve_is_flat():
     settings = {"iterations": 40, "schedule": 20, "certificate_n": 400, "repeat": 0, "delta": 1e-300}
-    result = us.copy_classifier(disc, PLANE, until_flat=True, **settings)
+    result = ec.copy_classifier(disc, PLANE, until_flat=True, **settings)
     curve = [record.fidelity for record in result.history]
     assert result.stopped == "plateau"
     assert 4 <= len(curve) < 40
@@ -130,14 +123,14 @@ def test_a_run_may_end_when_its_curve_is_flat():
     assert [flattened(course) for course in courses] == [False] * (len(curve) - 1) + [True]
     # Stopping by the held-out rows makes their bound wider: at each of 40 iterations it might have stopped.
     assert result.certificate.level == pytest.approx(1 - 0.05 / 40)
-    whole = us.copy_classifier(disc, PLANE, **{**settings, "iterations": len(curve)})
+    whole = ec.copy_classifier(disc, PLANE, **{**settings, "iterations": len(curve)})
     assert whole.certificate.estimate == result.certificate.estimate
     assert whole.certificate.lower > result.certificate.lower
 
 
 def test_a_run_whose_curve_is_flat_ends_with_a_copy_of_all_its_answers():
     settings = {"budget": 4000, "schedule": 20, "certificate_n": 400, "repeat": 0}
-    result = us.copy_classifier(lambda rows: rows[:, 0] > 0, PLANE, until_flat=True, **settings)
+    result = ec.copy_classifier(lambda rows: rows[:, 0] > 0, PLANE, until_flat=True, **settings)
     assert result.stopped == "plateau"
     assert 4 <= len(result.history) < 12
     assert result.kept == result.queries["training"] == result.history[-1].queries < 4000
@@ -150,7 +143,7 @@ def test_labels_come_back_in_their_own_type(rng):
     X = rng.normal(size=(300, 2))
     for labels in (np.array(["low", "high"]), np.array([-1, 1]), np.array([False, True])):
         model = SVC().fit(X, labels[(X[:, 0] > 0).astype(int)])
-        copy = us.copy_classifier(model, PLANE, **QUICK).copy
+        copy = ec.copy_classifier(model, PLANE, **QUICK).copy
         answers = copy.predict(X)
         assert answers.dtype.kind == labels.dtype.kind
         assert set(answers) <= set(labels.tolist())
@@ -162,8 +155,8 @@ def test_labels_come_back_in_their_own_type(rng):
 def test_a_table_of_real_columns_is_copied_in_its_own_units(rng):
     frame = pd.DataFrame({"income": rng.lognormal(10, 1, 500), "age": rng.integers(18, 90, 500)})
     model = LogisticRegression(max_iter=1000).fit(frame / [1e5, 100], frame["income"] > 20000 + 100 * frame["age"])
-    original = us.Original(lambda rows: model.predict(rows / [1e5, 100]), classes=[False, True])
-    result = us.copy_classifier(original, us.Space.from_data(frame), budget=1000, schedule=200)
+    original = ec.Original(lambda rows: model.predict(rows / [1e5, 100]), classes=[False, True])
+    result = ec.copy_classifier(original, ec.Space.from_data(frame), budget=1000, schedule=200)
     assert result.certificate.estimate > 0.93
     shuffled = frame[["age", "income"]]
     np.testing.assert_array_equal(result.copy.predict(frame), result.copy.predict(shuffled))
@@ -177,26 +170,26 @@ def test_an_original_fitted_on_a_frame_is_asked_with_frames(rng):
     model = LogisticRegression().fit(frame, frame["a"] > 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # scikit-learn warns when names are missing
-        us.copy_classifier(model, us.Space.from_data(frame), **QUICK)
+        ec.copy_classifier(model, ec.Space.from_data(frame), **QUICK)
     with pytest.raises(
         SpaceError, match="the 2 columns that LogisticRegression takes, found none called 'b'; describe"
     ):
-        us.copy_classifier(model, us.Space.from_data(frame.rename(columns={"b": "c"})), **QUICK)
+        ec.copy_classifier(model, ec.Space.from_data(frame.rename(columns={"b": "c"})), **QUICK)
 
 
 def test_the_target_stops_the_run():
-    result = us.copy_classifier(disc, PLANE, budget=3000, schedule=200, target=0.9)
+    result = ec.copy_classifier(disc, PLANE, budget=3000, schedule=200, target=0.9)
     assert result.stopped == "target"
     assert result.queries["training"] < 3000
     assert result.certificate.lower >= 0.9
-    unreachable = us.copy_classifier(disc, PLANE, **QUICK, target=0.9999)
+    unreachable = ec.copy_classifier(disc, PLANE, **QUICK, target=0.9999)
     assert unreachable.stopped == "budget"
 
 
 def test_the_budget_pays_for_whole_batches_only():
     asked = []
-    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows))
-    result = us.copy_classifier(original, PLANE, budget=350, batch=100, schedule=5, certificate_n=0)
+    original = ec.Original(lambda rows: asked.append(len(rows)) or disc(rows))
+    result = ec.copy_classifier(original, PLANE, budget=350, batch=100, schedule=5, certificate_n=0)
     assert result.queries == {"training": 300, "certificate": 0, "repeat": 6}
     assert sum(asked) == 306
     assert result.certificate is None
@@ -205,8 +198,8 @@ def test_the_budget_pays_for_whole_batches_only():
 
 def test_batches_that_grow_spend_all_of_the_budget():
     asked = []
-    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows))
-    result = us.copy_classifier(original, PLANE, budget=351, schedule=5, certificate_n=0)
+    original = ec.Original(lambda rows: asked.append(len(rows)) or disc(rows))
+    result = ec.copy_classifier(original, PLANE, budget=351, schedule=5, certificate_n=0)
     assert result.queries == {"training": 351, "certificate": 0, "repeat": 8}
     assert asked == [53, 8, *growing(351)[1:]]  # a few again, among the first
     assert all(after > before for before, after in pairwise(growing(351)[1:]))
@@ -214,41 +207,41 @@ def test_batches_that_grow_spend_all_of_the_budget():
 
 def test_training_never_sees_the_certificates_rows():
     asked = []
-    original = us.Original(lambda rows: asked.append(rows) or disc(rows))
-    us.copy_classifier(original, PLANE, **QUICK)
+    original = ec.Original(lambda rows: asked.append(rows) or disc(rows))
+    ec.copy_classifier(original, PLANE, **QUICK)
     rows = [tuple(row) for chunk in asked for row in chunk]
     assert (len(rows), len(set(rows))) == (714, 700)  # a few are asked again
 
 
 def test_accuracy_is_recorded_where_test_data_is_given(rng):
     X = rng.normal(size=(200, 2))
-    result = us.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X)))
-    assert result.history[-1].accuracy == us.metrics.accuracy(disc(X), result.copy.predict(X))
+    result = ec.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X)))
+    assert result.history[-1].accuracy == ec.metrics.accuracy(disc(X), result.copy.predict(X))
     assert result.history[-1].agreement is None
 
 
 def test_agreement_is_recorded_where_the_originals_answers_are_given(rng):
     X = rng.normal(size=(500, 2))
     truth = disc(X) ^ (rng.uniform(size=500) < 0.1)
-    result = us.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)))
+    result = ec.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)))
     found = result.copy.predict(X)
-    assert result.history[-1].agreement == us.metrics.fidelity(disc(X), found)
-    assert result.history[-1].accuracy == us.metrics.accuracy(truth, found) < result.history[-1].agreement
+    assert result.history[-1].agreement == ec.metrics.fidelity(disc(X), found)
+    assert result.history[-1].accuracy == ec.metrics.accuracy(truth, found) < result.history[-1].agreement
     with pytest.raises(SettingError, match="one label per row"):
-        us.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)[:9]))
+        ec.copy_classifier(disc, PLANE, **QUICK, test=(X, truth, disc(X)[:9]))
 
 
 def test_one_class_is_copied_with_a_warning():
-    with pytest.warns(UnderstudyWarning, match="answered 'yes' to every one of the first 445 queries"):
-        result = us.copy_classifier(lambda rows: ["yes"] * len(rows), PLANE, **QUICK)
+    with pytest.warns(EctypeWarning, match="answered 'yes' to every one of the first 445 queries"):
+        result = ec.copy_classifier(lambda rows: ["yes"] * len(rows), PLANE, **QUICK)
     assert result.certificate.estimate == 1
     assert set(result.copy.predict([[0.0, 0.0], [9.0, 9.0]])) == {"yes"}
 
 
 def test_one_class_of_two_declared_is_copied_with_a_warning():
-    original = us.Original(lambda rows: ["yes"] * len(rows), classes=["no", "yes"])
-    with pytest.warns(UnderstudyWarning, match="check that the space covers"):
-        result = us.copy_classifier(original, PLANE, **QUICK)
+    original = ec.Original(lambda rows: ["yes"] * len(rows), classes=["no", "yes"])
+    with pytest.warns(EctypeWarning, match="check that the space covers"):
+        result = ec.copy_classifier(original, PLANE, **QUICK)
     assert result.certificate.estimate == 1
 
 
@@ -258,14 +251,14 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
     def moody(rows):
         return disc(rows) ^ (noise.random(len(rows)) < 0.1)
 
-    with pytest.warns(UnderstudyWarning, match=r"answered \d+ of 500 rows differently when asked again: no copy can"):
-        result = us.copy_classifier(moody, PLANE, budget=1000, certificate_n=4000, schedule=50, repeat=0.1)
+    with pytest.warns(EctypeWarning, match=r"answered \d+ of 500 rows differently when asked again: no copy can"):
+        result = ec.copy_classifier(moody, PLANE, budget=1000, certificate_n=4000, schedule=50, repeat=0.1)
     assert result.queries["repeat"] == result.repeats.n == 500
     # Two answers differ with chance 0.18; a copy that is always right agrees with chance 0.9.
     assert result.repeats.ceiling == pytest.approx(0.9, abs=0.02)
     assert result.certificate.estimate < result.repeats.ceiling + 0.01
     assert result.summary()["repeats"]["ceiling"] == result.repeats.ceiling
-    steady = us.copy_classifier(disc, PLANE, **QUICK)
+    steady = ec.copy_classifier(disc, PLANE, **QUICK)
     assert (steady.repeats.disagreed, steady.repeats.ceiling) == (0, 1.0)
 
 
@@ -311,11 +304,20 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
         ({"delta": 10**400}, "delta: expected a number from 0 to below 1"),
         ({"layers": 5}, "layers: expected the sizes of the hidden layers, such as (64, 32, 10), found 5"),
         ({"layers": "abc"}, "layers: expected the sizes"),
-        ({"schedule": us.training.steps(50, anneal=1.5)}, "schedule.anneal: expected a share from 0 to 1, found 1.5"),
-        ({"schedule": us.training.staged(look_every=0)}, "schedule.look_every: expected a whole number of at least 1"),
-        ({"schedule": us.training.staged(capacity=0)}, "schedule.capacity: expected a whole number of at least 1"),
-        ({"schedule": us.training.plain(-5)}, "schedule.epochs: expected a whole number of at least 1"),
-        ({"schedule": us.training.staged(float("nan"))}, "schedule.epsilon: expected a number"),
+        (
+            {"schedule": ec.algorithm.training.steps(50, anneal=1.5)},
+            "schedule.anneal: expected a share from 0 to 1, found 1.5",
+        ),
+        (
+            {"schedule": ec.algorithm.training.staged(look_every=0)},
+            "schedule.look_every: expected a whole number of at least 1",
+        ),
+        (
+            {"schedule": ec.algorithm.training.staged(capacity=0)},
+            "schedule.capacity: expected a whole number of at least 1",
+        ),
+        ({"schedule": ec.algorithm.training.plain(-5)}, "schedule.epochs: expected a whole number of at least 1"),
+        ({"schedule": ec.algorithm.training.staged(float("nan"))}, "schedule.epsilon: expected a number"),
         ({"schedule": 3_000_000_000}, "schedule: expected a whole number of at least 1 and at most"),
         ({"test": 5}, "test: expected a pair of rows and labels, found 5"),
         ({"test": ([[1.0, 2.0]], [None])}, "test: expected one label per row, found None in row 0"),
@@ -335,9 +337,9 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
 )
 def test_bad_settings_are_refused_before_anything_is_asked(options, message, tmp_path):
     asked = []
-    original = us.Original(lambda rows: asked.append(1) or disc(rows))
+    original = ec.Original(lambda rows: asked.append(1) or disc(rows))
     with pytest.raises((SettingError, SpaceError)) as caught:
-        us.copy_classifier(original, PLANE, out=tmp_path / "run", **options)
+        ec.copy_classifier(original, PLANE, out=tmp_path / "run", **options)
     assert message in str(caught.value)
     assert not asked
     assert not list(tmp_path.iterdir())
@@ -354,12 +356,12 @@ def test_bad_settings_are_refused_before_anything_is_asked(options, message, tmp
     ],
 )
 def test_a_bad_original_leaves_a_ledger_that_the_mended_one_resumes(answers, message, tmp_path):
-    box = us.Original(answers, name="box")
+    box = ec.Original(answers, name="box")
     with pytest.raises(OriginalError, match=message):
-        us.copy_classifier(box, PLANE, out=tmp_path / "run", **QUICK)
+        ec.copy_classifier(box, PLANE, out=tmp_path / "run", **QUICK)
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["ledger.sqlite"]
     box.predict = disc
-    assert us.copy_classifier(box, PLANE, out=tmp_path / "run", **QUICK).certificate.estimate > 0.8
+    assert ec.copy_classifier(box, PLANE, out=tmp_path / "run", **QUICK).certificate.estimate > 0.8
 
 
 def test_an_original_that_changes_its_rows_is_copied_all_the_same():
@@ -367,20 +369,20 @@ def test_an_original_that_changes_its_rows_is_copied_all_the_same():
         rows -= 3.0
         return rows[:, 0] > 0
 
-    result = us.copy_classifier(shifting, us.Space.uniform(0, 6, 2), budget=1000, schedule=100)
-    rows = us.Space.uniform(0, 6, 2).sample(2000, np.random.default_rng(5))
-    assert us.metrics.fidelity(rows[:, 0] > 3, result.copy.predict(rows)) > 0.9
+    result = ec.copy_classifier(shifting, ec.Space.uniform(0, 6, 2), budget=1000, schedule=100)
+    rows = ec.Space.uniform(0, 6, 2).sample(2000, np.random.default_rng(5))
+    assert ec.metrics.fidelity(rows[:, 0] > 3, result.copy.predict(rows)) > 0.9
 
 
 def test_classes_are_those_of_all_first_answers_and_stay_with_the_run():
-    bands = us.Original(lambda rows: np.digitize(rows[:, 0], [-1.5, -0.5, 0.5, 1.5]))
+    bands = ec.Original(lambda rows: np.digitize(rows[:, 0], [-1.5, -0.5, 0.5, 1.5]))
     quick = {"budget": 200, "schedule": 20, "certificate_n": 10}
-    result = us.copy_classifier(bands, us.Space.normal(1), **quick)
+    result = ec.copy_classifier(bands, ec.Space.normal(1), **quick)
     assert result.copy.classes_.tolist() == [0, 1, 2, 3, 4]
-    narrow = us.copy_classifier(bands, us.Space.uniform(-0.4, 1, 1), **quick)
+    narrow = ec.copy_classifier(bands, ec.Space.uniform(-0.4, 1, 1), **quick)
     assert narrow.copy.classes_.tolist() == [2, 3]
-    with pytest.warns(UnderstudyWarning, match=r"none of the first 50 answers was 0, 1, 4, .*draw=\"balanced\""):
-        declared = us.copy_classifier(bands, us.Space.uniform(-0.4, 1, 1), classes=range(5), **quick)
+    with pytest.warns(EctypeWarning, match=r"none of the first 50 answers was 0, 1, 4, .*draw=\"balanced\""):
+        declared = ec.copy_classifier(bands, ec.Space.uniform(-0.4, 1, 1), classes=range(5), **quick)
     assert declared.copy.classes_.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -392,7 +394,7 @@ def test_a_label_that_was_not_declared_is_an_error():
         return np.full(len(rows), 2) if len(asked) > 3 else disc(rows).astype(int)
 
     with pytest.raises(OriginalError, match=r"a label among \[0, 1\], found 2; declare every class"):
-        us.copy_classifier(us.Original(drifting, classes=[0, 1]), PLANE, **QUICK)
+        ec.copy_classifier(ec.Original(drifting, classes=[0, 1]), PLANE, **QUICK)
 
 
 @pytest.mark.parametrize("draw", ["random", "margin"])
@@ -404,20 +406,20 @@ def test_a_late_label_gives_the_copy_another_output(tmp_path, draw):
         return np.where(rows[:, 0] > 2.5, "rare", np.where(disc(rows), "in", "out"))
 
     quick = {"budget": 1500, "certificate_n": 20, "seed": 3, "repeat": 0, "draw": draw, "delta": 1e-300}
-    result = us.copy_classifier(rare, PLANE, **quick)
+    result = ec.copy_classifier(rare, PLANE, **quick)
     assert sum(asked) == 1520  # what was asked before stays: nothing is asked about again
     assert result.copy.classes_.tolist() == ["in", "out", "rare"]
     assert result.copy.predict([[0.0, 0.0], [1.5, 1.5], [4.5, 0.0]]).tolist() == ["in", "out", "rare"]
-    again = us.copy_classifier(rare, PLANE, **quick, out=tmp_path / "run")
+    again = ec.copy_classifier(rare, PLANE, **quick, out=tmp_path / "run")
     np.testing.assert_array_equal(result.copy.model.theta, again.copy.model.theta)
 
 
 def test_a_space_of_another_width_than_the_original_takes(rng):
     model = SVC().fit(rng.normal(size=(30, 3)), [0, 1, 1] * 10)
     with pytest.raises(SpaceError, match="the 3 columns that SVC takes, found 2"):
-        us.copy_classifier(model, PLANE, **QUICK)
+        ec.copy_classifier(model, PLANE, **QUICK)
     with pytest.raises(SpaceError, match="expected a Space, found int"):
-        us.copy_classifier(model, 3, **QUICK)
+        ec.copy_classifier(model, 3, **QUICK)
 
     def picky(rows):
         if rows.shape[1] != 3:
@@ -427,7 +429,7 @@ def test_a_space_of_another_width_than_the_original_takes(rng):
     with pytest.raises(
         OriginalError, match=r"40 rows of 2 columns, found ValueError: I take 3.*that the space has the columns"
     ):
-        us.copy_classifier(picky, PLANE, budget=100, certificate_n=0)
+        ec.copy_classifier(picky, PLANE, budget=100, certificate_n=0)
 
 
 @pytest.mark.parametrize(
@@ -441,40 +443,40 @@ def test_a_space_of_another_width_than_the_original_takes(rng):
     ],
 )
 def test_a_copy_refuses_rows_it_cannot_read(rows, message):
-    copy = us.copy_classifier(disc, PLANE, budget=100, schedule=2, certificate_n=0).copy
+    copy = ec.copy_classifier(disc, PLANE, budget=100, schedule=2, certificate_n=0).copy
     with pytest.raises(SpaceError, match=message):
         copy.predict(rows)
 
 
 def test_the_same_run_in_the_same_directory_is_loaded_and_another_refused(tmp_path):
     asked = []
-    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows), name="disc")
-    first = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
-    again = us.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
+    original = ec.Original(lambda rows: asked.append(len(rows)) or disc(rows), name="disc")
+    first = ec.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
+    again = ec.copy_classifier(original, PLANE, out=tmp_path / "run", **QUICK)
     paid = sum(asked)
     assert paid == 714  # once for each row, and a few again on purpose
-    other = us.Original(disc, name="another")
+    other = ec.Original(disc, name="another")
     with pytest.raises(DirectoryError, match="found a run with original 'disc' \\(now 'another'\\)"):
-        us.copy_classifier(other, PLANE, out=tmp_path / "run", **QUICK)
+        ec.copy_classifier(other, PLANE, out=tmp_path / "run", **QUICK)
     assert same(first.copy, again.copy)
     assert again.history == first.history
     with pytest.raises(DirectoryError, match="found a run with seed 0 \\(now 1\\); choose another directory"):
-        us.copy_classifier(original, PLANE, out=tmp_path / "run", seed=1, **QUICK)
+        ec.copy_classifier(original, PLANE, out=tmp_path / "run", seed=1, **QUICK)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     with pytest.raises(DirectoryError, match="found other files; choose another directory"):
-        us.copy_classifier(original, PLANE, out=tmp_path / "other", **QUICK)
+        ec.copy_classifier(original, PLANE, out=tmp_path / "other", **QUICK)
     assert sum(asked) == paid
     assert (tmp_path / "other" / "thesis.tex").read_text() == "mine"
 
 
 def test_a_directory_that_cannot_be_written_is_refused_before_anything_is_asked(tmp_path):
     asked = []
-    original = us.Original(lambda rows: asked.append(len(rows)) or disc(rows))
+    original = ec.Original(lambda rows: asked.append(len(rows)) or disc(rows))
     (tmp_path / "file").write_text("mine")
     for out in (tmp_path / "file", tmp_path / "file" / "run", tmp_path / ("n" * 300), "/proc/run", "nul\0", 5):
         with pytest.raises(DirectoryError):
-            us.copy_classifier(original, PLANE, out=out, **QUICK)
+            ec.copy_classifier(original, PLANE, out=out, **QUICK)
     assert not asked
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -490,43 +492,43 @@ def test_a_directory_that_cannot_be_written_is_refused_before_anything_is_asked(
     ],
 )
 def test_what_stopped_the_run_and_what_it_asked(options, stopped, queries):
-    result = us.copy_classifier(disc, PLANE, certificate_n=0, **options)
+    result = ec.copy_classifier(disc, PLANE, certificate_n=0, **options)
     assert (result.stopped, result.queries["training"]) == (stopped, queries)
 
 
 def test_numpy_numbers_and_small_label_types_can_be_saved(tmp_path):
-    original = us.Original(lambda rows: disc(rows).astype(np.uint8))
-    result = us.copy_classifier(original, PLANE, budget=np.int64(200), delta=np.float32(1e-3), memory=np.float32(0.1),
-                                schedule=us.training.Schedule(np.int64(5)), certificate_n=np.int32(50),
+    original = ec.Original(lambda rows: disc(rows).astype(np.uint8))
+    result = ec.copy_classifier(original, PLANE, budget=np.int64(200), delta=np.float32(1e-3), memory=np.float32(0.1),
+                                schedule=ec.algorithm.training.Schedule(np.int64(5)), certificate_n=np.int32(50),
                                 out=tmp_path / "run")  # fmt: skip
-    assert us.load(tmp_path / "run").copy.predict([[0.0, 0.0]]).dtype == result.copy.predict([[0.0, 0.0]]).dtype
+    assert ec.load(tmp_path / "run").copy.predict([[0.0, 0.0]]).dtype == result.copy.predict([[0.0, 0.0]]).dtype
 
 
 def test_frames_whose_columns_have_no_names_are_arrays(rng):
     frame = pd.DataFrame(rng.normal(size=(100, 2)))
-    result = us.copy_classifier(disc, us.Space.from_data(frame), budget=100, schedule=5, certificate_n=0,
+    result = ec.copy_classifier(disc, ec.Space.from_data(frame), budget=100, schedule=5, certificate_n=0,
                                 test=(frame, disc(frame)))  # fmt: skip
     assert result.copy.predict(frame).shape == (100,)
 
 
 def test_values_far_out_give_an_answer():
-    copy = us.copy_classifier(disc, PLANE, **QUICK).copy
+    copy = ec.copy_classifier(disc, PLANE, **QUICK).copy
     assert np.isfinite(copy.predict_proba([[1e39, 0.0], [-1e300, 1e300]])).all()
 
 
 def test_test_labels_of_another_type_are_refused(rng):
     X = rng.normal(size=(20, 2))
     with pytest.raises(SettingError, match=r"test: expected labels among \[False, True\], found labels such as 'True'"):
-        us.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X).astype(str)))
+        ec.copy_classifier(disc, PLANE, **QUICK, test=(X, disc(X).astype(str)))
 
 
-def test_every_error_is_an_understudy_error():
+def test_every_error_is_one_of_ectype():
     for name in ("SettingError", "SpaceError", "OriginalError", "DirectoryError", "BudgetError"):
-        assert issubclass(getattr(us.errors, name), UnderstudyError)
+        assert issubclass(getattr(ec.errors, name), EctypeError)
 
 
 def test_steps_can_be_followed_and_the_result_is_the_same():
-    run, records = us.copy_steps(disc, PLANE, us.Settings(budget=200, schedule=10, certificate_n=0)), []
+    run, records = ec.copy_steps(disc, PLANE, ec.Settings(budget=200, schedule=10, certificate_n=0)), []
     while True:
         try:
             records.append(next(run))
@@ -534,14 +536,14 @@ def test_steps_can_be_followed_and_the_result_is_the_same():
             result = end.value
             break
     assert records == result.history
-    assert same(result.copy, us.copy_classifier(disc, PLANE, budget=200, schedule=10, certificate_n=0).copy)
-    assert not same(result.copy, us.copy_classifier(disc, PLANE, budget=201, schedule=10, certificate_n=0).copy)
+    assert same(result.copy, ec.copy_classifier(disc, PLANE, budget=200, schedule=10, certificate_n=0).copy)
+    assert not same(result.copy, ec.copy_classifier(disc, PLANE, budget=201, schedule=10, certificate_n=0).copy)
 
 
 def test_many_features_and_classes_in_one_shot():
     """Small enough for every test run; benchmarks/scale.py does the full size."""
-    original = us.Original(lambda rows: np.abs(rows[:, :20]).argmax(axis=1), classes=range(20))
-    result = us.copy_classifier(original, us.Space.normal(200), method="one-shot", preset="fast", budget=5000,
+    original = ec.Original(lambda rows: np.abs(rows[:, :20]).argmax(axis=1), classes=range(20))
+    result = ec.copy_classifier(original, ec.Space.normal(200), method="one-shot", preset="fast", budget=5000,
                                 schedule=2, certificate_n=500)  # fmt: skip
     assert result.kept == 5000
     assert result.copy.predict(np.zeros((1, 200))).dtype.kind == "i"
@@ -549,7 +551,7 @@ def test_many_features_and_classes_in_one_shot():
 
 
 def test_to_scikit_learn_a_copy_is_a_fitted_classifier(rng):
-    copy = us.copy_classifier(disc, PLANE, budget=300, preset="fast", certificate_n=0).copy
+    copy = ec.copy_classifier(disc, PLANE, budget=300, preset="fast", certificate_n=0).copy
     rows = rng.normal(size=(200, 2))
     answers = disc(rows)
     assert is_classifier(copy)

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
-from cases import ask_through
-from understudy.errors import OutageError
-from understudy.queries import ledger
+import ectype as ec
+from ectype import ledger
+from ectype.errors import OutageError
+from problems import ask_through
 
 MADE = Path(__file__).with_name("version_0_1")
 EXPECTED = json.loads((MADE / "expected.json").read_text())
@@ -31,8 +31,8 @@ def run(tmp_path):
 
 
 def test_a_run_is_loaded_and_said_to_be_unchecked(run):
-    with pytest.warns(us.errors.UnderstudyWarning, match=r"run was written by version 0\.1, without checksums"):
-        result = us.load(run)
+    with pytest.warns(ec.errors.EctypeWarning, match=r"run was written by version 0\.1, without checksums"):
+        result = ec.load(run)
     assert not result.checked
     assert not ledger.summary(run / ledger.NAME).checked
     assert result.certificate.lower == EXPECTED["lower"]
@@ -42,25 +42,25 @@ def test_a_run_is_loaded_and_said_to_be_unchecked(run):
 
 def test_a_run_is_recognised_by_the_call_that_made_it(run):
     asked = []
-    original = us.Original(lambda rows: asked.append(rows) or houses(rows), ["no", "yes"], name="houses")
-    space = us.Space.load(run / "space.json")
+    original = ec.Original(lambda rows: asked.append(rows) or houses(rows), ["no", "yes"], name="houses")
+    space = ec.Space.load(run / "space.json")
     settings = {"budget": 120, "batch": 40, "certificate_n": 100, "layers": (6,), "preset": "fast", "seed": 2}
-    with pytest.warns(us.errors.UnderstudyWarning, match="without checksums"):
-        result = us.copy_classifier(original, space, **settings, out=run)
+    with pytest.warns(ec.errors.EctypeWarning, match="without checksums"):
+        result = ec.copy_classifier(original, space, **settings, out=run)
     assert not asked
     assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
 
 
 def test_a_ledger_goes_on(run):
     """It has no table of attempts, and gets one."""
-    space, failures = us.Space.load(run / "space.json"), iter([OutageError("houses", "an answer", "none")])
+    space, failures = ec.Space.load(run / "space.json"), iter([OutageError("houses", "an answer", "none")])
 
     def moody(rows):
         for failure in failures:
             raise failure
         return houses(rows)
 
-    original = us.Original(moody, ["no", "yes"], name="houses")
+    original = ec.Original(moody, ["no", "yes"], name="houses")
     with ledger.Ledger(run / ledger.NAME, {}, space) as book:
         assert (book.counts.sent, book.counts.different, book.counts.answered, book.counts.lost) == (225, 225, 225, 0)
         with pytest.raises(OutageError):
@@ -80,7 +80,7 @@ def test_a_run_that_goes_on_has_checksums_from_then_on(run):
     (run / "run.json").unlink()
     with ledger.Ledger(path, settings, ledger.space_of(path)) as book:
         for purpose, (rows, said) in answered.items():  # of an original that cannot be asked
-            found = ask_through(book, us.Original(None, ["no", "yes"]), ledger.space_of(path), rows, purpose)
+            found = ask_through(book, ec.Original(None, ["no", "yes"]), ledger.space_of(path), rows, purpose)
             np.testing.assert_array_equal(found, said.labels)
     assert ledger.summary(path).checked
     pd.testing.assert_frame_equal(ledger.entries(path, ledger.space_of(path)), before)
@@ -90,9 +90,9 @@ def test_a_run_that_goes_on_has_checksums_from_then_on(run):
 def test_a_skops_export_is_loaded(name):
     """In a process of its own: nothing but the list of trusted types has been imported there."""
     code = (
-        "import json, sys, pandas, skops.io\n"
-        "from understudy.export.skops import TRUSTED\n"
-        "copy = skops.io.load(sys.argv[1], trusted=TRUSTED)\n"
+        "import json, sys, pandas\n"
+        "from ectype.export import load_skops\n"
+        "copy = load_skops(sys.argv[1])\n"
         "print(json.dumps(copy.predict(pandas.DataFrame(json.load(sys.stdin))).tolist()))\n"
     )
     command = [sys.executable, "-c", code, str(MADE / f"{name}.skops")]

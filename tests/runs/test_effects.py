@@ -11,19 +11,19 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.errors import SettingError
-from understudy.models.effort import Effort
-from understudy.runs.checking import MONOTONE, TREES
-from understudy.runs.copying import finish, job_of, job_steps
-from understudy.runs.effects import CONDITIONS, NO_ROWS, STORED
-from understudy.runs.plan import Plan
-from understudy.runs.presets import PRESETS
-from understudy.runs.settings import METHODS, Settings
+from ectype.errors import SettingError
+from ectype.models.capacity import Capacity
+from ectype.plan.effects import CONDITIONS, NO_ROWS, STORED
+from ectype.plan.plan import Plan
+from ectype.plan.presets import PRESETS
+from ectype.plan.settings import METHODS, Settings
+from ectype.plan.validation import MONOTONE, TREES
+from ectype.runs.api import build_job, finish, run_job
+from problems import disc
 
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 BASE = {"budget": 500, "certificate_n": 40, "repeat": 0}
 # Two values of every setting that may have no effect; between them, the outcome differs where it counts.
 VALUES = {
@@ -70,7 +70,7 @@ def hardly_any_effort():
     """Copies of other families are made of little, which is enough to tell one from another."""
     with pytest.MonkeyPatch.context() as patch:
         for name, preset in PRESETS.items():
-            patch.setitem(PRESETS, name, replace(preset, effort=Effort(share=0.05, free_rows=200)))
+            patch.setitem(PRESETS, name, replace(preset, effort=Capacity(share=0.05, free_rows=200)))
         yield
 
 
@@ -83,7 +83,7 @@ def _outcome(settings):
         return disc(rows)
 
     plan = Plan.of_decided(Settings(**{**BASE, **dict(settings)}))
-    result = finish(job_steps(job_of(us.Original(original, [False, True]), PLANE, plan)))
+    result = finish(run_job(build_job(ec.Original(original, [False, True]), PLANE, plan)))
     made = [array.tobytes() for _, array in sorted(result.copy.model.state()[1].items())]
     proof = None if result.certificate is None else result.certificate.lower
     return sha256(b"".join(asked)).digest(), sha256(b"".join(made)).digest(), proof
@@ -153,7 +153,7 @@ def test_pure_keeps_the_points_that_sequential_drops():
     """With the preset paper; elsewhere both keep all, and pure is refused."""
     kept = {}
     for method in ("sequential", "pure"):
-        result = us.copy_classifier(disc, PLANE, method=method, preset="paper", schedule=20, delta=None, **BASE)
+        result = ec.copy_classifier(disc, PLANE, method=method, preset="paper", schedule=20, delta=None, **BASE)
         kept[method] = [record.kept for record in result.history]
     assert kept["pure"] == [100, 200, 300, 400, 500]
     assert kept["sequential"][-1] < 500
@@ -167,32 +167,32 @@ def table(tmp_path):
     rows = PLANE.sample(300, np.random.default_rng(0))
     frame = pd.DataFrame(rows, columns=["x0", "x1"]).assign(label=disc(rows))
     frame.to_csv(tmp_path / "answers.csv", index=False)
-    return us.open_original(str(tmp_path / "answers.csv"))
+    return ec.open_original(str(tmp_path / "answers.csv"))
 
 
 @pytest.mark.parametrize("given", [{"draw": "margin"}, {"repeat": 0.1}, {"retries": 1}, {"to": "tree", "schedule": 3}])
 def test_what_stored_answers_cannot_do_is_refused(table, given):
     name = list(given)[-1]
     with pytest.raises(SettingError, match=f"^{name}: .*would change nothing"):
-        us.copy_classifier(table, PLANE, budget=100, certificate_n=50, **given)
+        ec.copy_classifier(table, PLANE, budget=100, certificate_n=50, **given)
 
 
 def test_a_share_of_rows_needs_rows():
     with pytest.raises(SettingError, match=r"^rows_share: expected rows of your own.*give them with rows \(--rows\)"):
-        us.copy_classifier(disc, PLANE, rows_share=0.25, **BASE)  # even if it is the usual one
+        ec.copy_classifier(disc, PLANE, rows_share=0.25, **BASE)  # even if it is the usual one
 
 
 def test_estimators_and_remakes_refuse_likewise(tmp_path):
     rows = PLANE.sample(50, np.random.default_rng(0))
     with pytest.raises(SettingError, match=r"^batch: expected none for the method one-shot with a budget"):
-        us.SinglePassCopy(disc, batch=50).fit(rows)
+        ec.SinglePassCopy(disc, batch=50).fit(rows)
     with pytest.raises(SettingError, match=r"^delta: expected the method sequential"):
-        us.OnlineCopy(disc, delta=0.1).fit(rows)
-    us.copy_classifier(disc, PLANE, preset="fast", budget=60, certificate_n=20, out=tmp_path / "run")
+        ec.OnlineCopy(disc, delta=0.1).fit(rows)
+    ec.copy_classifier(disc, PLANE, preset="fast", budget=60, certificate_n=20, out=tmp_path / "run")
     with pytest.raises(SettingError, match=r"^max_leaves: expected a copy of trees"):
-        us.remake(tmp_path / "run", max_leaves=4)
+        ec.remake(tmp_path / "run", max_leaves=4)
     with pytest.raises(SettingError, match=r"^layers: expected a copy that is a network"):
-        us.remake(tmp_path / "run", to="tree", layers=(4,))
+        ec.remake(tmp_path / "run", to="tree", layers=(4,))
 
 
 def test_the_command_says_what_would_make_an_option_count(tmp_path):
@@ -219,6 +219,6 @@ def test_auto_chooses_among_families_that_can_be_held_to_the_limits():
     assert Plan.of(Settings(max_leaves=4)).families == Plan.of(Settings(max_depth=2)).families == TREES
     assert Plan.of(Settings(max_depth=2, increasing=["a"])).families == TREES
     assert Plan.of(Settings(increasing=["a"])).families == MONOTONE
-    result = us.copy_classifier(disc, PLANE, max_depth=1, budget=60, certificate_n=40)
+    result = ec.copy_classifier(disc, PLANE, max_depth=1, budget=60, certificate_n=40)
     assert result.family in TREES
     assert {one["family"] for one in result.tried} == {*TREES}

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-import understudy as us
-from cases import disc
-from understudy.cli import understudy
-from understudy.errors import DirectoryError, SettingError
-from understudy.runs.settings import BLEND, FAMILIES
+import ectype as ec
+from ectype.cli import cli
+from ectype.errors import DirectoryError, SettingError
+from ectype.plan.settings import BLEND, FAMILIES
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-PLANE = us.Space.normal(2)
-QUICK = {"budget": 300, "schedule": us.training.steps(100), "repeat": 0, "certificate_n": 400}
+PLANE = ec.Space.normal(2)
+QUICK = {"budget": 300, "schedule": ec.algorithm.training.steps(100), "repeat": 0, "certificate_n": 400}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def run(tmp_path_factory, small_lessons):
         return disc(rows)
 
     path = tmp_path_factory.mktemp("frontier") / "run"
-    us.copy_classifier(original, PLANE, to="tree", out=path, **QUICK)
+    ec.copy_classifier(original, PLANE, to="tree", out=path, **QUICK)
     return path, asked
 
 
@@ -35,7 +35,7 @@ def run(tmp_path_factory, small_lessons):
 def table(run):
     path, asked = run
     before = len(asked)
-    found = us.frontier(path)
+    found = ec.frontier(path)
     assert len(asked) == before  # nothing is asked
     return found
 
@@ -68,25 +68,23 @@ def test_nothing_smaller_beats_what_is_marked(table):
 
 def test_the_command_prints_writes_and_draws(run):
     path, _ = run
-    shown = CliRunner().invoke(understudy, ["frontier", str(path), "--family", "tree", "--family", "linear"])
+    shown = CliRunner().invoke(cli, ["frontier", str(path), "--family", "tree", "--family", "linear"])
     assert shown.exit_code == 0, shown.output
     assert "16 leaves" in shown.output
     assert set(pd.read_csv(path / "frontier.csv")["family"]) == {"tree", "linear"}
     assert (path / "frontier.svg").read_text().startswith("<svg")
-    document = json.loads(
-        CliRunner().invoke(understudy, ["frontier", str(path), "--family", "linear", "--json"]).stdout
-    )
+    document = json.loads(CliRunner().invoke(cli, ["frontier", str(path), "--family", "linear", "--json"]).stdout)
     assert [point["family"] for point in document["points"]] == ["linear"]
-    again = us.load(path)  # the run is as it was
+    again = ec.load(path)  # the run is as it was
     assert again.copy.predict(np.zeros((1, 2))).tolist() == [True]
 
 
 def test_what_has_no_frontier(tmp_path, run):
-    result = us.load(run[0])
+    result = ec.load(run[0])
     result.save(tmp_path / "saved")
     with pytest.raises(DirectoryError, match="expected a ledger, found nothing; name the directory of a run"):
-        us.frontier(tmp_path / "saved")
+        ec.frontier(tmp_path / "saved")
     with pytest.raises(SettingError, match="families: expected one of"):
-        us.frontier(run[0], ["svm"])
+        ec.frontier(run[0], ["svm"])
     with pytest.raises(DirectoryError):
-        us.frontier(tmp_path / "nowhere")
+        ec.frontier(tmp_path / "nowhere")

@@ -9,23 +9,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.certificate.bounds import lower_bound
-from understudy.errors import DirectoryError, OriginalError
-from understudy.queries import ledger
-from understudy.report.card import card
-from understudy.runs.copying import job_of
-from understudy.runs.directory import claim
-from understudy.runs.going_on import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, between_calls, gone_on, in_directory
-from understudy.runs.plan import Plan
-from understudy.runs.presets import PRESETS
-from understudy.runs.settings import Settings
+from ectype import ledger
+from ectype.certificate.bounds import lower_bound
+from ectype.errors import DirectoryError, OriginalError
+from ectype.plan.plan import Plan
+from ectype.plan.presets import PRESETS
+from ectype.plan.settings import Settings
+from ectype.report import card
+from ectype.runs.api import build_job
+from ectype.runs.directory import claim
+from ectype.runs.extend import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, extended, in_directory, resume_rules
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-PLANE = us.Space.normal(2)
-QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": us.training.steps(100)}
+PLANE = ec.Space.normal(2)
+QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.algorithm.training.steps(100)}
 
 
 COUNTED = """
@@ -53,7 +53,7 @@ class Counting:
 def first(tmp_path_factory, small_lessons):
     """A finished run with 200 answers."""
     path = tmp_path_factory.mktemp("first") / "run"
-    us.copy_classifier(Counting(), PLANE, budget=200, out=path, **QUICK)
+    ec.copy_classifier(Counting(), PLANE, budget=200, out=path, **QUICK)
     return path
 
 
@@ -65,8 +65,8 @@ def run(first, tmp_path):
 
 def test_only_the_difference_is_asked_and_the_run_says_so(run):
     original = Counting()
-    earlier = us.load(run)
-    result = us.copy_classifier(original, PLANE, budget=600, out=run, **QUICK)
+    earlier = ec.load(run)
+    result = ec.copy_classifier(original, PLANE, budget=600, out=run, **QUICK)
     assert original.asked == 400
     assert result.queries["training"] == 600
     assert result.settings["stages"] == [200]
@@ -74,20 +74,20 @@ def test_only_the_difference_is_asked_and_the_run_says_so(run):
     assert result.history[-1].queries == 600
     training = ledger.answers(run / ledger.NAME)["training"]
     assert len(np.unique(training[0], axis=0)) == 600
-    assert us.copy_classifier(original, PLANE, budget=600, out=run, **QUICK).certificate == result.certificate
+    assert ec.copy_classifier(original, PLANE, budget=600, out=run, **QUICK).certificate == result.certificate
     assert original.asked == 400  # the same call again loads it
     assert "600 training queries, after 200" in card(run)
     with pytest.raises(DirectoryError, match=r"a run with budget 600 \(now 300\)"):
-        us.copy_classifier(original, PLANE, budget=300, out=run, **QUICK)
+        ec.copy_classifier(original, PLANE, budget=300, out=run, **QUICK)
     with pytest.raises(DirectoryError, match=r"to 'auto' \(now 'tree'\)"):
-        us.copy_classifier(original, PLANE, budget=900, out=run, to="tree", **QUICK)
-    us.copy_classifier(original, PLANE, budget=900, out=run, **QUICK)
-    assert us.load(run).settings["stages"] == [200, 600]
+        ec.copy_classifier(original, PLANE, budget=900, out=run, to="tree", **QUICK)
+    ec.copy_classifier(original, PLANE, budget=900, out=run, **QUICK)
+    assert ec.load(run).settings["stages"] == [200, 600]
     assert original.asked == 700
 
 
 def test_the_bound_allows_for_earlier_looks_at_the_same_rows(run):
-    result = us.copy_classifier(Counting(), PLANE, budget=250, out=run, **QUICK)
+    result = ec.copy_classifier(Counting(), PLANE, budget=250, out=run, **QUICK)
     proof = result.certificate
     assert proof.lower == lower_bound(round(proof.estimate * proof.n), proof.n, 1 - (1 - proof.confidence) / 2)
 
@@ -95,25 +95,25 @@ def test_the_bound_allows_for_earlier_looks_at_the_same_rows(run):
 @pytest.mark.parametrize("most", [0, 60, 170, 350])
 def test_a_run_that_fails_while_it_goes_on_ends_with_the_same_bytes(run, tmp_path, most):
     shutil.copytree(run, tmp_path / "whole")
-    us.copy_classifier(Counting(), PLANE, budget=600, out=tmp_path / "whole", **QUICK)
+    ec.copy_classifier(Counting(), PLANE, budget=600, out=tmp_path / "whole", **QUICK)
     original = Counting()
     original.most = most
     with pytest.raises(OriginalError, match="gone"):
-        us.copy_classifier(original, PLANE, budget=600, out=run, **QUICK)
-    assert us.load(run).queries["training"] == 200  # the earlier copy is there until the new one is
+        ec.copy_classifier(original, PLANE, budget=600, out=run, **QUICK)
+    assert ec.load(run).queries["training"] == 200  # the earlier copy is there until the new one is
     original.most = 10**9
-    us.copy_classifier(original, PLANE, budget=600, out=run, **QUICK)
+    ec.copy_classifier(original, PLANE, budget=600, out=run, **QUICK)
     assert original.asked == 400
     assert (run / "copy.safetensors").read_bytes() == (tmp_path / "whole" / "copy.safetensors").read_bytes()
 
 
 def test_a_run_that_is_killed_while_it_is_saved_knows_its_stages(run):
-    us.copy_classifier(Counting(), PLANE, budget=400, out=run, **QUICK)
-    us.copy_classifier(Counting(), PLANE, budget=600, out=run, **QUICK)
+    ec.copy_classifier(Counting(), PLANE, budget=400, out=run, **QUICK)
+    ec.copy_classifier(Counting(), PLANE, budget=600, out=run, **QUICK)
     copy = (run / "copy.safetensors").read_bytes()
     (run / "run.json").unlink()
     original = Counting()
-    assert us.copy_classifier(original, PLANE, budget=600, out=run, **QUICK).settings["stages"] == [200, 400]
+    assert ec.copy_classifier(original, PLANE, budget=600, out=run, **QUICK).settings["stages"] == [200, 400]
     assert original.asked == 0
     assert (run / "copy.safetensors").read_bytes() == copy
 
@@ -122,15 +122,15 @@ def test_a_run_that_was_interrupted_goes_on_to_a_larger_budget(tmp_path):
     original = Counting()
     original.most = 300
     with pytest.raises(OriginalError):
-        us.copy_classifier(original, PLANE, budget=200, out=tmp_path / "run", **QUICK)
+        ec.copy_classifier(original, PLANE, budget=200, out=tmp_path / "run", **QUICK)
     original.most = 10**9
-    us.copy_classifier(original, PLANE, budget=500, out=tmp_path / "run", **QUICK)
+    ec.copy_classifier(original, PLANE, budget=500, out=tmp_path / "run", **QUICK)
     assert original.asked == 700
 
 
 def test_another_target(run):
     original = Counting()
-    result = us.copy_classifier(original, PLANE, budget=200, target=0.5, out=run, **QUICK)
+    result = ec.copy_classifier(original, PLANE, budget=200, target=0.5, out=run, **QUICK)
     assert result.stopped == "target"
     assert original.asked == 0
     assert json.loads((run / "run.json").read_text())["settings"]["stages"] == [200]
@@ -158,7 +158,7 @@ def test_further_rounds(settings, sizes):
 def begun(path, **settings):
     """A job in a directory, where the run is begun, and nothing is asked yet."""
     job = in_directory(
-        job_of(us.Original(disc, [False, True], name="disc"), PLANE, Plan.of(Settings(**settings))), path
+        build_job(ec.Original(disc, [False, True], name="disc"), PLANE, Plan.of(Settings(**settings))), path
     )
     with ledger.Ledger(path / ledger.NAME, job.about, PLANE):
         return job
@@ -192,18 +192,18 @@ def test_more_budget_is_spent_or_what_is_left_over_is_less_than_a_batch(way, bud
 def test_a_result_says_what_was_left_over(tmp_path):
     asked = {"batch": 40, "budget": 130, "preset": "fast", "certificate_n": 0, "out": tmp_path / "run"}
     for _ in range(2):  # made, and loaded
-        result = us.copy_classifier(disc, PLANE, **asked)
+        result = ec.copy_classifier(disc, PLANE, **asked)
         said = " ".join(str(result).split())
         assert "120 to learn from, 3 asked again, and 10 of the budget left over, less than a batch." in said
-    assert "left over" not in str(us.load(tmp_path / "run"))
+    assert "left over" not in str(ec.load(tmp_path / "run"))
 
 
 def test_another_batch_is_refused_after_a_run_went_on_too(tmp_path):
-    original, settings = us.Original(lambda rows: rows[:, 0] > 0, name="sign"), {"preset": "fast", "certificate_n": 50}
+    original, settings = ec.Original(lambda rows: rows[:, 0] > 0, name="sign"), {"preset": "fast", "certificate_n": 50}
     for budget in (60, 120):
-        us.copy_classifier(original, us.Space.normal(1), budget=budget, batch=20, out=tmp_path / "run", **settings)
+        ec.copy_classifier(original, ec.Space.normal(1), budget=budget, batch=20, out=tmp_path / "run", **settings)
     with pytest.raises(DirectoryError, match="a run with batches of 60, found one with batches of 20"):
-        us.copy_classifier(original, us.Space.normal(1), budget=120, batch=60, out=tmp_path / "run", **settings)
+        ec.copy_classifier(original, ec.Space.normal(1), budget=120, batch=60, out=tmp_path / "run", **settings)
 
 
 @pytest.mark.parametrize("way", [{"batch": 40}, {"preset": "fast"}, {"method": "online"}], ids=str)
@@ -283,18 +283,18 @@ def happens(path, name):
     """What happens where a setting or argument is another, in a directory where a run was begun."""
     rows = pd.DataFrame({"x0": [0.0, 1.0, 2.0], "x1": [0.0, 1.0, 3.0]})
     usual = BESIDE.get(name, {"budget": 200})
-    settings = us.Settings(**{**usual, **({name: OTHERS[name]} if name in OTHERS else {})})
-    original = us.Original(disc, [False, True], name="another" if name == "original" else "disc")
+    settings = ec.Settings(**{**usual, **({name: OTHERS[name]} if name in OTHERS else {})})
+    original = ec.Original(disc, [False, True], name="another" if name == "original" else "disc")
     original.both = lambda rows: (disc(rows), np.eye(2)[disc(rows).astype(int)])
     given = {"rows": rows, "answers": rows.assign(label=False), "test": (rows, [True, True, False])}
     always = {"rows": rows} if name == "rows_share" else {}
     arguments = {name: given[name]} if name in given else always
-    space = us.Space.uniform(-1, 1, 2) if name == "space" else PLANE
-    before = job_of(original.but(name="disc"), PLANE, Plan.of(us.Settings(**usual)), **always)
+    space = ec.Space.uniform(-1, 1, 2) if name == "space" else PLANE
+    before = build_job(original.but(name="disc"), PLANE, Plan.of(ec.Settings(**usual)), **always)
     with ledger.Ledger(path / ledger.NAME, before.about, PLANE):
         pass
     classes = [True] if name == "classes" else None
-    job = gone_on(job_of(original, space, Plan.of(settings), classes=classes, **arguments), path)
+    job = extended(build_job(original, space, Plan.of(settings), classes=classes, **arguments), path)
     try:
         claim(path, job.about)
     except DirectoryError:
@@ -302,16 +302,16 @@ def happens(path, name):
     return GOES_ON if job.further else ANY_TIME
 
 
-@pytest.mark.parametrize("name", between_calls())
+@pytest.mark.parametrize("name", resume_rules())
 def test_what_may_change_between_calls_is_what_the_code_says(name, tmp_path):
     assert name in (*OTHERS, *ARGUMENTS)
-    assert happens(tmp_path, name) == between_calls()[name]
+    assert happens(tmp_path, name) == resume_rules()[name]
 
 
 def test_the_documents_have_the_same_table():
     page = (Path(__file__).parents[2] / "docs" / "runs.md").read_text()
     rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", page.partition("| between calls")[2].partition("**Make")[0], re.M)
     found = {name: said for names, said in rows for name in re.findall(r"`(\w+)`", names)}
-    assert found.keys() == between_calls().keys()
+    assert found.keys() == resume_rules().keys()
     for name, said in found.items():
-        assert said.startswith(between_calls()[name])
+        assert said.startswith(resume_rules()[name])

@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-import understudy as us
-from cases import disc
+import ectype as ec
 from commands import run_command
-from understudy.errors import DirectoryError
-from understudy.runs.directory import FILES
+from ectype.errors import DirectoryError
+from ectype.runs.directory import FILES
+from problems import disc
 
 SETTINGS = {"budget": 90, "batch": 30, "certificate_n": 60, "preset": "fast", "repeat": 0}
 
@@ -19,8 +19,8 @@ SETTINGS = {"budget": 90, "batch": 30, "certificate_n": 60, "preset": "fast", "r
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("hostile") / "run"
-    words = us.Original(lambda rows: ["in" if inside else "out" for inside in disc(rows)], ["in", "out"], name="disc")
-    us.copy_classifier(words, us.Space.normal(2), out=out, **SETTINGS)
+    words = ec.Original(lambda rows: ["in" if inside else "out" for inside in disc(rows)], ["in", "out"], name="disc")
+    ec.copy_classifier(words, ec.Space.normal(2), out=out, **SETTINGS)
     return out
 
 
@@ -72,7 +72,7 @@ def test_what_no_run_has_written_is_bad_input(run, wrong):
     sealed(run, others=not wrong.startswith("a number"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(DirectoryError) as error:
-        us.load(run)
+        ec.load(run)
     assert found in str(error.value)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # in KiB
 
@@ -87,7 +87,7 @@ def test_what_is_no_regular_file_is_not_waited_for(run, name, kind):
         file.unlink()
         {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": os.mkdir}[kind](file)
     with pytest.raises(DirectoryError):
-        us.load(run)
+        ec.load(run)
 
 
 def test_a_page_of_labels_that_no_answer_has_is_written(run):

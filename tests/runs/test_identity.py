@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from faulty import TEMPLATE, FaultyServer
-from understudy.errors import DirectoryError, OriginalError
-from understudy.original.opening import KINDS, MEANS, MERELY, Options, opener_of, options_of
+from ectype.errors import DirectoryError, OriginalError
+from ectype.original.registry import KINDS, MEANS, MERELY, OriginalOptions, opener_of, options_of
+from fault_server import TEMPLATE, FaultyServer
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -114,7 +114,7 @@ def test_how_an_original_is_reached_may_change(tmp_path):
 
 
 def test_every_option_is_said_to_mean_something_or_not():
-    assert set(MEANS) | set(MERELY) == set(Options.__annotations__)
+    assert set(MEANS) | set(MERELY) == set(OriginalOptions.__annotations__)
     assert not set(MEANS) & set(MERELY)
     for kind in KINDS:
         assert set(options_of(opener_of(kind))) <= {*MEANS, *MERELY}
@@ -127,11 +127,11 @@ def test_estimators_are_told_apart_by_what_they_learned(change, tmp_path, rng):
     other = LogisticRegression(C=0.5) if change == "parameters" else LogisticRegression(C=1.0)
     other.fit(X, X[:, 0] > 0 if change == "parameters" else X[:, 1] > 0)
     settings = {"budget": 60, "certificate_n": 50, "out": tmp_path / "run", "preset": "fast"}
-    result = us.copy_classifier(fitted, us.Space.normal(2), **settings)
+    result = ec.copy_classifier(fitted, ec.Space.normal(2), **settings)
     with pytest.raises(DirectoryError, match="found a run with an original that was fitted otherwise; choose"):
-        us.copy_classifier(other, us.Space.normal(2), **settings)
+        ec.copy_classifier(other, ec.Space.normal(2), **settings)
     same = LogisticRegression(C=1.0).fit(X, X[:, 0] > 0)
-    assert us.copy_classifier(same, us.Space.normal(2), **settings).certificate == result.certificate
+    assert ec.copy_classifier(same, ec.Space.normal(2), **settings).certificate == result.certificate
 
 
 def test_a_module_whose_source_changed_is_said(tmp_path):
@@ -153,10 +153,10 @@ def test_an_interrupted_run_of_version_0_1_that_does_not_say_how_it_was_read_is_
     import sqlite3
 
     with FaultyServer(chance, ["503 3600"], share=1, plan=[None] * 3) as server:
-        box = us.open_original(server.url, ["no", "yes"], protocol="instances", decode="threshold", request_rows=20)
+        box = ec.open_original(server.url, ["no", "yes"], protocol="instances", decode="threshold", request_rows=20)
         settings = {"budget": 60, "certificate_n": 60, "out": tmp_path / "run"}
         with pytest.raises(OriginalError):
-            us.copy_classifier(box, us.Space.normal(2), **settings)
+            ec.copy_classifier(box, ec.Space.normal(2), **settings)
         with sqlite3.connect(tmp_path / "run" / "ledger.sqlite") as file:
             about = json.loads(file.execute("SELECT value FROM meta WHERE key = 'settings'").fetchone()[0])
             assert about.pop("opened")
@@ -165,4 +165,4 @@ def test_an_interrupted_run_of_version_0_1_that_does_not_say_how_it_was_read_is_
             file.execute("DROP TABLE chain")
         file.close()
         with pytest.raises(DirectoryError, match="protocol None"):
-            us.copy_classifier(box, us.Space.normal(2), **settings)
+            ec.copy_classifier(box, ec.Space.normal(2), **settings)

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_command, run_program
-from understudy.errors import DamagedError, DirectoryError, UnderstudyWarning
-from understudy.queries import ledger
-from understudy.queries.ledger import Ledger
+from ectype import ledger
+from ectype.errors import DamagedError, DirectoryError, EctypeWarning
+from ectype.ledger import Ledger
 
-SPACE = us.Space.normal(2)
+SPACE = ec.Space.normal(2)
 SETTINGS = {"budget": 150, "batch": 50, "certificate_n": 100, "schedule": 10, "layers": (6,), "seed": 1}
 TOOL = Path(__file__).parents[2] / "tools" / "damage.py"
 
@@ -29,13 +29,13 @@ def original(asked=None):
             asked.append(len(rows))
         return np.where((rows**2).sum(axis=1) < 1, "inside", "outside")
 
-    return us.Original(predict, ["inside", "outside"], request_rows=25, name="disc")
+    return ec.Original(predict, ["inside", "outside"], request_rows=25, name="disc")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("made") / "run"
-    us.copy_classifier(original(), SPACE, **SETTINGS, out=out)
+    ec.copy_classifier(original(), SPACE, **SETTINGS, out=out)
     return out
 
 
@@ -86,7 +86,7 @@ def raise_the_bound(run):
 def test_an_edited_file_is_refused_by_name_and_place(run, edit, where):
     edit(run)
     with pytest.raises(DamagedError, match=where):
-        us.load(run)
+        ec.load(run)
 
 
 def flip_codes(run):
@@ -121,7 +121,7 @@ def test_an_edited_ledger_is_refused_by_table_and_row(run, edit, where):
 
 def test_a_ledger_of_another_moment_does_not_pass_for_this_one(run, tmp_path):
     """A whole ledger, with a chain of its own, from a run with another seed."""
-    us.copy_classifier(original(), SPACE, **{**SETTINGS, "seed": 2}, out=tmp_path / "other")
+    ec.copy_classifier(original(), SPACE, **{**SETTINGS, "seed": 2}, out=tmp_path / "other")
     shutil.copy(tmp_path / "other" / ledger.NAME, run / ledger.NAME)
     # How many batches there are depends on how fast the disk is.
     other = r"(batch \d+: expected sha256 \w+|expected \d+ batches of rows), as run\.json says"
@@ -131,8 +131,8 @@ def test_a_ledger_of_another_moment_does_not_pass_for_this_one(run, tmp_path):
 
 def test_other_rows_with_the_same_crc_are_found_by_run_json(tmp_path):
     """The chain has large values by their CRC, which can be forged."""
-    box = us.Original(lambda rows: rows[:, 0] > 0, [False, True])
-    us.copy_classifier(box, SPACE, budget=1000, preset="fast", certificate_n=100, out=tmp_path / "run")
+    box = ec.Original(lambda rows: rows[:, 0] > 0, [False, True])
+    ec.copy_classifier(box, SPACE, budget=1000, preset="fast", certificate_n=100, out=tmp_path / "run")
     path = tmp_path / "run" / ledger.NAME
     connection = sqlite3.connect(path)
     number, rows = connection.execute("SELECT id, rows FROM requests WHERE length(rows) > 4096").fetchone()
@@ -173,8 +173,8 @@ def predict(rows):
     if len(asked) > 5:
         os.kill(os.getpid(), signal.SIGKILL)
     return original().predict(rows)
-box = us.Original(predict, ["inside", "outside"], request_rows=25, name="disc")
-us.copy_classifier(box, SPACE, **SETTINGS, out=sys.argv[1])
+box = ec.Original(predict, ["inside", "outside"], request_rows=25, name="disc")
+ec.copy_classifier(box, SPACE, **SETTINGS, out=sys.argv[1])
 """
 
 
@@ -197,9 +197,9 @@ def killed(killed_once, tmp_path):
 def test_a_killed_run_is_unfinished_and_not_damaged(killed):
     assert ledger.summary(killed / ledger.NAME).answered == ANSWERED
     asked = []
-    with pytest.warns(UnderstudyWarning, match="rows were under way when this run was stopped"):
-        us.copy_classifier(original(asked), SPACE, **SETTINGS, out=killed)
-    assert sum(asked) == sum(us.load(killed).queries.values()) - ANSWERED
+    with pytest.warns(EctypeWarning, match="rows were under way when this run was stopped"):
+        ec.copy_classifier(original(asked), SPACE, **SETTINGS, out=killed)
+    assert sum(asked) == sum(ec.load(killed).queries.values()) - ANSWERED
     assert not {f"{ledger.NAME}{suffix}" for suffix in ledger.BESIDE} & {file.name for file in killed.iterdir()}
 
 
@@ -235,8 +235,8 @@ def test_a_damaged_ledger_of_a_finished_run_is_bad_input(run, damage, commands):
     done = run_command(*commands, run)
     assert done.returncode == 2, done.stderr
     assert str(run / ledger.NAME) in done.stderr
-    assert "restore it from a backup" in done.stderr or "use the understudy that wrote it" in done.stderr
-    assert us.load(run).kept == 150  # what needs no ledger goes on
+    assert "restore it from a backup" in done.stderr or "use the ectype that wrote it" in done.stderr
+    assert ec.load(run).kept == 150  # what needs no ledger goes on
 
 
 @pytest.mark.parametrize("damage", KILLED_RUNS)
@@ -247,7 +247,7 @@ def test_a_damaged_log_of_a_killed_run_is_bad_input_and_nothing_is_asked(killed,
     assert "it to go on" in done.stderr or "to go on" in done.stderr or "restore it" in done.stderr
     asked = []
     with pytest.raises(DirectoryError):
-        us.copy_classifier(original(asked), SPACE, **SETTINGS, out=killed)
+        ec.copy_classifier(original(asked), SPACE, **SETTINGS, out=killed)
     assert not asked
 
 
@@ -266,14 +266,14 @@ def test_the_rest_of_a_damaged_ledger_is_salvaged_and_the_run_goes_on(killed, tm
     said = run_command("ledger", killed).stderr
     left = int(said.partition("answers to ")[2].split()[0])
     assert 0 < left < ANSWERED
-    assert f"`understudy ledger {killed} --salvage NEW`" in said
+    assert f"`ectype ledger {killed} --salvage NEW`" in said
     done = run_command("ledger", killed, "--salvage", tmp_path / "new")
     assert done.returncode == 0, done.stderr
     assert f"answers to {left} rows" in done.stdout
     assert ledger.summary(tmp_path / "new" / ledger.NAME).answered == left
     asked = []
-    with pytest.warns(UnderstudyWarning, match="rows were under way when this run was stopped"):
-        result = us.copy_classifier(original(asked), SPACE, **SETTINGS, out=tmp_path / "new")
+    with pytest.warns(EctypeWarning, match="rows were under way when this run was stopped"):
+        result = ec.copy_classifier(original(asked), SPACE, **SETTINGS, out=tmp_path / "new")
     assert sum(asked) == sum(result.queries.values()) - left
     done = run_command("ledger", killed, "--salvage", tmp_path / "new")
     assert done.returncode == 2

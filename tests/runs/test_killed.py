@@ -12,16 +12,16 @@ from collections import Counter
 
 import pytest
 
-import understudy as us
-from understudy.files import whole_folder
-from understudy.portable import UNFINISHED
-from understudy.queries import ledger
+import ectype as ec
+from ectype import ledger
+from ectype._common.atomic_io import whole_folder
+from ectype._common.portable import UNFINISHED
 
 # Rows are written down by the original itself. The process is killed before it answers more than so many, or before a
 # file or folder is moved to a place of that name, or removed from it.
 SCRIPT = """
 import os, signal, sys
-import understudy as us
+import ectype as ec
 
 folder, what, out, most, place = sys.argv[1:]
 left = int(most)
@@ -44,11 +44,11 @@ def watched(function):
 
 os.replace, os.rmdir = watched(os.replace), watched(os.rmdir)
 if what == "remake":
-    us.remake(f"{folder}/first", out=out, to="mlp")
+    ec.remake(f"{folder}/first", out=out, to="mlp")
 else:
-    box = us.Original(inside, [False, True], request_rows=20, name="disc")
-    us.copy_classifier(
-        box, us.Space.normal(2), budget=int(what), batch=100, preset="fast", certificate_n=100, repeat=0, out=out
+    box = ec.Original(inside, [False, True], request_rows=20, name="disc")
+    ec.copy_classifier(
+        box, ec.Space.normal(2), budget=int(what), batch=100, preset="fast", certificate_n=100, repeat=0, out=out
     )
 """
 
@@ -85,7 +85,7 @@ def folder(tmp_path_factory):
     assert asked(path).total() == 300
     assert ended(path, 500, path / "further") == 0
     assert asked(path).total() == 300
-    us.remake(path / "first", out=path / "remade", to="mlp")
+    ec.remake(path / "first", out=path / "remade", to="mlp")
     return path
 
 
@@ -96,7 +96,7 @@ def test_a_run_that_is_killed_while_it_goes_on(folder, tmp_path, most, place):
     answered = known(run)
     assert len(answered) >= 300 + min(most // 20 * 20, 300) - 20  # one answer may be on its way to the disk
     if place:  # the new copy is whole already, and still being moved
-        assert us.load(run).queries["training"] == 500
+        assert ec.load(run).queries["training"] == 500
     else:
         assert files(run)["run.json"] == files(folder / "first")["run.json"]
     assert ended(folder, 500, run) == 0
@@ -118,7 +118,7 @@ def test_a_remake_that_is_killed(folder, tmp_path, place):
     assert ended(folder, "remake", out, place=place.replace("OUT", str(out.parent))) == -signal.SIGKILL
     assert not (out / "run.json").exists()
     assert files(folder / "first") == before
-    us.remake(folder / "first", out=out, to="mlp")
+    ec.remake(folder / "first", out=out, to="mlp")
     assert not asked(folder)
     assert known(out) == known(folder / "first")
     assert files(folder / "first") == before

@@ -6,15 +6,15 @@ import sys
 import numpy as np
 import pytest
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from faulty import FaultyServer
-from understudy.errors import CountError, LabelsError, OriginalError
-from understudy.original.http import Patience, open_http
-from understudy.queries.ledger import answers
+from ectype.errors import CountError, LabelsError, OriginalError
+from ectype.ledger import answers
+from ectype.original.http import RetryWaits, open_http
+from fault_server import FaultyServer
 
-FAST = Patience(first=0.001, most=0.004, jitter=0.001)
-SPACE = us.Space.normal(3)
+FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
+SPACE = ec.Space.normal(3)
 SMALL = {"preset": "fast", "budget": 120, "certificate_n": 100, "repeat": 0.05}
 MODELS = """
 import numpy as np
@@ -69,7 +69,7 @@ def test_about_one_label_a_row_is_asked_about_before_more_is_paid(kind, certific
         r"expected labels that come more than once, found \d+ different ones in the first \d+ answers, .* --classes"
     )
     with pytest.raises(LabelsError, match=message) as caught:
-        us.copy_classifier(named("price", counting), SPACE, out=tmp_path / "run", **settings)
+        ec.copy_classifier(named("price", counting), SPACE, out=tmp_path / "run", **settings)
     assert caught.value.exit_code == 2
     assert sum(asked) == (certificate_n or 40)  # neither repeats nor, after the certificate's rows, any other
     assert sum(len(told[1]) for told in answers(tmp_path / "run" / "ledger.sqlite").values()) == sum(asked)
@@ -85,15 +85,15 @@ def test_the_command_asks_about_it(folder):
 
 def test_labels_that_were_declared_are_believed():
     names = np.array([f"label {k}" for k in range(400)])
-    many = us.Original(lambda rows: names[(np.abs(rows[:, 0]) * 1e5).astype(int) % 400], names.tolist(), name="many")
-    with pytest.warns(us.errors.UnderstudyWarning, match="none of the first"):
-        result = us.copy_classifier(many, SPACE, preset="fast", budget=120, certificate_n=100, repeat=0)
+    many = ec.Original(lambda rows: names[(np.abs(rows[:, 0]) * 1e5).astype(int) % 400], names.tolist(), name="many")
+    with pytest.warns(ec.errors.EctypeWarning, match="none of the first"):
+        result = ec.copy_classifier(many, SPACE, preset="fast", budget=120, certificate_n=100, repeat=0)
     assert result.queries["training"] == 120
 
 
 def test_many_labels_are_not_mistaken_for_a_regression():
-    bins = us.Original(lambda rows: np.digitize(rows[:, 0], np.linspace(-2, 2, 60)), name="bins")
-    result = us.copy_classifier(bins, SPACE, preset="fast", budget=120, certificate_n=200, repeat=0)
+    bins = ec.Original(lambda rows: np.digitize(rows[:, 0], np.linspace(-2, 2, 60)), name="bins")
+    result = ec.copy_classifier(bins, SPACE, preset="fast", budget=120, certificate_n=200, repeat=0)
     assert len(result.copy.classes) > 50
 
 
@@ -103,7 +103,7 @@ def test_many_labels_are_not_mistaken_for_a_regression():
 def test_fractions_are_told_from_probabilities(scale, words):
     answer = (lambda rows: rows[:, 0] * scale) if scale else (lambda rows: 1 / (1 + np.exp(-rows[:, 0])))
     with pytest.raises(OriginalError, match=re.escape(words)):
-        us.copy_classifier(us.Original(answer), SPACE, **SMALL)
+        ec.copy_classifier(ec.Original(answer), SPACE, **SMALL)
 
 
 # --- too few answers ------------------------------------------------------------------------------------------------
@@ -122,9 +122,9 @@ def test_too_few_labels_are_no_reason_for_more_retries(name, retries, folder):
 
 @pytest.mark.parametrize("retries", [None, 0])
 def test_a_program_that_prints_too_few_lines(folder, retries):
-    original = us.open_original(f"cmd:{sys.executable} {folder / 'program.py'}")
+    original = ec.open_original(f"cmd:{sys.executable} {folder / 'program.py'}")
     with pytest.raises(CountError, match=r"expected (\d+) lines, one for each row, found \d+"):
-        us.copy_classifier(original, SPACE, retries=retries, **SMALL)
+        ec.copy_classifier(original, SPACE, retries=retries, **SMALL)
 
 
 @pytest.mark.parametrize(("retries", "attempts"), [(0, 2), (0.5, 1)])
@@ -133,4 +133,4 @@ def test_an_endpoint_that_answers_too_few(retries, attempts):
     with FaultyServer(yes, faults=("few",), share=1.0) as server:
         original = open_http(server.url, protocol="instances", attempts=attempts, patience=FAST)
         with pytest.raises(CountError, match=r"wrong count: \d+ outputs for \d+ rows"):
-            us.copy_classifier(original, SPACE, retries=retries, **SMALL)
+            ec.copy_classifier(original, SPACE, retries=retries, **SMALL)

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy.special import ndtr
 
-import understudy as us
-from cases import disc
-from understudy.errors import SettingError
+import ectype as ec
+from ectype.errors import SettingError
+from problems import disc
 
 matplotlib.use("Agg")
 EVIL = "<img src=x onerror=alert(1)>"
@@ -20,8 +20,8 @@ LINES, WIDTH = 24, 100
 
 @pytest.fixture(scope="module")
 def plane():
-    original = us.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
-    return us.copy_classifier(original, us.Space.normal(2), budget=300, certificate_n=300, preset="fast")
+    original = ec.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
+    return ec.copy_classifier(original, ec.Space.normal(2), budget=300, certificate_n=300, preset="fast")
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,12 @@ def wide():
     frame = pd.DataFrame(rng.normal(size=(300, 39)), columns=[f"column number {j}" for j in range(39)])
     frame[EVIL + "x" * 60 + "\x1b[31m"] = rng.choice([EVIL, "b"], 300)
     labels = np.array([EVIL, "\x1b[31mred", *(f"label {k}" for k in range(28))])
-    original = us.Original(lambda rows: labels[(ndtr(rows.iloc[:, 0]) * 29.99).astype(int)], labels, name=EVIL)
+    original = ec.Original(lambda rows: labels[(ndtr(rows.iloc[:, 0]) * 29.99).astype(int)], labels, name=EVIL)
     limits = {"budget": 400, "certificate_n": 400, "preset": "fast", "target": 0.99}
-    return us.copy_classifier(original, us.Space.from_data(frame, rules=["`column number 0` < 9"] * 9), **limits)
+    return ec.copy_classifier(original, ec.Space.from_data(frame, rules=["`column number 0` < 9"] * 9), **limits)
 
 
-@pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+@pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 @pytest.mark.parametrize("name", ["plane", "wide"])
 def test_what_is_printed_fits_on_a_screen(name, request):
     result = request.getfixturevalue(name)
@@ -123,27 +123,27 @@ def test_the_page_is_written_where_it_is_asked_for(plane, tmp_path):
 
 def test_whole_numbers_are_shown_whole(rng):
     """Their quantiles lie between them."""
-    space = us.Space.from_data(pd.DataFrame({"rpm": rng.integers(800, 3000, 1500), "bar": rng.normal(size=1500)}))
+    space = ec.Space.from_data(pd.DataFrame({"rpm": rng.integers(800, 3000, 1500), "bar": rng.normal(size=1500)}))
     rpm, bar = (column.summary for column in space.columns)
     assert re.fullmatch(r"8\d\d to 29\d\d, median \d{4}", rpm)
     assert "." in bar
 
 
 def test_a_copy_whose_rows_measured_others_says_what_picking_by_them_is_worth(tmp_path):
-    original, space = us.Original(lambda rows: rows[:, 0] > 0, name="sign"), us.Space.normal(1)
+    original, space = ec.Original(lambda rows: rows[:, 0] > 0, name="sign"), ec.Space.normal(1)
     settings = {"preset": "fast", "certificate_n": 200, "repeat": 0.0, "out": tmp_path / "run"}
-    first = us.copy_classifier(original, space, budget=120, **settings)
+    first = ec.copy_classifier(original, space, budget=120, **settings)
     said = "picks the best of several by these figures should certify it once more"
     assert said not in " ".join(str(first).split())
-    longer = us.copy_classifier(original, space, budget=240, **settings)
+    longer = ec.copy_classifier(original, space, budget=240, **settings)
     assert f"this run's copies of 120 queries. The bound holds for this copy by itself; whoever {said}" in " ".join(
         str(longer).split()
     )
-    remade = us.remake(tmp_path / "run", to="tree", out=tmp_path / "tree")
-    for shown in (str(remade), us.report.card.card(tmp_path / "tree"), remade.report(tmp_path / "p.html").read_text()):
+    remade = ec.remake(tmp_path / "run", to="tree", out=tmp_path / "tree")
+    for shown in (str(remade), ec.report._card.card(tmp_path / "tree"), remade.report(tmp_path / "p.html").read_text()):
         assert said in " ".join(shown.split())
-    changed = us.Original(lambda rows: rows[:, 0] > 0.7, name="sign")
-    again = us.refresh(tmp_path / "run", changed, out=tmp_path / "new", check=60, budget=120)
+    changed = ec.Original(lambda rows: rows[:, 0] > 0.7, name="sign")
+    again = ec.refresh(tmp_path / "run", changed, out=tmp_path / "new", check=60, budget=120)
     assert f"the copy that was refreshed. The bound holds for this copy by itself; whoever {said}" in " ".join(
         str(again).split()
     )

@@ -6,10 +6,10 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import SVC
 
-import understudy as us
-from cases import loans
-from understudy import toys
-from understudy.runs.settings import BLEND, FAMILIES
+import ectype as ec
+from ectype import toy_problems
+from ectype.plan.settings import BLEND, FAMILIES
+from problems import loans
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
@@ -37,7 +37,7 @@ def originals():
                 inner = RandomForestClassifier(20, max_depth=5, random_state=0).fit(frame[numbers].fillna(-1), labels)
                 known[name] = (lambda rows: inner.predict(rows[numbers].fillna(-1))), frame
             else:
-                problem = getattr(toys, name)(1000, 0)
+                problem = getattr(toy_problems, name)(1000, 0)
                 known[name] = SVC(C=100, gamma=5).fit(*problem), problem[0]
         return known[name]
 
@@ -48,20 +48,20 @@ def originals():
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_copied_certified_saved_loaded_exported_and_opened_again(name, family, originals, tmp_path):
     original, rows = originals(name)
-    space = us.Space.from_data(rows)
-    schedule = us.training.steps(200)
+    space = ec.Space.from_data(rows)
+    schedule = ec.algorithm.training.steps(200)
     run = tmp_path / "run"
-    result = us.copy_classifier(original, space, to=family, budget=400, schedule=schedule, certificate_n=500, out=run)
+    result = ec.copy_classifier(original, space, to=family, budget=400, schedule=schedule, certificate_n=500, out=run)
     assert result.family == family
-    proof = us.certify(result.copy, original, space, n=500, seed=1)
+    proof = ec.certify(result.copy, original, space, n=500, seed=1)
     assert proof.estimate > LEAST.get(name, (0.8, 0.8))[family == "linear"]
     assert abs(proof.estimate - result.certificate.estimate) < 0.1
-    again = us.load(run)
+    again = ec.load(run)
     fresh = space.present(space.sample(1000, np.random.default_rng(7)))
     answers = result.copy.predict(fresh)
     np.testing.assert_array_equal(again.copy.predict(fresh), answers)
-    written = us.export(again.copy, tmp_path / "copy.onnx")
+    written = ec.export(again.copy, tmp_path / "copy.onnx")
     assert written.disagreements <= written.tolerance
-    reopened = us.open_original(str(tmp_path / "copy.onnx"), classes=result.copy.classes.tolist())
+    reopened = ec.open_original(str(tmp_path / "copy.onnx"), classes=result.copy.classes.tolist())
     agreed = (reopened.answer(fresh) == answers).mean()
     assert agreed == 1 if family in ("tree", "forest") else agreed >= 0.998

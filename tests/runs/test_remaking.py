@@ -9,16 +9,16 @@ import pytest
 from click.testing import CliRunner
 from sklearn.tree import DecisionTreeClassifier
 
-import understudy as us
-from cases import disc
-from understudy.cli import understudy
-from understudy.errors import DirectoryError, SettingError
-from understudy.models.base import size_of
-from understudy.runs.settings import BLEND, FAMILIES
+import ectype as ec
+from ectype.cli import cli
+from ectype.errors import DirectoryError, SettingError
+from ectype.models.base import size_of
+from ectype.plan.settings import BLEND, FAMILIES
+from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-PLANE = us.Space.normal(2)
-QUICK = {"budget": 300, "schedule": us.training.steps(100), "repeat": 0, "certificate_n": 400}
+PLANE = ec.Space.normal(2)
+QUICK = {"budget": 300, "schedule": ec.algorithm.training.steps(100), "repeat": 0, "certificate_n": 400}
 
 
 class Asked:
@@ -34,40 +34,40 @@ class Asked:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, small_lessons):
     path = tmp_path_factory.mktemp("remade") / "run"
-    us.copy_classifier(Asked(), PLANE, out=path, **QUICK)
+    ec.copy_classifier(Asked(), PLANE, out=path, **QUICK)
     return path
 
 
 @pytest.mark.parametrize("to", [*FAMILIES, BLEND])
 def test_the_same_bytes_as_a_run_for_that_family_and_no_query(run, tmp_path, to):
     before, files = Asked.n, {path.name: path.read_bytes() for path in run.iterdir()}
-    made = us.remake(run, to=to, out=tmp_path / "remade")
+    made = ec.remake(run, to=to, out=tmp_path / "remade")
     assert Asked.n == before
     assert {path.name: path.read_bytes() for path in run.iterdir()} == files  # the run is as it was
-    asked = us.copy_classifier(Asked(), PLANE, to=to, out=tmp_path / "asked", **QUICK)
+    asked = ec.copy_classifier(Asked(), PLANE, to=to, out=tmp_path / "asked", **QUICK)
     assert made.certificate == asked.certificate
     copies = [(tmp_path / name / "copy.safetensors").read_bytes() for name in ("remade", "asked")]
     assert copies[0] == copies[1]
-    again = us.load(tmp_path / "remade")
+    again = ec.load(tmp_path / "remade")
     assert again.remade == made.remade == {"of": str(run), "sha256": again.remade["sha256"]}
     assert again.settings["to"] == to
 
 
 def test_a_remade_run_is_a_run(run, tmp_path):
-    tree = us.remake(run, to="tree", max_leaves=4, out=tmp_path / "tree")
-    assert len(us.frontier(tmp_path / "tree", ["tree"])) == 1
+    tree = ec.remake(run, to="tree", max_leaves=4, out=tmp_path / "tree")
+    assert len(ec.frontier(tmp_path / "tree", ["tree"])) == 1
     before = Asked.n
-    us.copy_classifier(Asked(), PLANE, to="tree", max_leaves=4, out=tmp_path / "tree", **{**QUICK, "budget": 400})
+    ec.copy_classifier(Asked(), PLANE, to="tree", max_leaves=4, out=tmp_path / "tree", **{**QUICK, "budget": 400})
     assert Asked.n == before + 100
-    assert us.load(tmp_path / "tree").settings["stages"] == [300]
-    assert size_of(us.remake(tmp_path / "tree", max_leaves=5).copy.model) > size_of(tree.copy.model)
+    assert ec.load(tmp_path / "tree").settings["stages"] == [300]
+    assert size_of(ec.remake(tmp_path / "tree", max_leaves=5).copy.model) > size_of(tree.copy.model)
 
 
 def test_what_it_prints_is_its_own_and_the_rest_is_said_to_be_the_others(run, tmp_path):
-    parent, tree = us.load(run), us.remake(run, to="tree", max_leaves=4, out=tmp_path / "tree")
+    parent, tree = ec.load(run), ec.remake(run, to="tree", max_leaves=4, out=tmp_path / "tree")
     trend = re.compile(r"^ +queries +fidelity$", re.MULTILINE)
     assert trend.search(str(parent))
-    for result in (tree, us.load(tmp_path / "tree")):
+    for result in (tree, ec.load(tmp_path / "tree")):
         assert result.trend == []
         assert not trend.search(str(result))
         said = " ".join(str(result).split())
@@ -85,33 +85,33 @@ def test_what_it_prints_is_its_own_and_the_rest_is_said_to_be_the_others(run, tm
 
 
 def test_constraints_and_what_cannot_be_remade(run, tmp_path):
-    blind = us.remake(run, exclude=["x1"])
+    blind = ec.remake(run, exclude=["x1"])
     assert (blind.copy.predict([[0.3, 0.0]]) == blind.copy.predict([[0.3, 9.0]])).all()
-    own = us.remake(run, to=DecisionTreeClassifier(max_leaf_nodes=6))
+    own = ec.remake(run, to=DecisionTreeClassifier(max_leaf_nodes=6))
     assert own.family == "DecisionTreeClassifier"
-    assert us.remake(run, max_bytes=4000).certificate.lower < us.load(run).certificate.lower
+    assert ec.remake(run, max_bytes=4000).certificate.lower < ec.load(run).certificate.lower
     with pytest.raises(SettingError, match=r"budget: expected one of to, layers, .* found a setting that decides what"):
-        us.remake(run, budget=900)
+        ec.remake(run, budget=900)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("")
     with pytest.raises(DirectoryError, match="other files"):
-        us.remake(run, to="tree", out=tmp_path / "full")
-    moved = us.refresh(run, lambda rows: disc(np.asarray(rows) - 0.5), out=tmp_path / "refreshed", certificate_n=100)
+        ec.remake(run, to="tree", out=tmp_path / "full")
+    moved = ec.refresh(run, lambda rows: disc(np.asarray(rows) - 0.5), out=tmp_path / "refreshed", certificate_n=100)
     assert moved.refreshed["verdict"] == "changed"
     with pytest.raises(DirectoryError, match="expected a run that copied its original from scratch"):
-        us.remake(tmp_path / "refreshed", to="tree")
+        ec.remake(tmp_path / "refreshed", to="tree")
 
 
 def test_rows_of_ones_own_count_as_they_did(tmp_path):
     rows = np.random.default_rng(3).normal(size=(300, 2))
     settings = {**QUICK, "certificate_n": 100}
-    us.copy_classifier(Asked(), PLANE, rows=rows, out=tmp_path / "run", **settings)
-    tree = us.copy_classifier(Asked(), PLANE, rows=rows, to="tree", out=tmp_path / "tree", **settings)
-    remade = us.remake(tmp_path / "run", to="tree", out=tmp_path / "remade")  # the run knows which rows were whose
+    ec.copy_classifier(Asked(), PLANE, rows=rows, out=tmp_path / "run", **settings)
+    tree = ec.copy_classifier(Asked(), PLANE, rows=rows, to="tree", out=tmp_path / "tree", **settings)
+    remade = ec.remake(tmp_path / "run", to="tree", out=tmp_path / "remade")  # the run knows which rows were whose
     copies = [(tmp_path / name / "copy.safetensors").read_bytes() for name in ("remade", "tree")]
     assert copies[0] == copies[1]
     assert remade.certificate.n == tree.certificate.n
-    found = us.load(tmp_path / "remade").copy.training_rows
+    found = ec.load(tmp_path / "remade").copy.training_rows
     for name in ("taught", "candidates"):
         np.testing.assert_array_equal(getattr(found, name), getattr(tree.copy.training_rows, name))
 
@@ -121,11 +121,11 @@ def test_the_command_takes_a_row_of_the_frontier(run, tmp_path):
     path = str(tmp_path / "run")
 
     def ran(*arguments):
-        return CliRunner().invoke(understudy, list(arguments))
+        return CliRunner().invoke(cli, list(arguments))
 
     early = ran("remake", path, "--out", str(tmp_path / "new"), "--take", "2")
     assert isinstance(early.exception, SettingError)
-    assert "understudy frontier" in str(early.exception)
+    assert "ectype frontier" in str(early.exception)
     table = json.loads(ran("frontier", path, "--family", "tree", "--json").stdout)["points"]
     found = ran("remake", path, "--out", str(tmp_path / "new"), "--take", "2", "--json")
     assert found.exit_code == 0, found.output

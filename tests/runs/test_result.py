@@ -7,21 +7,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import understudy as us
-from cases import disc
-from understudy.errors import DirectoryError, UnderstudyError
-from understudy.runs.directory import FILES
+import ectype as ec
+from ectype.errors import DirectoryError, EctypeError
+from ectype.runs.directory import FILES
+from problems import disc
 
 
 @pytest.fixture(scope="module")
 def result():
-    original = us.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
-    return us.copy_classifier(original, us.Space.normal(2), budget=200, schedule=20, certificate_n=300)
+    original = ec.Original(lambda rows: np.where(disc(rows), "in", "out"), name="disc")
+    return ec.copy_classifier(original, ec.Space.normal(2), budget=200, schedule=20, certificate_n=300)
 
 
 def test_load_gives_the_same_result_back(result, tmp_path, rng):
     result.save(tmp_path / "copy")
-    again = us.load(tmp_path / "copy")
+    again = ec.load(tmp_path / "copy")
     rows = rng.normal(size=(500, 2))
     np.testing.assert_array_equal(again.copy.predict_proba(rows), result.copy.predict_proba(rows))
     assert again.copy.predict(rows).dtype == result.copy.predict(rows).dtype
@@ -41,7 +41,7 @@ def test_saving_the_same_run_again_replaces_it_and_leaves_no_litter(result, tmp_
 def test_a_failed_save_leaves_what_was_there(result, tmp_path, monkeypatch):
     result.save(tmp_path / "copy")
     before = (tmp_path / "copy" / "run.json").read_bytes()
-    monkeypatch.setattr("understudy.runs.result._write_json", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr("ectype.runs.result._write_json", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(DirectoryError, match="a directory that can be written, found disk full"):
         result.save(tmp_path / "copy")
     assert os.listdir(tmp_path) == ["copy"]
@@ -71,26 +71,26 @@ def test_a_flipped_byte_is_found(result, tmp_path):
     data[-3] ^= 1
     path.write_bytes(data)
     with pytest.raises(DirectoryError, match=r"copy\.safetensors: expected sha256"):
-        us.load(tmp_path / "copy")
+        ec.load(tmp_path / "copy")
 
 
 @pytest.mark.parametrize("name", ["run.json", "copy.json", "copy.safetensors", "space.json", "history.jsonl"])
 @pytest.mark.parametrize("damage", [None, b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"format": 1}'])
-def test_a_damaged_directory_is_an_understudy_error(result, tmp_path, name, damage):
+def test_a_damaged_directory_is_an_error_of_ectype(result, tmp_path, name, damage):
     path = result.save(tmp_path / "copy") / name
     path.unlink()
     if damage is not None:
         path.write_bytes(damage)
-    with pytest.raises(UnderstudyError) as caught:
-        us.load(tmp_path / "copy")
+    with pytest.raises(EctypeError) as caught:
+        ec.load(tmp_path / "copy")
     assert str(tmp_path) in str(caught.value)
 
 
 def test_a_newer_format_says_so(result, tmp_path):
     path = result.save(tmp_path / "copy") / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    with pytest.raises(DirectoryError, match="format: expected 2 or 1, found 99; use the understudy that wrote it"):
-        us.load(tmp_path / "copy")
+    with pytest.raises(DirectoryError, match="format: expected 2 or 1, found 99; use the ectype that wrote it"):
+        ec.load(tmp_path / "copy")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_any_damage_gives_a_typed_error_or_a_result(saved, name, junk, at, cut):
         at %= len(content)
         content[at : at + len(junk)] = junk
         path.write_bytes(bytes(content[:at]) if cut else bytes(content))
-        with contextlib.suppress(UnderstudyError):
-            assert isinstance(us.load(saved).kept, int)
+        with contextlib.suppress(EctypeError):
+            assert isinstance(ec.load(saved).kept, int)
     finally:
         path.write_bytes(whole)

@@ -18,19 +18,19 @@ import pytest
 import sklearn
 from threadpoolctl import threadpool_info
 
-import understudy as us
-from cases import disc
+import ectype as ec
+from problems import disc
 
 EXPECTED = Path(__file__).with_name("same_bytes.json")
-PLANE = us.Space.normal(2)
+PLANE = ec.Space.normal(2)
 QUICK = {"certificate_n": 200, "repeat": 0.05}
-SHORT = us.training.steps(150)
+SHORT = ec.algorithm.training.steps(150)
 
 
 class Table:
     """Four columns of different kinds, three labels."""
 
-    space = us.Space.from_json(
+    space = ec.Space.from_json(
         json.dumps(
             {
                 "columns": [
@@ -79,7 +79,7 @@ def rows_of_the_user():
 
 
 def copied(out, original=disc, space=PLANE, **settings):
-    return us.copy_classifier(original, space, out=out, progress=False, **{"budget": 240, **QUICK, **settings})
+    return ec.copy_classifier(original, space, out=out, progress=False, **{"budget": 240, **QUICK, **settings})
 
 
 def extended(out):
@@ -89,7 +89,7 @@ def extended(out):
 
 def refreshed(out, **more):
     copied(out.with_name("before"))
-    return us.refresh(out.with_name("before"), shifted, out=out, check=60, budget=120, progress=False, **more)
+    return ec.refresh(out.with_name("before"), shifted, out=out, check=60, budget=120, progress=False, **more)
 
 
 def refreshed_with_answers(out):
@@ -107,7 +107,7 @@ def with_answers(out):
 
 def remade(out):
     copied(out.with_name("first"))
-    return us.remake(out.with_name("first"), to="tree", max_leaves=8, out=out)
+    return ec.remake(out.with_name("first"), to="tree", max_leaves=8, out=out)
 
 
 KINDS = {
@@ -116,9 +116,9 @@ KINDS = {
     "bounded": lambda out: copied(out, max_kept=80, budget=300),
     "delta": lambda out: copied(out, delta=1e-3, schedule=SHORT),
     "fast": lambda out: copied(out, preset="fast"),
-    "paper": lambda out: copied(out, preset="paper", batch=60, schedule=us.training.plain(60)),
-    "paper-staged": lambda out: copied(out, preset="paper-staged", batch=80, schedule=us.training.plain(60)),
-    "pure": lambda out: copied(out, method="pure", preset="paper", batch=60, schedule=us.training.plain(60)),
+    "paper": lambda out: copied(out, preset="paper", batch=60, schedule=ec.algorithm.training.plain(60)),
+    "paper-staged": lambda out: copied(out, preset="paper-staged", batch=80, schedule=ec.algorithm.training.plain(60)),
+    "pure": lambda out: copied(out, method="pure", preset="paper", batch=60, schedule=ec.algorithm.training.plain(60)),
     "one-shot": lambda out: copied(out, method="one-shot"),
     "online": lambda out: copied(out, method="online", batch=80, schedule=SHORT),
     "scores": lambda out: copied(out, Scored(), scores=True),

@@ -9,14 +9,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-import understudy as us
+import ectype as ec
 from commands import run_command
-from understudy.errors import OriginalError, SettingError, UnderstudyWarning
-from understudy.models.base import size_of
+from ectype.errors import EctypeWarning, OriginalError, SettingError
+from ectype.models.base import size_of
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 X, Y = make_classification(1500, 10, n_informative=6, n_classes=3, random_state=0)
-SPACE = us.Space.from_data(X)
+SPACE = ec.Space.from_data(X)
 QUICK = {"certificate_n": 200, "repeat": 0}
 
 
@@ -34,7 +34,7 @@ def agreement(result, original):
 def test_scores_teach_more_than_labels(boosted, settings):
     found = {
         scores: agreement(
-            us.copy_classifier(boosted, SPACE, budget=600, scores=scores, certificate_n=0, repeat=0, **settings),
+            ec.copy_classifier(boosted, SPACE, budget=600, scores=scores, certificate_n=0, repeat=0, **settings),
             boosted,
         )
         for scores in (False, True)
@@ -58,7 +58,7 @@ def test_the_ledger_keeps_scores_and_a_run_that_is_resumed_has_the_same_copy(boo
             return boosted.predict_proba(rows)
 
     def copied(out):
-        return us.copy_classifier(Failing(), SPACE, budget=600, scores=True, out=tmp_path / out, **QUICK)
+        return ec.copy_classifier(Failing(), SPACE, budget=600, scores=True, out=tmp_path / out, **QUICK)
 
     with pytest.raises(OriginalError, match="gone"):
         copied("run")
@@ -80,12 +80,12 @@ def test_the_ledger_keeps_scores_and_a_run_that_is_resumed_has_the_same_copy(boo
 @pytest.fixture(scope="module")
 def scored(boosted, tmp_path_factory):
     path = tmp_path_factory.mktemp("scored") / "run"
-    return path, us.copy_classifier(boosted, SPACE, budget=600, scores=True, out=path, **QUICK)
+    return path, ec.copy_classifier(boosted, SPACE, budget=600, scores=True, out=path, **QUICK)
 
 
 def test_the_frontier_learns_from_scores_too(scored):
     path, result = scored
-    (blend,) = us.frontier(path, ["blend"]).itertuples()
+    (blend,) = ec.frontier(path, ["blend"]).itertuples()
     assert blend.fidelity == result.certificate.estimate
     assert blend.bytes == size_of(result.copy.model)
 
@@ -93,10 +93,10 @@ def test_the_frontier_learns_from_scores_too(scored):
 def test_an_original_that_lost_a_class_since(scored, tmp_path):
     path, _ = scored
     fewer = HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(X[Y != 2], Y[Y != 2])
-    result = us.refresh(path, fewer, out=tmp_path / "refreshed")
+    result = ec.refresh(path, fewer, out=tmp_path / "refreshed")
     assert result.copy.classes.tolist() == [0, 1, 2]
     assert set(result.copy.predict(SPACE.sample(1000, np.random.default_rng(0))).tolist()) == {0, 1}
-    (blend,) = us.frontier(tmp_path / "refreshed", ["blend"]).itertuples()
+    (blend,) = ec.frontier(tmp_path / "refreshed", ["blend"]).itertuples()
     assert blend.fidelity > 0.85
 
 
@@ -113,7 +113,7 @@ def test_labels_that_are_not_the_argmax_are_refused_and_what_was_answered_is_kep
         predict_proba = staticmethod(boosted.predict_proba)
 
     with pytest.raises(SettingError, match="scores: expected the label to have the highest score, found the label 2"):
-        us.copy_classifier(Threshold(), SPACE, budget=300, scores=True, out=tmp_path / "run", **QUICK)
+        ec.copy_classifier(Threshold(), SPACE, budget=300, scores=True, out=tmp_path / "run", **QUICK)
     with sqlite3.connect(tmp_path / "run" / "ledger.sqlite") as connection:
         assert connection.execute("SELECT sum(n) FROM requests JOIN answers ON request = id").fetchone()[0] == 200
 
@@ -132,12 +132,12 @@ def test_platt_scaling_may_contradict_the_label():
             return platt.predict_proba(svm.decision_function(rows)[:, None])
 
     with pytest.raises(SettingError, match="leave out scores: its labels follow another rule"):
-        us.copy_classifier(Platt(), us.Space.normal(2), budget=200, scores=True, **QUICK)
+        ec.copy_classifier(Platt(), ec.Space.normal(2), budget=200, scores=True, **QUICK)
 
 
 def test_the_papers_loss_is_about_labels():
     with pytest.raises(SettingError, match="scores: expected a preset that learns from probabilities, found 'paper'"):
-        us.copy_classifier(lambda rows: rows[:, 0] > 0, us.Space.normal(1), scores=True, preset="paper")
+        ec.copy_classifier(lambda rows: rows[:, 0] > 0, ec.Space.normal(1), scores=True, preset="paper")
 
 
 def test_the_command_learns_from_scores(tmp_path):
@@ -159,7 +159,7 @@ def test_the_command_learns_from_scores(tmp_path):
     ):
         done = run_command("copy", *original, *usual, "--out", f"run{number}", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert us.load(tmp_path / f"run{number}").settings["scores"] is True
+        assert ec.load(tmp_path / f"run{number}").settings["scores"] is True
     plain = run_command("copy", "mine:outputs", "--decode", "argmax", "--scores", *usual, "--out", "run2", cwd=tmp_path)
     assert plain.returncode == 2
     assert "--decode scores" in plain.stderr
@@ -168,8 +168,8 @@ def test_the_command_learns_from_scores(tmp_path):
 
 def test_a_refresh_of_a_scored_copy_asks_for_scores_again(boosted, tmp_path):
     other = HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(X[:700], Y[:700])
-    us.copy_classifier(boosted, SPACE, budget=600, scores=True, out=tmp_path / "run", **QUICK)
-    again = us.refresh(tmp_path / "run", other, check=100, out=tmp_path / "again")
+    ec.copy_classifier(boosted, SPACE, budget=600, scores=True, out=tmp_path / "run", **QUICK)
+    again = ec.refresh(tmp_path / "run", other, check=100, out=tmp_path / "again")
     assert again.settings["scores"] is True
     with sqlite3.connect(tmp_path / "again" / "ledger.sqlite") as connection:
         assert connection.execute("SELECT count(*) FROM scores").fetchone()[0] > 1
@@ -185,6 +185,6 @@ def test_an_original_of_one_answer_is_copied_from_scores_too():
         def predict_proba(self, rows):
             return np.tile([0.9, 0.1], (len(rows), 1))
 
-    with pytest.warns(UnderstudyWarning, match="to every one of the first"):
-        result = us.copy_classifier(Always(), us.Space.normal(2), budget=100, scores=True, **QUICK)
+    with pytest.warns(EctypeWarning, match="to every one of the first"):
+        result = ec.copy_classifier(Always(), ec.Space.normal(2), budget=100, scores=True, **QUICK)
     assert result.certificate.estimate == 1.0

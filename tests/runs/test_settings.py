@@ -6,18 +6,18 @@ from dataclasses import fields, replace
 import pytest
 from click.testing import CliRunner
 
-import understudy as us
-from understudy.cli.copy import command
-from understudy.errors import SettingError
-from understudy.runs.plan import Plan, settings_of_json
-from understudy.runs.settings import ASK, MAKE, RUN, STOP, Choices, about
+import ectype as ec
+from ectype.cli.copy import command
+from ectype.errors import SettingError
+from ectype.plan.plan import Plan, settings_of_json
+from ectype.plan.settings import ASK, MAKE, RUN, STOP, SharedSettings, about
 
-SETTINGS = {part.name: part.default for part in fields(us.Settings)}
-ESTIMATORS = (us.SequentialCopy, us.SinglePassCopy, us.OnlineCopy)
+SETTINGS = {part.name: part.default for part in fields(ec.Settings)}
+ESTIMATORS = (ec.SequentialCopy, ec.SinglePassCopy, ec.OnlineCopy)
 
 
 def test_copy_classifier_takes_every_setting():
-    parameters = inspect.signature(us.copy_classifier).parameters
+    parameters = inspect.signature(ec.copy_classifier).parameters
     found = {name: parameter.default for name, parameter in parameters.items() if name in SETTINGS}
     assert found == SETTINGS
     assert set(parameters) - set(SETTINGS) == {"original", "space", "classes", "out", "test", "rows", "answers"}
@@ -27,11 +27,11 @@ def test_copy_classifier_takes_every_setting():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_estimators_take_every_setting(estimator):
     """But the method, which is what the estimator is, and the seed, which scikit-learn calls random_state."""
-    found, chosen = estimator().get_params(), {part.name: part.default for part in fields(Choices)}
+    found, chosen = estimator().get_params(), {part.name: part.default for part in fields(SharedSettings)}
     assert set(SETTINGS) - set(chosen) == {"method", "seed"}
     assert set(found) - set(chosen) == {"original", "space", "random_state"}
     different = {name for name, default in chosen.items() if found[name] != default}
-    assert different == {"progress"} | ({"budget"} if estimator is us.SinglePassCopy else set())
+    assert different == {"progress"} | ({"budget"} if estimator is ec.SinglePassCopy else set())
 
 
 def test_the_command_takes_every_setting():
@@ -45,7 +45,7 @@ def test_the_command_takes_every_setting():
 
 
 def test_every_setting_is_documented_in_every_face():
-    lines = us.copy_classifier.__doc__
+    lines = ec.copy_classifier.__doc__
     for name in SETTINGS:
         assert f"    {name} : " in lines
         assert about(name).text.endswith(".")
@@ -55,7 +55,7 @@ def test_help_has_groups_and_examples():
     shown = CliRunner().invoke(command, ["--help"]).output
     places = [shown.index(f"{heading}:") for heading in (ASK, MAKE, STOP, RUN, "  Examples")]
     assert places == sorted(places)
-    assert shown.count("  understudy copy ") == 2
+    assert shown.count("  ectype copy ") == 2
 
 
 @pytest.mark.parametrize("name", ["iterations", "memory", "confidence", "penalty", "schedule", "decay"])
@@ -64,27 +64,27 @@ def test_the_command_reads_what_only_python_had(name):
     context = command.make_context("copy", ["m:c", "--out", "x", f"--{name}", text])
     value = context.params[name]
     assert str(value) == text
-    Plan.of(us.Settings(**{name: value}, delta=0.1))
+    Plan.of(ec.Settings(**{name: value}, delta=0.1))
 
 
 def test_words_and_numbers_of_the_memory_weight_are_told_apart():
     given = {text: command.make_context("copy", ["m:c", "--out", "x", "--memory", text]) for text in ("none", "odd")}
-    assert Plan.of(us.Settings(memory=given["none"].params["memory"], delta=0.1)).memory == "none"
+    assert Plan.of(ec.Settings(memory=given["none"].params["memory"], delta=0.1)).memory == "none"
     with pytest.raises(SettingError, match="memory: expected 'automatic', 'none' or a number"):
-        Plan.of(us.Settings(memory=given["odd"].params["memory"]))
+        Plan.of(ec.Settings(memory=given["odd"].params["memory"]))
 
 
 @pytest.mark.parametrize("method", ["sequential", "pure", "one-shot", "online"])
 @pytest.mark.parametrize("preset", ["default", "fast", "paper", "paper-staged"])
 def test_a_plan_survives_its_json(method, preset):
-    asked = us.Settings(method=method, preset=preset, budget=700, exclude=["a"], layers=[5, 4])
+    asked = ec.Settings(method=method, preset=preset, budget=700, exclude=["a"], layers=[5, 4])
     plan = Plan.of_decided(asked)  # pure is not told from sequential with every preset
     assert Plan.of_decided(settings_of_json(plan.as_json())).as_json() == plan.as_json()
     assert Plan.of_json(plan.as_json(), seed=7).as_json() == {**plan.as_json(), "seed": 7}
 
 
 def test_a_plan_is_made_once_and_not_from_anything_else():
-    plan = Plan.of(us.Settings())
+    plan = Plan.of(ec.Settings())
     with pytest.raises(SettingError, match="settings: expected a Settings, found Plan"):
         Plan.of(plan)
     assert Plan.of(replace(plan.asked)).as_json() == plan.as_json()

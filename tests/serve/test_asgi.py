@@ -9,16 +9,14 @@ from pathlib import Path
 import httpx2
 import numpy as np
 import pytest
-from served import HTTP, drawn, metrics, question, saved
+from in_process_server import HTTP, drawn, metrics, question, saved
 
-import understudy as us
-from serving import Foreign
-from understudy.errors import SettingError
-from understudy.serve import service
-from understudy.serve.app import Service
-from understudy.serve.limits import Limits
-from understudy.serve.model import Model
-from understudy.serve.shadow import Shadow
+import ectype as ec
+from ectype.errors import SettingError
+from ectype.serve import ServeLimits, Service, service
+from ectype.serve._inference import InferenceModel
+from ectype.serve._shadow import Shadow
+from server_process import Foreign
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
 (COMMANDS,), (MODULE,) = (re.findall(rf"^```{kind}\n(.*?)^```", DOCUMENT, flags=re.M | re.S) for kind in ("bash", "py"))
@@ -28,7 +26,7 @@ INFER = "/v2/models/m/infer"
 
 @pytest.fixture
 def app(plane):
-    app = Service(Model(plane, "m", "1", 500), limits=Limits(bytes=1000))
+    app = Service(InferenceModel(plane, "m", "1", 500), limits=ServeLimits(bytes=1000))
     yield app
     app.close()
 
@@ -100,7 +98,7 @@ def test_it_may_be_mounted_below_a_path(app, path):
 
 
 def test_names_come_decoded(plane):
-    app = Service(Model(plane, "a 50% name", "1", 500))
+    app = Service(InferenceModel(plane, "a 50% name", "1", 500))
     assert answered(app, "GET", "/v2/models/a 50% name", b"")[2]["name"] == "a 50% name"
     app.close()
 
@@ -111,8 +109,8 @@ def test_other_protocols_are_rejected(app):
 
 
 def test_a_lifespan_ends_what_runs_beside(plane):
-    shadow = Shadow(lambda: us.Original(lambda rows: ["up"] * len(rows)), plane)
-    app = Service(Model(plane, "m", "1", 500), shadow=shadow)
+    shadow = Shadow(lambda: ec.Original(lambda rows: ["up"] * len(rows)), plane)
+    app = Service(InferenceModel(plane, "m", "1", 500), shadow=shadow)
     said = []
 
     async def receive():
@@ -142,7 +140,7 @@ def test_a_service_from_a_directory(plane, tmp_path):
 
 def test_a_service_with_a_shadow(plane, tmp_path):
     saved(plane, tmp_path / "plane")
-    original = us.Original(lambda rows: ["up"] * len(rows))
+    original = ec.Original(lambda rows: ["up"] * len(rows))
     app = service(tmp_path / "plane", shadow=lambda: original, shadow_log=tmp_path / "log.csv")
     body = json.dumps(question([[0.0, 1.0], [1.0, 0.0]])).encode()
     assert answered(app, "POST", "/v2/models/plane/infer", body, headers=JSON, http_version="2")[0] == 200
@@ -178,16 +176,16 @@ def test_another_server(command, plane, tmp_path):
 
 def _answers(server, plane):
     rows = np.random.default_rng(1).normal(size=(40, 2))
-    assert us.open_original(server.model, protocol="v2").answer(rows).tolist() == plane.predict(rows).tolist()
+    assert ec.open_original(server.model, protocol="v2").answer(rows).tolist() == plane.predict(rows).tolist()
     assert HTTP.get(server.model).json()["inputs"] == [{"name": "inputs", "datatype": "FP64", "shape": [-1, 2]}]
     assert HTTP.get(server.url + "/v2/health/live").json() == {"live": True}
     assert HTTP.get(server.url + "/v2/health/ready").json() == {"name": "my-copy", "ready": True}
     empty = HTTP.head(server.model)
     assert (empty.status_code, empty.content) == (200, b"")
     found = metrics(server)
-    assert found["understudy_rows_total"] == 40
-    assert found["understudy_certificate_lower"] == 0.97
-    assert found["understudy_requests_in_flight"] == 1
+    assert found["ectype_rows_total"] == 40
+    assert found["ectype_certificate_lower"] == 0.97
+    assert found["ectype_requests_in_flight"] == 1
 
 
 def _refuses(server):

@@ -18,24 +18,23 @@ from pathlib import Path
 
 import grpc
 import pytest
-from served import HTTP, connected, head, metrics, question, received, running, saved, statuses
+from in_process_server import HTTP, connected, head, metrics, question, received, running, saved, statuses
 
-import understudy as us
+import ectype as ec
+from ectype.original.protocols.v2_messages import SERVICE, message
+from ectype.serve import Address, Config, Listeners, ServeLimits, Server, Service, bound
+from ectype.serve import _content_negotiation as content_negotiation
+from ectype.serve._grpc_server import GrpcFront
+from ectype.serve._http_protocol import LINGER_BYTES, MOST_HEAD
+from ectype.serve._http_types import HttpRequest, Refusal
+from ectype.serve._inference import InferenceModel
+from ectype.serve._metrics import resident_bytes
+from ectype.serve._plain_json import PlainRows
+from ectype.serve._row_parser import RowParser
+from ectype.serve._server import _Quiet
+from ectype.serve._v2 import loaded
 from mutated_requests import compared
-from serving import Process
-from understudy.original.protocols.grpc_messages import SERVICE, message
-from understudy.serve import bodies
-from understudy.serve.app import Service
-from understudy.serve.grpc_front import GrpcFront
-from understudy.serve.limits import Limits
-from understudy.serve.messages import Refusal, Request
-from understudy.serve.metrics import resident_bytes
-from understudy.serve.model import Model
-from understudy.serve.plain import PlainRows
-from understudy.serve.protocol import LINGER_BYTES, MOST_HEAD
-from understudy.serve.reading import Reader
-from understudy.serve.server import Address, Config, Fronts, Server, _Quiet, bound
-from understudy.serve.v2 import loaded
+from server_process import Process
 
 BODY = json.dumps(question([1.0, 0.0])).encode()
 GET = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -160,10 +159,12 @@ def test_a_body_ends_where_every_reader_sees_its_end(server, version, coding):
 
 TEXTS = [" ", ",", ";", "q=", "a;q=0,", "a ;", "\t", "0.", "=", "a/", "%", "&scores="]
 WORK = {
-    "Accept-Encoding": bodies.chosen.__wrapped__,
-    "Content-Type": lambda text: bodies.media_type.__wrapped__(text.encode()),
-    "Content-Encoding": lambda text: bodies.compression(Request("POST", "/", {b"content-encoding": text.encode()})),
-    "CSV": lambda text: PlainRows(us.Space.normal(2), 10**9).table(text.encode()),
+    "Accept-Encoding": content_negotiation.chosen.__wrapped__,
+    "Content-Type": lambda text: content_negotiation.media_type.__wrapped__(text.encode()),
+    "Content-Encoding": lambda text: content_negotiation.compression(
+        HttpRequest("POST", "/", {b"content-encoding": text.encode()})
+    ),
+    "CSV": lambda text: PlainRows(ec.Space.normal(2), 10**9).table(text.encode()),
 }
 
 
@@ -174,7 +175,7 @@ def is_linear(work):
         found = []
         for _ in range(3):
             clock = time.process_time()
-            with suppress(us.errors.UnderstudyError):
+            with suppress(ec.errors.EctypeError):
                 work(n)
             found.append(time.process_time() - clock)
         return min(found)
@@ -206,18 +207,18 @@ SENT = {
 @pytest.mark.parametrize("sent", SENT)
 def test_rows_take_memory_in_proportion_to_their_bytes(sent):
     """Of some a compressed body may have a thousand times as many as it has bytes."""
-    (body, read), space = SENT[sent], us.Space.normal(2)
+    (body, read), space = SENT[sent], ec.Space.normal(2)
     tracemalloc.start()
     try:
-        with pytest.raises(us.errors.UnderstudyError):
-            Reader(space)(read(PlainRows(space, 10_000), body))
+        with pytest.raises(ec.errors.EctypeError):
+            RowParser(space)(read(PlainRows(space, 10_000), body))
         assert tracemalloc.get_traced_memory()[1] < 40 * len(body)
     finally:
         tracemalloc.stop()
 
 
 def test_a_table_is_read_no_further_than_its_rows_may_reach():
-    rows = PlainRows(us.Space.normal(2), 3)
+    rows = PlainRows(ec.Space.normal(2), 3)
     assert rows.table(b"x1,x0\n\n1,2\n3,4\n\n5,6\n")[0].values == ["2", "4", "6"]
     with pytest.raises(Refusal, match="at most 3 rows, found more") as error:
         rows.table(b"1,2\n" * 5 + b'"')
@@ -226,7 +227,7 @@ def test_a_table_is_read_no_further_than_its_rows_may_reach():
 
 def test_no_pattern_meets_what_clients_send():
     """Patterns are what is easily more than linear; there is none, and llhttp has none."""
-    for module in Path(us.__file__).parent.glob("serve/*.py"):
+    for module in Path(ec.__file__).parent.glob("serve/*.py"):
         assert not re.search(r"^\s*(import|from) re\b", module.read_text(), re.M), module
 
 
@@ -311,7 +312,7 @@ def test_what_was_refused_is_let_go_without_a_collection(plane, no_collections):
 
 def test_what_grpc_refused_is_let_go_too(plane, no_collections):
     async def refused():
-        front = GrpcFront(Service(Model(plane, "m", "1", 10)), Limits())
+        front = GrpcFront(Service(InferenceModel(plane, "m", "1", 10)), ServeLimits())
         await front.start("127.0.0.1", 0)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{front.port}") as channel:
             infer, before = channel.unary_unary(f"/{SERVICE}/ModelInfer"), refusals()
@@ -390,9 +391,9 @@ def test_two_signals_before_it_serves(plane):
     def made():
         for _ in range(2):
             server.handle_exit(signal.SIGTERM, None)
-        return Service(Model(plane, "m", "1", 10))
+        return Service(InferenceModel(plane, "m", "1", 10))
 
-    fronts = Fronts(Address(port=0))
+    fronts = Listeners(Address(port=0))
     server = Server(Config(made, fronts, factory=True))
     server.run([bound(fronts.address)])
     assert server.stopped_by is signal.SIGTERM
@@ -402,16 +403,16 @@ def test_two_signals_before_it_serves(plane):
 
 MISSING = """
 from pathlib import Path
-from understudy.errors import UnderstudyError
-from understudy.serve.counts import shared
-from understudy.serve.grpc_front import GrpcFront
-from understudy.serve.limits import Limits
-from understudy.serve.server import Address, Fronts
-from understudy.serve.workers import Served, Workers
+from ectype.errors import EctypeError
+from ectype.serve import shared
+from ectype.serve._grpc_server import GrpcFront
+from ectype.serve import ServeLimits as Limits
+from ectype.serve import Address, Listeners as Fronts
+from ectype.serve import WorkerSettings as Served, Workers
 served = Served(Path("nowhere"), "m", "1", Limits(), None, shared(2, 10))
 try:
     Workers(2, served, Fronts(Address(port=0)), print).run()
-except UnderstudyError as error:
+except EctypeError as error:
     print(error)
 """
 
@@ -419,7 +420,7 @@ except UnderstudyError as error:
 def test_workers_that_cannot_start_are_not_started_again(tmp_path):
     done = subprocess.run([sys.executable, "-c", MISSING], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("--workers: expected processes that can serve, found one"), done.stderr
-    assert 1 <= done.stderr.count("understudy: ") <= 2
+    assert 1 <= done.stderr.count("ectype: ") <= 2
     assert "Traceback" not in done.stderr
 
 

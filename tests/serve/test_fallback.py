@@ -9,23 +9,23 @@ import grpc
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from served import HTTP, metrics, posted, question, running
+from in_process_server import HTTP, metrics, posted, question, running
 
-import understudy as us
-from cases import loans
-from faulty import FaultyServer
-from serving import Process
-from understudy.cli.serve import command
-from understudy.errors import OutageError, SettingError
-from understudy.original.protocols.grpc_messages import SERVICE, message
-from understudy.routing.evidence import judged
-from understudy.serve import service
-from understudy.serve.binary import unpacked
-from understudy.serve.fallback import Fallback
+import ectype as ec
+from ectype.cascades._calibration_sample import judged
+from ectype.cli.serve import command
+from ectype.errors import OutageError, SettingError
+from ectype.original.protocols.v2_messages import SERVICE, message
+from ectype.serve import service
+from ectype.serve._binary_tensors import unpacked
+from ectype.serve._fallback import Fallback
+from fault_server import FaultyServer
+from problems import loans
+from server_process import Process
 
 pytestmark = [
     pytest.mark.usefixtures("small_lessons"),
-    pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning"),
+    pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning"),
 ]
 AGREE = 0.99
 QUICK = {"budget": 400, "repeat": 0, "progress": False}
@@ -39,12 +39,12 @@ def waves(rows):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, small_lessons):
-    return us.copy_classifier(waves, us.Space.normal(2), out=tmp_path_factory.mktemp("cascade") / "run", **QUICK)
+    return ec.copy_classifier(waves, ec.Space.normal(2), out=tmp_path_factory.mktemp("cascade") / "run", **QUICK)
 
 
 @pytest.fixture(scope="module")
 def routing(run):
-    return us.cascade(run, waves, agree=AGREE).routing
+    return ec.cascade(run, waves, agree=AGREE).routing
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ class Box:
 
     def open(self):
         self.opened += 1
-        return us.Original(self, name="box")
+        return ec.Original(self, name="box")
 
     def __call__(self, rows):
         self.asked.set()
@@ -145,10 +145,10 @@ def test_who_answered_is_counted(run, routing, rows, box):
         assert (found["agree"], found["threshold"], found["original"]) == (AGREE, routing.threshold, "box")
         assert (found["waiting"], found["out"], found["on_outage"]) == (0, True, "copy")
         for by, n in found["rows"].items():
-            assert counted[f'understudy_cascade_rows_total{{by="{by}"}}'] == n
-        assert counted["understudy_cascade_original_seconds_count"] == 2
-        assert counted["understudy_cascade_outages_total"] == 1
-        assert counted["understudy_cascade_waiting_rows"] == 0
+            assert counted[f'ectype_cascade_rows_total{{by="{by}"}}'] == n
+        assert counted["ectype_cascade_original_seconds_count"] == 2
+        assert counted["ectype_cascade_outages_total"] == 1
+        assert counted["ectype_cascade_waiting_rows"] == 0
     assert box.n == 160
 
 
@@ -175,8 +175,8 @@ def test_an_outage_is_refused_with_a_time_to_come_back(run, routing, rows, box):
             assert 1 <= int(answer.headers["retry-after"]) <= 1000
             assert "its answer for 8 rows that the copy is not sure of" in answer.json()["error"]
         assert predicted(server, rows[0]).status_code == 200
-        assert metrics(server)["understudy_cascade_original_seconds_count"] == 1  # it is left alone meanwhile
-        assert metrics(server)['understudy_cascade_rows_total{by="refused"}'] == 24
+        assert metrics(server)["ectype_cascade_original_seconds_count"] == 1  # it is left alone meanwhile
+        assert metrics(server)['ectype_cascade_rows_total{by="refused"}'] == 24
     assert box.opened == 1
 
 
@@ -216,7 +216,7 @@ def test_a_label_that_the_copy_does_not_have_is_no_answer(run, routing, rows, on
     def other(X):
         return np.where(np.arange(len(X)) == 0, "new", waves(X))
 
-    opened = lambda: us.Original(other)  # noqa: E731
+    opened = lambda: ec.Original(other)  # noqa: E731
     with running(run.copy, fallback=Fallback(opened, run.copy, routing, on_outage=on_outage)) as server:
         answer = predicted(server, rows[1])
         if on_outage == "error":
@@ -233,10 +233,12 @@ def test_a_level_that_the_space_does_not_know_is_asked(lending, tmp_path):
         return ["grant"] * len(frame)
 
     frame = loans(2, 5)[0].assign(region=["north", "Atlantis"])
-    anything = us.routing.values.Routing.of  # of a copy that is certified everywhere
-    held = us.routing.thresholds.Held(np.ones(2000), np.ones(2000, bool))
-    sure = anything(us.routing.evidence.Evidence(held, "rows", np.ones(10), np.ones(10)), 0.99, 0.95)
-    with running(lending, fallback=Fallback(lambda: us.Original(original), lending, sure)) as server:
+    anything = ec.cascades._routing.Routing.of  # of a copy that is certified everywhere
+    held = ec.cascades._thresholds.Held(np.ones(2000), np.ones(2000, bool))
+    sure = anything(
+        ec.cascades._calibration_sample.CalibrationSample(held, "rows", np.ones(10), np.ones(10)), 0.99, 0.95
+    )
+    with running(lending, fallback=Fallback(lambda: ec.Original(original), lending, sure)) as server:
         document = json.loads(frame.to_json(orient="records"))
         assert HTTP.post(f"{server.url}/predict", json=document).json()["answered_by"] == ["copy", "original"]
     assert seen[0]["region"].tolist() == ["Atlantis"]
@@ -288,16 +290,16 @@ def _by_grpc(served, rows):
     [
         (["--agree", "0.99"], "--fallback: expected an original, since --agree is given"),
         (["--fallback-outage", "copy"], "--fallback: expected an original, since --fallback-outage is given"),
-        (["--fallback", "understudy.toys:spirals", "--fallback-outage", "none"], "'error', 'copy'"),
-        (["--fallback", "understudy.toys:spirals", "--agree", "2"], "--agree: expected a number between 0 and 1"),
-        (["--fallback", "understudy.toys:spirals", "--agree", "0.9999"], "--certificate-n"),
-        (["--fallback", "understudy.toys:spirals", "--workers", "2"], "--workers"),
-        (["--fallback", "understudy.toys:spirals", "--shadow", "understudy.toys:spirals"], "start two servers"),
-        (["--fallback", "understudy.toys:spirals", "--shadow-log", "x.csv"], "--shadow: expected an original"),
+        (["--fallback", "ectype.toy_problems:spirals", "--fallback-outage", "none"], "'error', 'copy'"),
+        (["--fallback", "ectype.toy_problems:spirals", "--agree", "2"], "--agree: expected a number between 0 and 1"),
+        (["--fallback", "ectype.toy_problems:spirals", "--agree", "0.9999"], "--certificate-n"),
+        (["--fallback", "ectype.toy_problems:spirals", "--workers", "2"], "--workers"),
+        (["--fallback", "ectype.toy_problems:spirals", "--shadow", "ectype.toy_problems:spirals"], "start two servers"),
+        (["--fallback", "ectype.toy_problems:spirals", "--shadow-log", "x.csv"], "--shadow: expected an original"),
     ],
 )
 def test_what_the_command_refuses(run, options, reason):
-    with pytest.raises(us.errors.UnderstudyError) as error:
+    with pytest.raises(ec.errors.EctypeError) as error:
         CliRunner().invoke(command, [str(run.directory), *options], catch_exceptions=False, standalone_mode=False)
     assert reason in str(error.value)
     assert error.value.exit_code == 2

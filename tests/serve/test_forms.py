@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import connected, copied, drawn, head, metrics, question, received, running, statuses, tensor
+from in_process_server import connected, copied, drawn, head, metrics, question, received, running, statuses, tensor
 
-import understudy as us
-from cases import ODD, loans, problem
-from understudy.serve.binary import packed, unpacked
-from understudy.serve.messages import refused
-from understudy.serve.model import Model
-from understudy.serve.plain import PlainRows, Style
+import ectype as ec
+from ectype.serve._binary_tensors import packed, unpacked
+from ectype.serve._http_types import refused
+from ectype.serve._inference import InferenceModel
+from ectype.serve._plain_json import PlainRows, Style
+from problems import ODD, loans, problem
 
-pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 
 
 @pytest.fixture(scope="module")
@@ -162,14 +162,14 @@ def test_any_bytes_behind_the_json(noise, size, kind):
     start = json.dumps({"inputs": [about]}).encode()
     try:
         model.answer(model.question(start + noise, len(start)))
-    except us.errors.UnderstudyError as error:
+    except ec.errors.EctypeError as error:
         assert refused(error).status == 400  # noqa: PT017
 
 
 def _model(made=[]):  # noqa: B006  one for all examples
     if not made:
         X = np.random.default_rng(0).normal(size=(50, 2))
-        made.append(Model(copied(us.Space.normal(2), X, (X[:, 0] > 0).astype(int), ["n", "y"]), "m", "1", 500))
+        made.append(InferenceModel(copied(ec.Space.normal(2), X, (X[:, 0] > 0).astype(int), ["n", "y"]), "m", "1", 500))
     return made[0]
 
 
@@ -300,7 +300,7 @@ def test_a_column_may_have_the_name_of_a_form(names):
     """As a row and by column it is the column; under another name, or with rows in it, it is the form."""
     rows = np.array([[1.0, 2.0], [3.0, 4.0], [-1.0, 0.5]])[:, : len(names)]
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, len(names))), columns=names)
-    reader = PlainRows(us.Space.from_data(frame), 10)
+    reader = PlainRows(ec.Space.from_data(frame), 10)
 
     def read(body):
         tensors = reader.document(json.dumps(body).encode())
@@ -340,7 +340,7 @@ def test_csv(server, plane, bank, lending):
 
 def test_csv_of_levels_that_are_numbers():
     frame, codes, classes = problem("odd")
-    model = Model(copied(us.Space.from_json(json.dumps(ODD)), frame, codes, classes), "odd", "1", 5000)
+    model = InferenceModel(copied(ec.Space.from_json(json.dumps(ODD)), frame, codes, classes), "odd", "1", 5000)
     text = frame.to_csv(index=False).encode()
     answer = model.answer(model.plain_question(model.plain.table(text), Style()))
     assert json.loads(answer.body)["predictions"] == model.copy.predict(frame).tolist()
@@ -421,7 +421,7 @@ def test_any_bytes_as_rows(body):
     for read in (model.plain.document, model.plain.table, model.plain.instances):
         try:
             model.answer(model.plain_question(read(body), Style()))
-        except us.errors.UnderstudyError as error:
+        except ec.errors.EctypeError as error:
             assert refused(error).status == 400  # noqa: PT017
 
 
@@ -472,12 +472,12 @@ def test_rows_outside_the_space_are_marked_and_counted(server, path):
         INFER: {"inputs": [{"name": "inputs", "shape": [4, 2], "datatype": "FP64", "data": np.ravel(rows).tolist()}]},
         "/v1/models/m:predict": {"instances": rows},
     }
-    counted = metrics(server)["understudy_rows_outside_total"]
+    counted = metrics(server)["ectype_rows_outside_total"]
     found = sent(server, path, json.dumps(bodies[path]).encode())
     assert (found.status, found.headers.get("x-outside-space")) == (200, "1,3"), found.body
-    assert metrics(server)["understudy_rows_outside_total"] == counted + 2
+    assert metrics(server)["ectype_rows_outside_total"] == counted + 2
     large = sent(server, "/predict", json.dumps(rows * 100).encode())
     assert large.headers["x-outside-space"].endswith(",...")
-    assert metrics(server)["understudy_rows_outside_total"] == counted + 202
+    assert metrics(server)["ectype_rows_outside_total"] == counted + 202
     inside = sent(server, "/predict", json.dumps(rows[::2]).encode())
     assert "x-outside-space" not in inside.headers

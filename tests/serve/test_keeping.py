@@ -12,25 +12,26 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from served import HTTP, metrics, saved, tensor
+from in_process_server import HTTP, metrics, saved, tensor
 from test_shadow import matrix, offered, settled
 
-import understudy as us
-from cases import loans
-from faulty import FaultyServer
-from serving import Process
-from understudy.cli.serve import command
-from understudy.errors import DirectoryError, OutageError, SettingError
-from understudy.queries import ledger
-from understudy.serve.keeping import OUTCOMES, Keep, Kept
-from understudy.serve.masking import Masking
-from understudy.serve.model import Model
-from understudy.serve.reading import Reader
-from understudy.serve.saying import sayable
-from understudy.serve.shadow import Shadow, presented
-from understudy.serve.tensors import Tensor
+import ectype as ec
+from ectype import ledger
+from ectype.cli.serve import command
+from ectype.errors import DirectoryError, OutageError, SettingError
+from ectype.serve import TrafficSettings
+from ectype.serve._inference import InferenceModel
+from ectype.serve._masking import Masking
+from ectype.serve._representable import representable
+from ectype.serve._row_parser import RowParser
+from ectype.serve._shadow import Shadow, presented
+from ectype.serve._tensors import Tensor
+from ectype.serve._traffic_log import OUTCOMES, TrafficLog
+from fault_server import FaultyServer
+from problems import loans
+from server_process import Process
 
-pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 # Faults that pass at once: before an answer, in the middle of it, and answers that are none.
 QUICK = ("drop", "500", "503", "truncated", "cut", "nan", "few", "garbage", "reset")
 
@@ -45,9 +46,11 @@ def steep(rows):
 
 @contextmanager
 def keeping(copy, directory, original=sloped, **options):
-    shadow = Shadow(lambda: us.Original(original, name="box", request_rows=8), copy, keep=Keep(directory, **options))
+    shadow = Shadow(
+        lambda: ec.Original(original, name="box", request_rows=8), copy, keep=TrafficSettings(directory, **options)
+    )
     try:
-        yield shadow, Model(copy, "m", "1", 500)
+        yield shadow, InferenceModel(copy, "m", "1", 500)
     finally:
         shadow.stop(5)
 
@@ -81,7 +84,7 @@ def test_answered_rows_are_kept_each_time_they_come(plane, tmp_path):
         }
     assert (found["rows"], found["keep"]["rows"], found["keep"]["repeated"]) == (25, 25, 5)
     assert found["keep"]["outcomes"] == outcomes(kept=25)
-    assert us.Space.load(folder / "space.json") == plane.space
+    assert ec.Space.load(folder / "space.json") == plane.space
     there, labels = kept(folder)
     np.testing.assert_array_equal(there, np.concatenate([rows, rows[:5]]))
     assert labels == sloped(there)
@@ -120,11 +123,11 @@ def test_rows_that_the_space_cannot_say_are_not_kept(lending, tmp_path):
 
 def test_a_value_that_came_in_another_form_than_was_asked_is_not_kept():
     """One unknown level, and the original is asked with what came: the number 1, where the level is a word."""
-    space = us.Space.from_json('{"columns": [{"name": "a", "kind": "category", "levels": ["1", "2"], "missing": 0.1}]}')
+    space = ec.Space.from_json('{"columns": [{"name": "a", "kind": "category", "levels": ["1", "2"], "missing": 0.1}]}')
 
     def said(*values):
-        rows = Reader(space)([Tensor("a", (len(values),), list(values))])
-        return presented(rows, space)["a"].tolist(), sayable(rows, space).tolist()
+        rows = RowParser(space)([Tensor("a", (len(values),), list(values))])
+        return presented(rows, space)["a"].tolist(), representable(rows, space).tolist()
 
     assert said("1", 1) == (["1", "1"], [True, True])
     assert said("1", 1, "x", None) == (["1", 1, "x", None], [True, False, False, True])
@@ -150,7 +153,7 @@ def test_columns_are_left_out_or_kept_to_a_tenth(plane, tmp_path, option, values
 
 
 def test_dates_whole_numbers_and_gaps_are_masked_to_values_of_the_space():
-    space = us.Space.from_json("""{"columns": [
+    space = ec.Space.from_json("""{"columns": [
       {"name": "born", "kind": "date", "low": "1950-01-01", "high": "2010-01-01", "missing": 0.2},
       {"name": "jobs", "kind": "integer", "values": [0, 1, 7], "shares": [0.5, 0.3, 0.2]},
       {"name": "city", "kind": "category", "levels": ["Bonn", "Nice"]}]}""")
@@ -194,7 +197,7 @@ def test_beyond_a_limit_rows_are_counted_and_not_kept(plane, tmp_path, caplog):
 
 def test_a_disk_that_is_full_for_a_while(plane, tmp_path, caplog):
     rows, all_of = np.random.default_rng(1).normal(size=(5000, 2)), np.ones(5000, bool)
-    directory = Kept(Keep(tmp_path / "traffic"), us.Original(sloped), plane.space, pause=0)
+    directory = TrafficLog(TrafficSettings(tmp_path / "traffic"), ec.Original(sloped), plane.space, pause=0)
     add = lambda n: directory.add(rows[:n], all_of[:n], np.array(sloped(rows[:n])))  # noqa: E731
     add(10)
     directory._ledger.writer._connection.execute("PRAGMA max_page_count = 14")
@@ -216,7 +219,7 @@ def test_a_disk_that_is_full_for_a_while(plane, tmp_path, caplog):
 def test_a_directory_that_cannot_be_written_is_a_warning(plane, tmp_path, caplog):
     folder = tmp_path / "traffic"
     folder.mkdir(mode=0o500)
-    folder = Path("/sys/understudy") if os.geteuid() == 0 else folder  # root may write to all others
+    folder = Path("/sys/ectype") if os.geteuid() == 0 else folder  # root may write to all others
     with keeping(plane, folder) as (shadow, model):
         for _ in range(3):
             offered(shadow, model, matrix([[1.0, 2.0]]))
@@ -248,19 +251,19 @@ def test_what_belongs_to_something_else_is_refused(plane, lending, tmp_path):
         with pytest.raises(DirectoryError, match="another process"), keeping(plane, tmp_path / "traffic"):
             pass
     before = kept(tmp_path / "traffic")[1]
-    original = us.Original(sloped, name="another box")
+    original = ec.Original(sloped, name="another box")
     with pytest.raises(DirectoryError, match="original 'box' \\(now 'another box'\\)"):
-        Kept(Keep(tmp_path / "traffic"), original, plane.space)
+        TrafficLog(TrafficSettings(tmp_path / "traffic"), original, plane.space)
     with pytest.raises(DirectoryError, match="another space"), keeping(lending, tmp_path / "traffic"):
         pass
     with pytest.raises(DirectoryError, match="kept traffic alone"):
-        Kept(Keep(saved(plane, tmp_path / "run")), original, plane.space)
+        TrafficLog(TrafficSettings(saved(plane, tmp_path / "run")), original, plane.space)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
     with pytest.raises(DirectoryError, match="other files"), keeping(plane, tmp_path / "mine"):
         pass
     with pytest.raises(DirectoryError, match="kept 'traffic'"):
-        us.copy_classifier(lambda rows: rows[:, 0] > 0, plane.space, budget=100, out=tmp_path / "traffic")
+        ec.copy_classifier(lambda rows: rows[:, 0] > 0, plane.space, budget=100, out=tmp_path / "traffic")
     assert kept(tmp_path / "traffic")[1] == before
 
 
@@ -268,9 +271,9 @@ def test_an_original_that_comes_back_as_another_teaches_no_more(plane, tmp_path,
     def broken(rows):
         raise OutageError("box", "an answer", "nothing")
 
-    opened = iter([us.Original(broken, fingerprint="a"), us.Original(sloped, fingerprint="b")])
-    shadow = Shadow(lambda: next(opened), plane, pause=0.01, keep=Keep(tmp_path / "traffic"))
-    model = Model(plane, "m", "1", 500)
+    opened = iter([ec.Original(broken, fingerprint="a"), ec.Original(sloped, fingerprint="b")])
+    shadow = Shadow(lambda: next(opened), plane, pause=0.01, keep=TrafficSettings(tmp_path / "traffic"))
+    model = InferenceModel(plane, "m", "1", 500)
     for _ in range(2):
         offered(shadow, model, matrix([[1.0, 0.0]]))
         found = settled(shadow)
@@ -293,7 +296,7 @@ def test_an_original_that_comes_back_as_another_teaches_no_more(plane, tmp_path,
 def test_bad_options(plane, tmp_path, monkeypatch, options, reason):
     monkeypatch.chdir(tmp_path)
     saved(plane, tmp_path / "m")
-    with pytest.raises(us.errors.UnderstudyError, match=reason) as error:
+    with pytest.raises(ec.errors.EctypeError, match=reason) as error:
         CliRunner().invoke(command, ["m", *options], catch_exceptions=False, standalone_mode=False)
     assert error.value.exit_code == 2
     assert not (tmp_path / "x").exists()
@@ -312,8 +315,8 @@ def test_a_server_that_is_killed_loses_nothing_that_it_kept(plane, tmp_path):
             try:
                 served.wait_until_ready()
                 assert len(asked(served, rows[120 * stage : 120 * stage + 120])) == 120
-                told = awaited(served, lambda n: n.get('understudy_keep_rows_total{outcome="kept"}', 0) >= 40)
-                sure += int(told['understudy_keep_rows_total{outcome="kept"}'])
+                told = awaited(served, lambda n: n.get('ectype_keep_rows_total{outcome="kept"}', 0) >= 40)
+                sure += int(told['ectype_keep_rows_total{outcome="kept"}'])
                 served.signal(last)
                 assert served.ended()[0] == (0 if last == signal.SIGTERM else -signal.SIGKILL)
             finally:
@@ -332,17 +335,16 @@ def test_a_server_whose_disk_is_full_goes_on(plane, tmp_path):
     rows, folder = np.random.default_rng(1).normal(size=(300, 2)), tmp_path / "traffic"
     with FaultyServer(sloped, share=0) as box, shadowed(tmp_path / "m", box, folder) as served:
         asked(served, rows[:100])
-        awaited(served, lambda n: n["understudy_kept_rows"] == 100)
+        awaited(served, lambda n: n["ectype_kept_rows"] == 100)
         soft, hard = resource.prlimit(served.pid, resource.RLIMIT_FSIZE)
         size = (folder / "ledger.sqlite-wal").stat().st_size
         resource.prlimit(served.pid, resource.RLIMIT_FSIZE, (size, hard))
         assert asked(served, rows[100:]) == plane.predict(rows[100:]).tolist()
-        found = awaited(served, lambda n: n["understudy_shadow_waiting_rows"] == 0)
+        found = awaited(served, lambda n: n["ectype_shadow_waiting_rows"] == 0)
         resource.prlimit(served.pid, resource.RLIMIT_FSIZE, (soft, hard))
-        assert found["understudy_keep_failing"] == 1
+        assert found["ectype_keep_failing"] == 1
         assert (
-            found['understudy_keep_rows_total{outcome="kept"}']
-            + found['understudy_keep_rows_total{outcome="unwritten"}']
+            found['ectype_keep_rows_total{outcome="kept"}'] + found['ectype_keep_rows_total{outcome="unwritten"}']
             == 300
         )
         served.signal(signal.SIGTERM)

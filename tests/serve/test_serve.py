@@ -8,17 +8,29 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import HTTP, connected, copied, drawn, head, metrics, posted, question, received, running, statuses
+from in_process_server import (
+    HTTP,
+    connected,
+    copied,
+    drawn,
+    head,
+    metrics,
+    posted,
+    question,
+    received,
+    running,
+    statuses,
+)
 
-import understudy as us
-from understudy.errors import SettingError
-from understudy.models.blending import FAMILIES
-from understudy.models.effort import Effort
-from understudy.models.families import Limits as FamilyLimits
-from understudy.serve.protocol import SPARE
-from understudy.serve.server import Address, bound
+import ectype as ec
+from ectype.errors import SettingError
+from ectype.models.blend_fitting import FAMILIES
+from ectype.models.capacity import Capacity
+from ectype.models.families import FamilyLimits
+from ectype.serve import Address, bound
+from ectype.serve._http_protocol import SPARE
 
-pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +40,12 @@ def server(plane):
 
 
 def test_our_own_client_gets_the_copys_answers(server, plane):
-    original = us.open_original(server.model, protocol="v2")
+    original = ec.open_original(server.model, protocol="v2")
     rows = drawn(server.service.model, 70)
     assert original.answer(rows).tolist() == plane.predict(rows).tolist()
-    versioned = us.open_original(server.model + "/versions/1", protocol="v2", output="predict")
+    versioned = ec.open_original(server.model + "/versions/1", protocol="v2", output="predict")
     assert versioned.answer(rows).tolist() == plane.predict(rows).tolist()
-    decoded = us.open_original(
+    decoded = ec.open_original(
         server.model, classes=["down", "up"], protocol="v2", output="predict_proba", decode="argmax"
     )
     assert decoded.answer(rows).tolist() == plane.predict(rows).tolist()
@@ -42,17 +54,17 @@ def test_our_own_client_gets_the_copys_answers(server, plane):
 @pytest.mark.parametrize("family", ["blend", "mlp"])
 def test_a_blend_and_a_network_with_pieces_are_served(family):
     X = np.random.default_rng(0).normal(size=(300, 2))
-    codes, quick = ((X**2).sum(axis=1) < 1).astype(np.int32), FamilyLimits(effort=Effort(share=0.2))
-    copy = copied(us.Space.normal(2), X, codes, ["out", "in"], FAMILIES[family], quick)
+    codes, quick = ((X**2).sum(axis=1) < 1).astype(np.int32), FamilyLimits(effort=Capacity(share=0.2))
+    copy = copied(ec.Space.normal(2), X, codes, ["out", "in"], FAMILIES[family], quick)
     with running(copy) as server:
         rows = drawn(server.service.model, 70)
-        original = us.open_original(server.model, protocol="v2")
+        original = ec.open_original(server.model, protocol="v2")
         assert original.answer(rows).tolist() == copy.predict(rows).tolist()
         assert set(copy.predict(rows)) == {"out", "in"}
         asked = question(rows, outputs=[{"name": "predict_proba"}])
         (found,) = posted(server, asked).json()["outputs"]
         np.testing.assert_array_equal(np.reshape(found["data"], found["shape"]), copy.predict_proba(rows))
-        assert HTTP.get(server.model).json()["platform"] == f"understudy_{family}"
+        assert HTTP.get(server.model).json()["platform"] == f"ectype_{family}"
 
 
 def test_health_and_metadata(server):
@@ -66,7 +78,7 @@ def test_health_and_metadata(server):
             "/v2/models/m/versions/1/ready",
         )
     }
-    assert answers["/v2"]["name"] == "understudy"
+    assert answers["/v2"]["name"] == "ectype"
     assert answers["/v2/health/live"] == {"live": True}
     assert all(answer["ready"] for path, answer in answers.items() if path.endswith("ready"))
     metadata = HTTP.get(server.model).json()
@@ -219,7 +231,7 @@ def test_any_bytes_over_the_wire(server, raw):
 
 def test_nothing_above_was_a_fault_of_the_servers(server):
     found = metrics(server)
-    assert found["understudy_failures_total"] == 0
+    assert found["ectype_failures_total"] == 0
     assert not [name for name in found if 'status="5' in name]
 
 
@@ -229,7 +241,7 @@ def test_a_slow_client_is_cut_off_and_an_idle_one_let_go(plane):
         slow.sendall(head(length=100) + b"{")
         assert statuses(received(slow)) == [408]
         assert received(idle) == b""
-        assert metrics(server)['understudy_requests_total{route="infer",status="408"}'] == 1
+        assert metrics(server)['ectype_requests_total{route="infer",status="408"}'] == 1
 
 
 def test_a_client_that_does_not_read_is_cut_off(plane):
@@ -285,7 +297,7 @@ def test_what_fails_inside_is_logged_and_counted(plane, caplog):
         server.service.model.probabilities = None  # as if by a fault of ours
         answer = posted(server, question([0.0, 0.0]))
         assert (answer.status_code, answer.json()) == (500, {"error": "the server failed; its log says how"})
-        assert metrics(server)["understudy_failures_total"] == 1
+        assert metrics(server)["ectype_failures_total"] == 1
     assert "a request to infer failed" in caplog.text
 
 
@@ -295,14 +307,14 @@ def test_metrics(plane):
             posted(server, question(rows))
         posted(server, {})
         found = metrics(server)
-    assert found['understudy_requests_total{route="infer",status="200"}'] == 2
-    assert found['understudy_requests_total{route="infer",status="400"}'] == 1
-    assert found["understudy_rows_total"] == 4
-    assert found['understudy_answers_total{label="up"}'] == 3
-    assert found['understudy_infer_seconds_bucket{le="+Inf"}'] == found["understudy_infer_seconds_count"] == 2
-    assert found["understudy_requests_in_flight"] == 1  # the one that asks
+    assert found['ectype_requests_total{route="infer",status="200"}'] == 2
+    assert found['ectype_requests_total{route="infer",status="400"}'] == 1
+    assert found["ectype_rows_total"] == 4
+    assert found['ectype_answers_total{label="up"}'] == 3
+    assert found['ectype_infer_seconds_bucket{le="+Inf"}'] == found["ectype_infer_seconds_count"] == 2
+    assert found["ectype_requests_in_flight"] == 1  # the one that asks
     assert found["process_resident_memory_bytes"] > 10**6
-    assert (found["understudy_certificate_estimate"], found["understudy_certificate_lower"]) == (0.98, 0.97)
+    assert (found["ectype_certificate_estimate"], found["ectype_certificate_lower"]) == (0.98, 0.97)
 
 
 def test_a_port_that_is_taken(server):

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from served import HTTP, connected, head, metrics, received, saved, statuses
+from in_process_server import HTTP, connected, head, metrics, received, saved, statuses
 
-import understudy as us
-from cases import loans
-from faulty import FaultyServer
-from serving import Process
-from understudy.cli.serve import command
+import ectype as ec
+from ectype.cli.serve import command
+from fault_server import FaultyServer
+from problems import loans
+from server_process import Process
 
-pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 
 
 def test_the_command_from_start_to_stop(lending, tmp_path):
@@ -64,15 +64,15 @@ def test_a_second_signal_does_not_wait(plane, tmp_path):
 def _parallel_run(served, lending, decide, log):
     frame = loans(60, 7)[0]
     ours, theirs = lending.predict(frame), np.array(decide(frame))
-    client = us.open_original(served.model, protocol="v2")
+    client = ec.open_original(served.model, protocol="v2")
     assert client.answer(frame).tolist() == ours.tolist()
     found = next(found for _ in range(10_000) if (found := HTTP.get(served.url + "/shadow").json())["rows"] == 60)
     differ = int((ours != theirs).sum())
     assert differ
     assert (found["rows"], found["disagreements"], found["failed"]) == (60, differ, 0)
     counted = metrics(served)
-    assert counted["understudy_shadow_rows_total"] == 60
-    pairs = [value for name, value in counted.items() if name.startswith("understudy_shadow_disagreements_total")]
+    assert counted["ectype_shadow_rows_total"] == 60
+    pairs = [value for name, value in counted.items() if name.startswith("ectype_shadow_disagreements_total")]
     assert sum(pairs) == differ
     written = pd.read_csv(log)
     assert written["copy"].tolist() == ours[ours != theirs].tolist()
@@ -81,7 +81,7 @@ def _parallel_run(served, lending, decide, log):
 
 def _stopped_with_a_request_under_way(served, lending):
     frame = loans(2, 8)[0]
-    body = us.original.protocols.V2().encode(frame, "last")
+    body = ec.original.protocols.V2().encode(frame, "last")
     with connected(served) as line, connected(served) as idle:
         line.sendall(head(b"", "Expect: 100-continue", path="/v2/models/loans/infer", length=len(body)))
         assert statuses(line.recv(65536)) == [100]
@@ -97,7 +97,7 @@ def _stopped_with_a_request_under_way(served, lending):
     assert output["data"] == lending.predict(frame).tolist()
     code, out, errors = served.ended()
     assert (code, out) == (0, "")
-    assert errors.startswith("understudy: stopped after ")
+    assert errors.startswith("ectype: stopped after ")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def _stopped_with_a_request_under_way(served, lending):
     ],
 )
 def test_bad_options(tmp_path, options, reason):
-    with pytest.raises(us.errors.UnderstudyError) as error:
+    with pytest.raises(ec.errors.EctypeError) as error:
         CliRunner().invoke(command, [str(tmp_path), *options], catch_exceptions=False, standalone_mode=False)
     assert reason in str(error.value)
     assert error.value.exit_code == 2

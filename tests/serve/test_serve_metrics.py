@@ -7,8 +7,8 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 
-from understudy.certificate.values import Certificate
-from understudy.serve.metrics import Metrics, counter, label, total
+from ectype.certificate.certificate import Certificate
+from ectype.serve._metrics import Metrics, counter, label, total
 
 
 def values(text):
@@ -42,17 +42,17 @@ def test_labels_that_are_not_text_are_shown():
 
 
 NAMES = {
-    "understudy_requests_total": "counter",
-    "understudy_rows_total": "counter",
-    "understudy_rows_outside_total": "counter",
-    "understudy_answers_total": "counter",
-    "understudy_failures_total": "counter",
-    "understudy_infer_seconds": "histogram",
-    "understudy_requests_in_flight": "gauge",
+    "ectype_requests_total": "counter",
+    "ectype_rows_total": "counter",
+    "ectype_rows_outside_total": "counter",
+    "ectype_answers_total": "counter",
+    "ectype_failures_total": "counter",
+    "ectype_infer_seconds": "histogram",
+    "ectype_requests_in_flight": "gauge",
     "process_resident_memory_bytes": "gauge",
     "process_cpu_seconds_total": "counter",
-    "understudy_certificate_estimate": "gauge",
-    "understudy_certificate_lower": "gauge",
+    "ectype_certificate_estimate": "gauge",
+    "ectype_certificate_lower": "gauge",
 }
 
 
@@ -81,7 +81,7 @@ def test_the_client_chooses_the_format(accept, kind, read):
     assert headers["content-type"].startswith(kind)
     assert headers["content-encoding"] == "gzip"
     samples = [sample for family in read(gzip.decompress(body).decode()) for sample in family.samples]
-    assert {sample.name: sample.value for sample in samples}["understudy_rows_total"] == 3
+    assert {sample.name: sample.value for sample in samples}["ectype_rows_total"] == 3
 
 
 def test_services_in_one_process_count_apart():

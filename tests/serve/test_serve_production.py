@@ -14,12 +14,12 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
-from served import connected, drawn, head, question, received, saved, statuses
+from in_process_server import connected, drawn, head, question, received, saved, statuses
 
-import understudy as us
-from serving import Process
-from understudy.original.protocols.grpc_messages import SERVICE, message
-from understudy.serve.binary import packed, unpacked
+import ectype as ec
+from ectype.original.protocols.v2_messages import SERVICE, message
+from ectype.serve._binary_tensors import packed, unpacked
+from server_process import Process
 
 BODY = json.dumps(question([1.0, 0.0])).encode()
 
@@ -119,9 +119,9 @@ def test_grpc_knows_the_server_and_its_model(remote):
     channel, _ = remote
     assert call(channel, "ServerReady").ready
     assert call(channel, "ModelReady", name="m").ready
-    assert call(channel, "ServerMetadata").name == "understudy"
+    assert call(channel, "ServerMetadata").name == "ectype"
     about = call(channel, "ModelMetadata", name="m", version="1")
-    assert (about.name, about.platform) == ("m", "understudy_trees")
+    assert (about.name, about.platform) == ("m", "ectype_trees")
     assert [(t.name, t.datatype, list(t.shape)) for t in about.inputs] == [("inputs", "FP64", [-1, 2])]
     health = channel.unary_unary("/grpc.health.v1.Health/Check")
     assert health(b"", timeout=20) == b"\x08\x01"
@@ -130,7 +130,7 @@ def test_grpc_knows_the_server_and_its_model(remote):
 @pytest.mark.parametrize("raw", [True, False])
 def test_grpc_answers_as_it_was_asked(remote, plane, raw):
     channel, _ = remote
-    rows = drawn(us.serve.model.Model(plane, "m", "1", 500), 300)
+    rows = drawn(ec.serve._inference.InferenceModel(plane, "m", "1", 500), 300)
     wanted = [{"name": "predict"}, {"name": "predict_proba"}]
     answer = call(channel, "ModelInfer", **asked(rows, raw, id="g", outputs=wanted))
     assert (answer.id, answer.model_name, [output.name for output in answer.outputs]) == (
@@ -186,7 +186,7 @@ def test_workers_share_a_port_and_their_counts(remote, directory):
             assert posted(line)[0] == 200
     with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)) as line:
         text = posted(line, path="/metrics")[1].decode()
-    assert 'understudy_requests_total{route="infer",status="200"} 20.0' in text
+    assert 'ectype_requests_total{route="infer",status="200"} 20.0' in text
     for port, option in ((served.port, "--port"), (served.grpc_port, "--grpc-port")):
         taken = Process(directory, "--workers", "2", option, str(port))
         try:
@@ -255,9 +255,9 @@ def _wait(condition):
 def test_options_that_are_refused(directory, options, reason):
     from click.testing import CliRunner
 
-    from understudy.cli.serve import command
+    from ectype.cli.serve import command
 
-    with pytest.raises(us.errors.UnderstudyError) as error:
+    with pytest.raises(ec.errors.EctypeError) as error:
         CliRunner().invoke(command, [str(directory), *options], catch_exceptions=False, standalone_mode=False)
     assert reason in str(error.value)
     assert error.value.exit_code == 2

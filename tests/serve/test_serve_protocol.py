@@ -7,30 +7,30 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import copied, drawn, tensor
+from in_process_server import copied, drawn, tensor
 
-import understudy as us
-from cases import ODD, problem
-from understudy.errors import SpaceError, UnderstudyError
-from understudy.original.protocols import V2
-from understudy.serve.messages import Refusal, refused, shown
-from understudy.serve.model import Model
+import ectype as ec
+from ectype.errors import EctypeError, SpaceError
+from ectype.original.protocols import V2
+from ectype.serve._http_types import Refusal, refused, shown
+from ectype.serve._inference import InferenceModel
+from problems import ODD, problem
 
-pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 
 
 @pytest.fixture(scope="module")
 def odd():
     """Every kind of column, with gaps and without."""
     frame, codes, classes = problem("odd")
-    return Model(copied(us.Space.from_json(json.dumps(ODD)), frame, codes, classes), "odd", "1", 500)
+    return InferenceModel(copied(ec.Space.from_json(json.dumps(ODD)), frame, codes, classes), "odd", "1", 500)
 
 
 @pytest.fixture(scope="module")
 def plane():
     X = np.random.default_rng(0).normal(size=(300, 2))
     codes = (X[:, 0] > X[:, 1]).astype(int)
-    return Model(copied(us.Space.normal(2), X, codes, ["down", "up"]), "plane", "1", 500)
+    return InferenceModel(copied(ec.Space.normal(2), X, codes, ["down", "up"]), "plane", "1", 500)
 
 
 def asked(model, *inputs, **others):
@@ -108,7 +108,7 @@ def test_metadata_says_what_may_be_sent(odd, plane):
 )
 def test_labels_keep_their_type(classes, datatype):
     X = np.array([[-1.0], [1.0]] * 20)
-    model = Model(copied(us.Space.normal(1), X, np.array([0, 1] * 20), classes), "m", "7", 10)
+    model = InferenceModel(copied(ec.Space.normal(1), X, np.array([0, 1] * 20), classes), "m", "7", 10)
     content = json.loads(asked(model, tensor("x", [-1, 1], "FP64")).body)
     assert (content["model_name"], content["model_version"]) == ("m", "7")
     assert "id" not in content
@@ -131,7 +131,7 @@ def test_a_matrix_may_come_by_columns_and_a_frame_as_a_matrix(plane):
     columns = [tensor("x1", rows[:, 1].tolist(), "FP64", [5]), tensor("x0", rows[:, 0].tolist(), "FP64")]
     assert labels(asked(plane, *columns)) == plane.copy.predict(rows).tolist()
     frame = pd.DataFrame(rows, columns=["a", "b"])
-    model = Model(copied(us.Space.from_data(frame), frame, np.array([0, 1, 0, 1, 0]), ["n", "y"]), "m", "1", 9)
+    model = InferenceModel(copied(ec.Space.from_data(frame), frame, np.array([0, 1, 0, 1, 0]), ["n", "y"]), "m", "1", 9)
     flat = tensor("anything", rows.ravel().tolist(), "FP64", [5, 2])
     assert labels(asked(model, flat)) == model.copy.predict(frame).tolist()
 
@@ -193,7 +193,7 @@ GOOD = tensor("inputs", [0.5, 1.0], "FP64", [1, 2])
 )
 def test_refused_with_a_reason(plane, content, reason):
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
-    with pytest.raises(UnderstudyError) as error:
+    with pytest.raises(EctypeError) as error:
         plane.question(body)
     response = refused(error.value)
     assert response.status == 400
@@ -264,7 +264,7 @@ def answered_or_refused(model, body):
     """Never anything but an answer or a refusal of ours."""
     try:
         answer = model.answer(model.question(body))
-    except UnderstudyError as error:
+    except EctypeError as error:
         response = refused(error)
         assert 400 <= response.status < 500
         assert json.loads(response.body)["error"]

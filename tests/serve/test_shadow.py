@@ -8,16 +8,16 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 import pytest
-from served import tensor
+from in_process_server import tensor
 
-import understudy as us
-from cases import loans
-from understudy.certificate.bounds import lower_bound
-from understudy.errors import OriginalError, OutageError, SettingError
-from understudy.serve.model import Model
-from understudy.serve.shadow import PAIRS, Shadow
+import ectype as ec
+from ectype.certificate.bounds import lower_bound
+from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.serve._inference import InferenceModel
+from ectype.serve._shadow import PAIRS, Shadow
+from problems import loans
 
-pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 
 
 def offered(shadow, model, inputs):
@@ -35,9 +35,9 @@ def settled(shadow):
 
 @contextmanager
 def shadowing(original, copy, **options):
-    shadow = Shadow(lambda: us.Original(original, request_rows=8), copy, **options)
+    shadow = Shadow(lambda: ec.Original(original, request_rows=8), copy, **options)
     try:
-        yield shadow, Model(copy, "m", "1", 500)
+        yield shadow, InferenceModel(copy, "m", "1", 500)
     finally:
         shadow.stop(5)
 
@@ -74,7 +74,7 @@ def test_disagreements_are_counted_and_written_down(plane, tmp_path):
     assert path.read_text().splitlines()[-1] == "-1.0,1.0,up,down"
     (tmp_path / "other.csv").write_text("a,b\n")
     with pytest.raises(SettingError, match="x0"):
-        Shadow(lambda: us.Original(len), plane, log=tmp_path / "other.csv")
+        Shadow(lambda: ec.Original(len), plane, log=tmp_path / "other.csv")
 
 
 def test_the_original_is_asked_what_the_client_asked(lending):
@@ -143,9 +143,9 @@ def test_an_original_that_was_out_is_opened_again(plane):
                 raise error
             return ["up"] * len(rows)
 
-        return us.Original(predict)
+        return ec.Original(predict)
 
-    shadow, model = Shadow(opened, plane, pause=0.01), Model(plane, "m", "1", 500)
+    shadow, model = Shadow(opened, plane, pause=0.01), InferenceModel(plane, "m", "1", 500)
     offered(shadow, model, matrix([[1.0, 0.0]]))
     assert settled(shadow)["failed"] == 1
     offered(shadow, model, matrix([[1.0, 0.0]]))

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from awkward import ODD_NAMES, Failed, Table, ended, tried
-from understudy.errors import SpaceError, UnderstudyWarning
-from understudy.space import Space
+from ectype.errors import EctypeWarning, SpaceError
+from ectype.space import Space
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -82,7 +82,7 @@ def test_a_share_that_is_not_all_is_never_shown_as_all():
     with np.errstate(all="raise"):
         reading = Space.from_data(pd.DataFrame({"w": words})).readings[0]
     assert (reading.covered, reading.share) == (0.99999, "99.99%")
-    with pytest.warns(UnderstudyWarning, match="covers 50"):
+    with pytest.warns(EctypeWarning, match="covers 50"):
         Space.from_data(pd.DataFrame({"w": ["a"] * 9 + [*"bcdefghij"]}))
 
 
@@ -91,9 +91,7 @@ def test_a_share_that_is_not_all_is_never_shown_as_all():
 )
 def test_the_largest_whole_numbers_are_rounded_with_a_warning_and_stay_large(values):
     """As a float the largest of them is beyond its type, and became 0, or the lowest."""
-    with pytest.warns(
-        UnderstudyWarning, match=r"column a: \d+ whole numbers above 2\*\*53 are rounded to floats.*astype"
-    ):
+    with pytest.warns(EctypeWarning, match=r"column a: \d+ whole numbers above 2\*\*53 are rounded to floats.*astype"):
         space = Space.from_data(pd.DataFrame({"a": values}))
     shown = space.present(space.sample(50, np.random.default_rng(0)))
     assert shown["a"].dtype == values.dtype

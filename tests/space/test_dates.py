@@ -10,13 +10,13 @@ import onnxruntime
 import pandas as pd
 import pytest
 
-import understudy as us
-from faulty import FaultyServer
-from serving import Process
-from understudy.errors import SpaceError
-from understudy.original.protocols.rows import objects
-from understudy.queries.ledger import NAME, entries, space_of
-from understudy.space.dates import DAY
+import ectype as ec
+from ectype.errors import SpaceError
+from ectype.ledger import NAME, entries, space_of
+from ectype.original.protocols.json_rows import objects
+from ectype.space._dates import DAY
+from fault_server import FaultyServer
+from server_process import Process
 
 BASE = np.datetime64("2024-01-01")
 
@@ -46,14 +46,14 @@ def original(rows):
 
 @pytest.fixture(scope="module")
 def space():
-    return us.Space.from_data(bookings(2000), rules=["start + 1 <= end", "end - start <= 14"])
+    return ec.Space.from_data(bookings(2000), rules=["start + 1 <= end", "end - start <= 14"])
 
 
 @pytest.fixture(scope="module")
 def run(space, tmp_path_factory):
     path = tmp_path_factory.mktemp("dates") / "run"
     limits = {"budget": 800, "certificate_n": 300, "to": "tree", "draw": "random"}
-    return path, us.copy_classifier(original, space, **limits, rows=bookings(200, 1), out=path)
+    return path, ec.copy_classifier(original, space, **limits, rows=bookings(200, 1), out=path)
 
 
 def test_dates_are_learned_drawn_and_given_back_as_they_were(space, rng):
@@ -70,7 +70,7 @@ def test_dates_are_learned_drawn_and_given_back_as_they_were(space, rng):
     assert isinstance(drawn["born"][0], datetime.date)
     assert drawn["clicked"].str.fullmatch(r"202\d-\d\d-\d\dT\d\d:\d\d:\d\dZ").all()
     assert drawn["paid"].isna().mean() == pytest.approx(0.2, abs=0.08)
-    again = us.Space.from_json(space.to_json())
+    again = ec.Space.from_json(space.to_json())
     assert again == space
     assert again.digest == space.digest
     assert '"kind": "date", "quantiles": ["2024-01-0' in space.to_json()
@@ -84,7 +84,7 @@ def test_dates_in_a_schema_by_hand(rng):
         {"name": "term", "kind": "date", "values": ["2026-06-30", "2026-12-31"], "shares": [0.5, 0.5]},
     ]
     rules = ["day <= '2026-03-31'", "if day < '2026-02-01' then term == '2026-06-30'", "term in ['2026-06-30']"]
-    space = us.Space.from_json(json.dumps({"columns": columns, "rules": rules}))
+    space = ec.Space.from_json(json.dumps({"columns": columns, "rules": rules}))
     rows = space.sample(200, rng)
     drawn = space.present(rows)
     np.testing.assert_array_equal(space.read(drawn, "here"), rows)
@@ -95,7 +95,7 @@ def test_dates_in_a_schema_by_hand(rng):
 
 def test_words_that_are_no_dates_and_dates_that_are_names():
     frame = pd.DataFrame({"a": ["2026-13-01", "2026-01-02"] * 10, "b": ["2026-01-01", "2026-01-02"] * 10})
-    assert [column.kind for column in us.Space.from_data(frame, categories=["b"]).columns] == ["category", "category"]
+    assert [column.kind for column in ec.Space.from_data(frame, categories=["b"]).columns] == ["category", "category"]
 
 
 @pytest.mark.parametrize(
@@ -120,21 +120,21 @@ def test_rows_without_a_date(space, column, value, message):
 def test_a_copy_of_dates_and_its_ledger(run):
     path, result = run
     frame = bookings(1000, 3)
-    assert us.metrics.fidelity(original(frame), result.copy.predict(frame)) > 0.9
+    assert ec.metrics.fidelity(original(frame), result.copy.predict(frame)) > 0.9
     assert result.certificate.on_data.estimate > 0.9
-    np.testing.assert_array_equal(us.load(path).copy.predict(frame), result.copy.predict(frame))
+    np.testing.assert_array_equal(ec.load(path).copy.predict(frame), result.copy.predict(frame))
     asked = entries(path / NAME, space_of(path / NAME))
     assert str(asked["start"].dtype) == "datetime64[ns]"
-    proof = us.certify(result.copy, lambda rows: ["take"] * len(rows), result.space, n=100)
+    proof = ec.certify(result.copy, lambda rows: ["take"] * len(rows), result.space, n=100)
     (example, *_) = proof.differences.examples
     assert datetime.date.fromisoformat(example.row["start"]) > datetime.date(2023, 12, 31)
-    assert us.Certificate.from_json(json.loads(json.dumps(proof.as_json()))) == proof
+    assert ec.Certificate.from_json(json.loads(json.dumps(proof.as_json()))) == proof
 
 
 def test_exported_files_take_days_and_seconds(run, tmp_path):
     _, result = run
     for name in ("copy.onnx", "copy.sql", "copy.c", "copy.skops", "copy.rules"):
-        assert us.export(result.copy, tmp_path / name).disagreements == 0
+        assert ec.export(result.copy, tmp_path / name).disagreements == 0
     assert re.search(r"(<=|>) 2025-01-\d\d", (tmp_path / "copy.rules").read_text())
     assert "start: whole days since 1970-01-01" in (tmp_path / "copy.c").read_text()
     session = onnxruntime.InferenceSession(tmp_path / "copy.onnx")
@@ -166,7 +166,7 @@ def test_an_endpoint_is_asked_with_iso_dates_and_a_copy_served_takes_them(run, s
         return ["take"] * len(rows)
 
     with FaultyServer(answer, share=0) as server:
-        remote = us.open_original(server.url, protocol="instances")
+        remote = ec.open_original(server.url, protocol="instances")
         assert remote.answer(bookings(3)).tolist() == ["take"] * 3
     assert seen[0] == objects(bookings(3))[0]
     assert seen[0]["start"] == bookings(3)["start"][0].isoformat()

@@ -8,8 +8,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-import understudy as us
-from cases import loans
+import ectype as ec
+from problems import loans
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +28,12 @@ def pipeline():
 @pytest.mark.parametrize("method", ["one-shot", "sequential"])
 def test_a_pipeline_on_every_kind_of_column(pipeline, method, tmp_path):
     unlabelled, real = loans(3000, 1)[0], loans(4000, 2)[0]
-    space = us.Space.from_data(unlabelled)
+    space = ec.Space.from_data(unlabelled)
     kinds = [column.kind for column in space.columns]
     assert kinds == ["integer", "float", "float", "boolean", "category", "ordered", "integer", "category"]
-    result = us.copy_classifier(pipeline, space, method=method, budget=5000, out=tmp_path / "run")
-    fidelity = us.metrics.fidelity(pipeline.predict(real), result.copy.predict(real))
+    result = ec.copy_classifier(pipeline, space, method=method, budget=5000, out=tmp_path / "run")
+    fidelity = ec.metrics.fidelity(pipeline.predict(real), result.copy.predict(real))
     assert fidelity >= 0.95
     assert fidelity == pytest.approx(result.certificate.estimate, abs=0.02)
-    again = us.load(tmp_path / "run")
+    again = ec.load(tmp_path / "run")
     np.testing.assert_array_equal(again.copy.predict(real), result.copy.predict(real))

@@ -8,12 +8,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import understudy as us
-from cases import loans
+import ectype as ec
 from commands import run_command
-from understudy.errors import SettingError
-from understudy.original.table import read_table
-from understudy.space.tables import framed
+from ectype.errors import SettingError
+from ectype.original.stored_answers import read_table
+from ectype.space import framed
+from problems import loans
 
 ORIGINAL = "def decide(rows):\n    return (rows['income'] > 30000) & (rows['region'] != 'west')\n"
 
@@ -35,16 +35,16 @@ def test_a_space_a_copy_and_a_certificate_of_polars_frames(table, monkeypatch):
     for kind in (pl.DataFrame, pl.Series):  # which take PyArrow
         monkeypatch.setattr(kind, "to_pandas", None)
         monkeypatch.setattr(kind, "to_arrow", None)
-    plain, space = us.Space.from_data(frame.astype({"since": "datetime64[us]"})), us.Space.from_data(polars.lazy())
+    plain, space = ec.Space.from_data(frame.astype({"since": "datetime64[us]"})), ec.Space.from_data(polars.lazy())
     assert space.columns == plain.columns
-    result = us.copy_classifier(decide, space, budget=300, certificate_n=100, to="tree", rows=polars)
+    result = ec.copy_classifier(decide, space, budget=300, certificate_n=100, to="tree", rows=polars)
     assert result.certificate.on_data.n == 100
     np.testing.assert_array_equal(result.copy.predict(polars), result.copy.predict(frame))
     assert result.copy.score(polars, decide(frame)) > 0.9
-    proof = us.certify(result.copy, decide, space, n=100, data=polars)
-    assert proof.on_data == us.certify(result.copy, decide, space, n=100, data=frame).on_data
+    proof = ec.certify(result.copy, decide, space, n=100, data=polars)
+    assert proof.on_data == ec.certify(result.copy, decide, space, n=100, data=frame).on_data
     numbers = pl.DataFrame({"a": [0.5, 1.0, 2.0] * 9, "b": [1, 2, 3] * 9})
-    fitted = us.SinglePassCopy(lambda rows: rows["a"] > 1, budget=100, preset="fast", random_state=0).fit(numbers)
+    fitted = ec.SinglePassCopy(lambda rows: rows["a"] > 1, budget=100, preset="fast", random_state=0).fit(numbers)
     assert fitted.predict(numbers).shape == (27,)
 
 
@@ -80,8 +80,8 @@ def test_parquet_wherever_csv_is(table, tmp_path):
     ):
         out = run_command(*command.split(), cwd=tmp_path)
         assert out.returncode == 0, out.stderr
-    assert us.load(tmp_path / "from-answers").certificate.estimate > 0.9
-    assert {column.name: column.kind for column in us.Space.load(tmp_path / "space.json").columns}["since"] == "date"
+    assert ec.load(tmp_path / "from-answers").certificate.estimate > 0.9
+    assert {column.name: column.kind for column in ec.Space.load(tmp_path / "space.json").columns}["since"] == "date"
 
 
 def test_parquet_that_cannot_be_read(tmp_path, monkeypatch):
@@ -91,5 +91,5 @@ def test_parquet_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(SettingError, match=r"none\.parquet: expected a Parquet file, found no such file"):
         read_table(str(tmp_path / "none.parquet"))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(SettingError, match=r'pyarrow, .* install it: pip install "understudy\[parquet\]"'):
+    with pytest.raises(SettingError, match=r'pyarrow, .* install it: pip install "ectype\[parquet\]"'):
         read_table(str(tmp_path / "rows.parquet"))

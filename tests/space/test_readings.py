@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from commands import run_command
-from understudy.errors import SettingError, SpaceError, UnderstudyWarning
-from understudy.original.table import read_table
-from understudy.space import Space
+from ectype.errors import EctypeWarning, SettingError, SpaceError
+from ectype.original.stored_answers import read_table
+from ectype.space import Space
 
 N = 100
 COVERS = "the space covers 20.0% of these rows, since values of fewer than 5 rows are left out: 'note' 20.0%"
@@ -88,7 +88,7 @@ def test_a_category_of_whole_numbers_keeps_its_type_with_gaps_too(table):
 
 
 def test_rows_that_a_space_does_not_cover_are_a_warning(noted):
-    with pytest.warns(UnderstudyWarning, match=COVERS) as caught:
+    with pytest.warns(EctypeWarning, match=COVERS) as caught:
         space = Space.from_data(noted)
     assert [one.filename for one in caught] == [__file__]
     reading = space.readings[-1]
@@ -106,18 +106,18 @@ def test_columns_that_cover_enough_alone_may_not_together(table):
     for j in range(4):
         many.loc[j, f"c{j}"] = "rare"
     assert all(one.covered == 0.99 for one in _learned_quietly(many).readings)
-    with pytest.warns(UnderstudyWarning, match=r"covers 96\.0% of these rows, .*: 'c0' 99\.00%, 'c1' 99\.00%"):
+    with pytest.warns(EctypeWarning, match=r"covers 96\.0% of these rows, .*: 'c0' 99\.00%, 'c1' 99\.00%"):
         Space.from_data(many)
     Space.from_data(many[["c0"]])  # 99 % are enough
 
 
 def _learned_quietly(frame):
-    with pytest.warns(UnderstudyWarning):
+    with pytest.warns(EctypeWarning):
         return Space.from_data(frame)
 
 
 def test_rare_numbers_of_a_column_with_few_values_are_counted():
-    with pytest.warns(UnderstudyWarning, match=r"covers 96\.0% of these rows"):
+    with pytest.warns(EctypeWarning, match=r"covers 96\.0% of these rows"):
         space = Space.from_data(pd.DataFrame({"n": [1, 2] * 48 + [3, 4, 5, 6]}))
     assert space.readings[0].covered == 0.96
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import understudy as us
-from understudy.errors import SpaceError
-from understudy.space.columns import Boolean, Category, Date, Number
-from understudy.space.rules import read_rule
+import ectype as ec
+from ectype.errors import SpaceError
+from ectype.space import Boolean, Category, Date, Number
+from ectype.space._rules import read_rule
 
 COLUMNS = [
     Number(name="a", kind="float", low=0, high=1, missing=0.1),
@@ -115,10 +115,10 @@ def test_rules_that_cannot_be_read(text, message):
 
 
 def test_rules_of_any_length_are_not_parsed():
-    space = us.Space.normal(1)
+    space = ec.Space.normal(1)
     content = {**json.loads(space.to_json()), "rules": ["x0 > 0 and " * 10_000 + "x0 > 0"]}
     with pytest.raises(SpaceError, match="rules of at most 100000 characters in all"):
-        us.Space.from_json(json.dumps(content))
+        ec.Space.from_json(json.dumps(content))
 
 
 WORDS = [

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest, spearmanr, truncnorm
 
-from understudy.errors import SpaceError, UnderstudyWarning
-from understudy.space import Space, open_space
-from understudy.space.space import PATIENCE
+from ectype.errors import EctypeWarning, SpaceError
+from ectype.space import Space, open_space
+from ectype.space._space import PATIENCE
 
 
 def test_normal_and_uniform_have_their_distributions(rng):
@@ -361,7 +361,7 @@ def test_rows_that_do_not_fit_their_columns(change, message):
     assert message in str(caught.value)
     with pytest.raises(SpaceError, match="all 5 columns of the space, found no 'grade' among those given: 'age'"):
         space.read(frame.drop(columns="grade"), "here")
-    with pytest.warns(UnderstudyWarning, match="column grade has 3 rows with levels that its space does not have"):
+    with pytest.warns(EctypeWarning, match="column grade has 3 rows with levels that its space does not have"):
         space.read(frame.assign(grade="Z"), "here")
 
 

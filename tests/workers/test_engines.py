@@ -17,9 +17,10 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from understudy.errors import SettingError
-from understudy.workers import Local, open_engine
-from understudy.workers.cluster import CONNECT, Dask
+from ectype.errors import SettingError
+from ectype.workers import open_engine
+from ectype.workers._dask import CONNECT, Dask
+from ectype.workers._process_pool import Local
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -57,7 +58,7 @@ def test_local_workers_are_processes_pinned_to_a_core_and_a_thread_each(monkeypa
 def test_one_thread_holds_libraries_that_came_later_too_and_lets_go_of_all():
     script = """
 import threadpoolctl
-from understudy.workers import one_thread
+from ectype.workers import one_thread
 
 def threads():
     return [library["num_threads"] for library in threadpoolctl.threadpool_info()]
@@ -119,7 +120,7 @@ def alive(pid):
 def test_local_workers_end_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "driver.py"
     script.write_text(
-        "import signal\nfrom understudy.workers import Local\n"
+        "import signal\nfrom ectype.workers import Local\n"
         "if __name__ == '__main__':\n"
         "    with Local(2) as engine:\n"
         "        engine.submit(0, signal.pause)\n"
@@ -140,7 +141,7 @@ def test_local_workers_end_when_their_parent_is_killed(tmp_path):
 
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "driver.py"
-    script.write_text("from understudy.workers import Local\nwith Local(1) as engine:\n    pass\n")
+    script.write_text("from ectype.workers._process_pool import Local\nwith Local(1) as engine:\n    pass\n")
     out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert out.returncode == 1
     assert 'a script needs `if __name__ == "__main__":`' in out.stderr
@@ -161,7 +162,7 @@ def test_engines_by_name():
 
 def test_dask_may_be_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(SettingError, match=r'pip install "understudy\[dask\]"'), Dask(1):
+    with pytest.raises(SettingError, match=r'pip install "ectype\[dask\]"'), Dask(1):
         pass
 
 
@@ -281,8 +282,8 @@ def test_a_scheduler_is_reached_by_tls_with_dasks_own_settings(tmp_path):
 
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "us.pem")
-    names = {"ca-file": "ca.pem", "client.cert": "us.pem", "scheduler.cert": "us.pem", "worker.cert": "us.pem"}
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "ec.pem")
+    names = {"ca-file": "ca.pem", "client.cert": "ec.pem", "scheduler.cert": "ec.pem", "worker.cert": "ec.pem"}
     tls = {f"distributed.comm.tls.{name}": str(tmp_path / file) for name, file in names.items()}
     told = {f"DASK_{name.upper().replace('-', '_').replace('.', '__')}": value for name, value in tls.items()}
     (tmp_path / "cluster.py").write_text(CLUSTER)

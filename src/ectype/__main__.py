@@ -1,0 +1,5 @@
+"""`python -m ectype` is the command `ectype`."""
+
+from ectype.cli import main
+
+main()

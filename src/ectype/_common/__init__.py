@@ -1,0 +1,1 @@
+"""What every room may use: checks of arguments, files, numbers in words."""

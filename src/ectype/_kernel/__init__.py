@@ -1,0 +1,42 @@
+"""The native engine: networks, trees, radial functions and random rows in one small C library without dependencies.
+
+`kernel.c`, `trees.c`, `radial.c` and `rows.c` are its source, compiled when the package is built; `library` loads it.
+`sets.h` includes `lanes.h` and `scores.h` once for every instruction set. `training`, `answers`, `pieces`, `trees`,
+`radial` and `rows` are what Python calls. The same parameters, rows and seed give the same bits on every processor with
+fused multiply-add.
+"""
+
+from ectype._kernel._ffi import VERSION
+from ectype._kernel._inference import NetworkInference
+from ectype._kernel._piecewise_linear import PiecewiseLinear, quantile_pieces
+from ectype._kernel._rbf import RbfKernel
+from ectype._kernel._sampler import CURVE, NORMAL, STEPS, Marginal, RowSampler, keys
+from ectype._kernel._training import ACTIVATIONS, Groups, KernelTraining, TrainingMethod
+from ectype._kernel._trees import LEAF, Boost, Boosting, GrownTrees, TreeSums, fit_extra_trees
+
+__all__ = [
+    "ACTIVATIONS",
+    "CURVE",
+    "LEAF",
+    "NORMAL",
+    "STEPS",
+    "VERSION",
+    "Boost",
+    "Boosting",
+    "Groups",
+    "GrownTrees",
+    "KernelTraining",
+    "Marginal",
+    "NetworkInference",
+    "PiecewiseLinear",
+    "RbfKernel",
+    "RowSampler",
+    "TrainingMethod",
+    "TreeSums",
+    "fit_extra_trees",
+    "keys",
+    "quantile_pieces",
+]
+
+# The name that a skops file has of it.
+PiecewiseLinear.__module__ = __name__

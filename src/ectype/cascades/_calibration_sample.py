@@ -1,0 +1,158 @@
+"""What a cascade is certified by: held-out rows with the original's answers, and unlabelled rows for the thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ectype.algorithm.uncertainty import margins
+from ectype.cascades._thresholds import Held
+from ectype.certificate.certificate import Certificate
+from ectype.certificate.certify import allowed
+from ectype.certificate.user_sample import UserSample
+from ectype.ledger import NAME, REPEAT, answers, session
+from ectype.models.copy_classifier import CopyClassifier
+from ectype.original import CHUNK, LabelledRows, Labels, Original, joined
+from ectype.progress import ROWS, shown
+from ectype.queries import Queries
+from ectype.rng import Stream, stream
+from ectype.runs.result import Result
+from ectype.space import Space
+from ectype.types import Answered, Json, Label
+from ectype.types import Rows as UserRows
+
+# Where the held-out rows are from, in words.
+RUN, FRESH, OWN = "held-out rows of the run", "fresh rows of the space", "rows of your own"
+# Unlabelled rows of the space that make the thresholds; they cost no query.
+FREE = 50_000
+
+
+@dataclass(frozen=True)
+class CalibrationSample:
+    """Held-out rows, and the margins of unlabelled ones."""
+
+    held: Held
+    source: str
+    grid: np.ndarray
+    """Margins of unlabelled rows of the space, which the thresholds are made from."""
+    population: np.ndarray
+    """Margins of rows that show what share is answered alone: those of the space, or of the user."""
+    queries: int = 0
+    """Rows that were asked for it."""
+    among: float = 1.0
+    """How many copies this one was selected from by the same rows: the error allowance is shared out among them."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many of the user's rows were left out, by reason, such as that they taught the copy."""
+
+
+def kept(result: Result) -> bool:
+    """Whether the rows of the run's own certificate are there, with their answers."""
+    return result.certificate is not None and _held_out(result, result.certificate) is not None
+
+
+def of_run(result: Result) -> CalibrationSample | None:
+    """The rows of the run's own certificate, at no query; None if they are not kept."""
+    found = None if result.certificate is None else _held_out(result, result.certificate)
+    if found is None or result.certificate is None:
+        return None
+    free = _free(result)
+    return CalibrationSample(_judged(result, *found), RUN, free, free, among=_among(result.certificate))
+
+
+def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bool) -> CalibrationSample:
+    """n fresh rows of the space, asked now."""
+    with _queries(result, original, n, seed) as queries, shown("cascade", n, wanted=progress, step=ROWS):
+        told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
+    rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
+    free = _free(result)
+    return CalibrationSample(_judged(result, rows, labels), FRESH, free, free, n)
+
+
+def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progress: bool) -> CalibrationSample:
+    """Rows of the user's own, each distinct one asked once, without those that taught the copy."""
+    sample = UserSample.of(original, result.space, rows, "rows").untaught(result.copy.training_rows).some("rows")
+    n, about = sample.distinct, {"rows": sample.digest}
+    with _queries(result, original, n, seed, about) as queries, shown("cascade", n, wanted=progress, step=ROWS):
+        sample = sample.asked(queries, NAMED)
+    assert sample.answers is not None
+    held = _judged(result, sample.rows, sample.answers)
+    return CalibrationSample(held, OWN, _free(result), held.margins, n, left_out=dict(sample.left_out))
+
+
+# What the queries are counted as.
+NAMED = "cascade"
+
+
+def judged(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The copy's probabilities for rows of the whole space as a matrix, and the margins that decide who answers.
+
+    No row outside the space is answered by the copy, however large its margin.
+    """
+    seen = np.delete(matrix, copy.excluded, axis=1) if copy.excluded else matrix
+    chances = np.asarray(copy.model.probabilities(copy.encoding(seen)), float)
+    return chances, np.where(copy.support.outside(seen), -np.inf, margins(chances))
+
+
+def _judged(result: Result, rows: np.ndarray, labels: np.ndarray) -> Held:
+    chances, sure = judged(result.copy, rows)
+    return Held(sure, Labels(result.copy.classes).find(labels) == chances.argmax(axis=1), labels)
+
+
+def _free(result: Result) -> np.ndarray:
+    """The margins of unlabelled rows of the space; a part at a time, since encoded rows may be wide."""
+    rows = result.space.sample(FREE, stream(result.settings.get("seed", 0), Stream.GRID))
+    return np.concatenate([judged(result.copy, rows[at : at + CHUNK])[1] for at in range(0, FREE, CHUNK)])
+
+
+def _answers(result: Result) -> dict[str, LabelledRows]:
+    """What was answered in the run, by purpose, as far as that is kept: in its ledger, or in memory."""
+    path = None if result.directory is None else result.directory / NAME
+    return answers(path) if path is not None and path.is_file() else result.asked
+
+
+@contextmanager
+def _queries(result: Result, original: Original, n: int, seed: int, about: Json | None = None) -> Iterator[Queries]:
+    """Queries that are kept beside the run, if it has a directory.
+
+    A server that is started again is certified by the answers that it paid for, as by those of the run; not so an
+    original in memory, which cannot be told from another of its name.
+    """
+    folder, known = result.directory, bool(original.opened or original.fingerprint)
+    folder = folder if folder is not None and folder.is_dir() else None
+    about = {"n": n, "seed": seed, **(about or {})}
+    with session(folder, NAMED, original, result.space, about, ends=not known) as ledger:
+        yield Queries(original, result.space, {NAMED: n}, ledger, seed, allowed(original, {NAMED: n}))
+
+
+def _among(proof: Certificate) -> float:
+    """How many copies the rows selected this one from: what the certificate's own bound was divided by."""
+    return 1.0 if proof.level is None else (1 - proof.confidence) / (1 - proof.level)
+
+
+def _held_out(result: Result, proof: Certificate) -> Answered | None:
+    """The certificate's rows, as they were drawn, and their answers.
+
+    A ledger has each row once. Where the space draws some rows twice, they are drawn again as the run drew them, and
+    found in the ledger; a refreshed run drew otherwise, and has none then.
+    """
+    found = _answers(result)
+    if "certificate" not in found:
+        return None
+    rows, said = found["certificate"]
+    if len(rows) == proof.n:
+        return rows, said.labels
+    known = dict[bytes, Label]()
+    for purpose, (told, said) in found.items():
+        if purpose != REPEAT:
+            known |= dict(zip(map(np.ndarray.tobytes, told), said.labels.tolist(), strict=True))
+    drawn = _drawn_again(result.space, proof.n, result.settings.get("seed", 0))
+    labels = [known.get(row.tobytes()) for row in drawn]
+    return None if any(label is None for label in labels) else (drawn, np.array(labels))
+
+
+def _drawn_again(space: Space, n: int, seed: int) -> np.ndarray:
+    rng = stream(seed, Stream.HELD_OUT, 0)
+    return np.concatenate([space.sample(min(CHUNK, n - at), rng) for at in range(0, n, CHUNK)])

@@ -1,0 +1,143 @@
+"""Why a target was missed: a noisy original, a copy too small, too few answers, or too few held-out rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from ectype._common.formatting import percent
+from ectype.certificate.bounds import lower_bound
+from ectype.certificate.certificate import Certificate
+from ectype.certificate.repeats import Repeats
+from ectype.certificate.trend import BEYOND, Trend, telling
+
+# Of held-out rows, up to so many times as many as there were are named; that many show a target as often as this.
+FURTHEST, POWER = 20, 0.9
+# The share of the held-out error that training error, or the original's noise, has to explain to be the cause.
+MOST = 0.5
+# A curve is flat where twice as many queries raise it by less than this.
+RISE = 0.001
+NOISE, CERTIFICATE, CAPACITY, SAMPLES = "noise", "certificate", "capacity", "samples"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a target was missed: the cause, a sentence, and the numbers behind it."""
+
+    cause: str
+    """`noise`: the original answers inconsistently; `certificate`: too few held-out rows to show the target;
+    `capacity`: the copy underfits its training points; `samples`: it fits them, and needs more."""
+    text: str
+    held_out_error: float
+    training_error: float
+    """The share of the points it was trained on that the copy answers otherwise; they are harder than fresh rows, as
+    queries go where a copy is unsure. Earlier versions weighted them to be like those."""
+    ceiling: float | None
+    """The highest fidelity that the original's noise allows."""
+    more_queries: int | None = None
+    """How many more queries it takes at least, by the trend, where it is clear."""
+    certificate_n: int | None = None
+    """How many held-out rows would show the target, where there were too few."""
+
+
+def diagnose(
+    target: float,
+    proof: Certificate,
+    curve: Sequence[tuple[int, float]],
+    trained_error: float,
+    repeats: Repeats | None,
+    whole: bool = False,
+) -> Diagnosis:
+    """Why the target was missed by the copy of this certificate; `curve` has the error by number of queries.
+
+    `whole` is a copy that is all the answers allow: what it lacks is answers, not size.
+    """
+    error, level = 1 - proof.estimate, proof.confidence if proof.level is None else proof.level
+    ceiling = None if repeats is None else repeats.ceiling
+    noise = 0.0 if ceiling is None else 1 - ceiling
+    allowed = allowed_error(target, proof.n, level)
+
+    def found(cause: str, text: str, more_queries: int | None = None, certificate_n: int | None = None) -> Diagnosis:
+        return Diagnosis(cause, text, error, trained_error, ceiling, more_queries, certificate_n)
+
+    if repeats is not None and repeats.disagreed and (1 - noise < target or noise >= MOST * error > 0):
+        return found(NOISE, f"{repeats.text}, and this one does on {percent(proof.estimate)}; lower the target")
+    rows = rows_to_show(target, proof.estimate, proof.n, level)
+    few, alike = f"{proof.n} held-out rows are too few to show it", percent(proof.estimate)
+    if rows:
+        text = f"{few} with {alike} of them alike; if that is its true fidelity, {rows} show it {POWER:.0%} of the time"
+        return found(CERTIFICATE, f"{text} (certificate_n, --certificate-n)", certificate_n=rows)
+    if allowed is None:
+        text = f"{few} even if all were alike, and {alike} are; raise certificate_n, or lower the target"
+        return found(CERTIFICATE, text)
+    wrong = percent(trained_error), percent(error)
+    both = f"answers {wrong[0]} of the points it was trained on otherwise, and {wrong[1]} of fresh rows"
+    if trained_error >= MOST * error and not whole:
+        return found(CAPACITY, f"the copy is too small, or trained too little: it {both}; try to='auto' (--to auto)")
+    more, words = further_answers(telling(proof, curve, repeats), error, allowed)
+    return found(SAMPLES, f"the copy {both}; {words}", more)
+
+
+def further_answers(trend: Trend | None, error: float, allowed: float) -> tuple[int | None, str]:
+    """What the trend says of the answers that bring an error down to what is allowed: how many more, and in words."""
+    if trend is None or allowed <= 0:
+        return None, "how many more answers it takes cannot be told from this run"
+    more = trend.further(error, allowed)
+    if more is None:
+        return None, f"it needs more answers, by the trend of its run more than {BEYOND} times as many as so far"
+    if not more:
+        return None, "it needs more answers"
+    more = _rounded_down(more)
+    return more, f"it needs more answers, by the trend of its run at least {more} more"
+
+
+def flattened(curve: Sequence[tuple[int, float]]) -> bool:
+    """Whether the mean fidelity of the last rounds is hardly above that of rounds with half as many queries.
+
+    >>> flattened([(100 * t, 0.95) for t in range(1, 11)]), flattened([(100 * t, 0.9 + t / 1e3) for t in range(1, 11)])
+    (True, False)
+    """
+    n = curve[-1][0]
+    late = [fidelity for queries, fidelity in curve if queries > 0.7 * n]
+    early = [fidelity for queries, fidelity in curve if 0.3 * n < queries <= 0.5 * n]
+    return len(late) > 1 and len(early) > 1 and fmean(late) - fmean(early) < RISE
+
+
+def allowed_error(target: float, n: int, level: float) -> float | None:
+    """The highest error on n held-out rows that still shows the target; None if even an error of 0 does not.
+
+    >>> allowed_error(0.9, 100, 0.95), allowed_error(0.99, 100, 0.95)
+    (0.04, None)
+    """
+    agreed = _least(target, n, level)
+    return None if agreed > n else (n - agreed) / n
+
+
+def _least(target: float, n: int, level: float) -> int:
+    """The fewest of n held-out rows that have to agree to show the target; n + 1 if even all do not."""
+    return bisect_left(range(n + 1), target, key=lambda agreed: lower_bound(agreed, n, level))
+
+
+def rows_to_show(target: float, fidelity: float, n: int, level: float) -> int | None:
+    """How many held-out rows mostly show the target, if this is the true fidelity; None if too many to say."""
+    from scipy.special import bdtrc
+
+    for rows in np.geomspace(n, FURTHEST * n, 60):
+        rows = int(np.ceil(rows / 100) * 100)
+        if bdtrc(_least(target, rows, level) - 1, rows, fidelity) >= POWER:
+            return rows
+    return None
+
+
+def _rounded_down(number: int) -> int:
+    """A number with two significant digits, since it is an estimate of the least.
+
+    >>> _rounded_down(1298), _rounded_down(7)
+    (1200, 7)
+    """
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return number // unit * unit

@@ -1,0 +1,187 @@
+"""`ectype copy`: copy an original into a directory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ectype.cli.click_groups import Grouped
+from ectype.cli.original_options import opened, original_options
+from ectype.cli.run_options import settings_options
+from ectype.cli.terminal import note_on_interrupt, say
+from ectype.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
+
+if TYPE_CHECKING:
+    from ectype.original import Original
+    from ectype.runs.pipeline import RunJob
+    from ectype.runs.result import Result
+    from ectype.space import Space
+
+
+KEPT = "what was answered is kept, and the same command goes on from there"
+NOTHING = "nothing was answered yet, and the same command tries again"
+EXAMPLES = """\b
+Examples:
+  ectype copy mymodels:classifier --space space.json --out my-copy --budget 1000
+  ectype copy http://127.0.0.1:8080/v2/models/m/infer --protocol v2 --space normal:4 --out my-copy --target 0.97
+"""
+
+
+@click.command("copy", cls=Grouped, epilog=EXAMPLES)
+@click.argument("original")
+@click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
+@click.option(
+    "--rows", metavar="ROWS", help="CSV or Parquet of unlabelled rows of yours: part of the queries are about them."
+)
+@click.option(
+    "--answers",
+    multiple=True,
+    metavar="DIR|TABLE",
+    help="Answers that were paid for before, at no cost: a run's directory, or a CSV or Parquet with a column label.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+@click.option("--sign", is_flag=True, help="Sign the directory with the key in ECTYPE_SIGNING_KEY.")
+@settings_options
+@original_options
+def command(
+    original: str,
+    space_text: str | None,
+    out: Path,
+    rows: str | None,
+    answers: tuple[str, ...],
+    sign: bool,
+    about: dict[str, Any],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Copy ORIGINAL, and certify the copy. The same command goes on where it was interrupted.
+
+    ORIGINAL is a fitted classifier or function as package.module:name, a file model.onnx, model.skops or, with --trust,
+    model.pkl or .joblib, an endpoint http(s)://... with its --protocol, a program cmd:... that reads CSV rows and
+    prints a label per line, or answers.csv or .parquet, a table of stored answers.
+
+    Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed, and what
+    was answered is kept, or the disk is full, likewise; 130 interrupted, 143 terminated by SIGTERM, likewise.
+    """
+    from ectype._common.manifest import Key
+    from ectype.cli.progress import follow
+    from ectype.original.stored_answers import read_table
+    from ectype.plan.plan import Plan
+    from ectype.plan.settings import Settings
+    from ectype.runs.api import build_job, run_job
+    from ectype.runs.extend import in_directory
+
+    plan, key = Plan.of(Settings(**options)), Key.needed() if sign else None  # before anything is opened
+    source = opened(original, about)
+    own = None if rows is None else read_table(rows)
+    job = build_job(source, _space(space_text, source), plan, rows=own, answers=answers)
+    job = in_directory(job, out)
+    _announce(source.name, job)
+    wanted = plan.asked.progress and not job.done
+    with resumable(lambda: kept(out)), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
+        result = follow(plan.asked.method, run_job(job, key), job.plan.iterations, wanted)
+    _tell(result, out, source.name, job.allowance.total, as_json)
+    end(job.plan.asked.target, result)
+
+
+def _announce(name: str, job: RunJob) -> None:
+    """Say what will be asked, and what cannot be shown by it, before anything is."""
+    from ectype.certificate.bounds import lower_bound
+    from ectype.queries import prior_answers
+
+    plan, asked, most = job.plan, job.plan.asked, job.allowance
+    if plan.left_over:
+        say(f"{plan.left_over} of the budget of {asked.budget} are left over: they are no whole batch", err=True)
+    if job.done:
+        say(f"{job.out} holds this run, and nothing is asked: {plan.queries} training queries were made", err=True)
+        return
+    own = "" if job.own is None else f", {job.own.queries} for one on your rows"
+    if job.given is not None:
+        say(prior_answers.sentence(job.given), err=True)
+        say(
+            f"of these rows, {sum(job.start.checks.values())} at most are asked again, to see that they are its own",
+            err=True,
+        )
+    say(
+        f"{name} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
+        f"certificate{own}, {plan.repeats} again and {most.retries} if requests fail, {most.total} in all",
+        err=True,
+    )
+    if job.further:
+        click.echo(f"it goes on from a run with {plan.stages[-1]} training queries, whose answers are used", err=True)
+    shown = lower_bound(asked.certificate_n, asked.certificate_n, asked.confidence) if asked.target else 1.0
+    if asked.target is not None and asked.target > shown:
+        say(f"{asked.certificate_n} held-out rows can show {shown:.4f} at most, if all agree", err=True)
+
+
+@contextmanager
+def resumable(what: Callable[[], str]) -> Iterator[None]:
+    """Within, an interrupt and an original that fails say what is kept of the work that they end."""
+    try:
+        with note_on_interrupt(what):
+            yield
+    except OriginalError as error:
+        hint = "; ".join(filter(None, (error.hint, what())))
+        raise type(error)(error.where, error.expected, error.found, hint) from error
+
+
+def kept(out: Path) -> str:
+    """What is kept of a run that ended early."""
+    from ectype.ledger import NAME, summary
+
+    path = out / NAME
+    return KEPT if path.is_file() and summary(path).answered else NOTHING
+
+
+def reported(path: Path, results: dict[str, Result], title: str, original: Original | None = None) -> Path:
+    """Write the report of a copy that is there already: without it, nothing that was paid for is lost."""
+    from ectype.report import write_report
+
+    try:
+        return write_report(path, results, original=original, title=title, answers=path.parent)
+    except DirectoryError as error:
+        hint = f"the copy is in {path.parent}; make room, and `ectype report {path.parent}` writes its page"
+        raise UnwrittenError(error.where, error.expected, error.found, hint) from error
+
+
+def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -> None:
+    """The outcome, for people or for programs."""
+    from ectype.ledger import NAME, summary
+
+    results = {result.settings["method"]: result}
+    report = reported(out / "report.html", results, f"A copy of {name}")
+    found = summary(out / NAME)
+    sent = {"announced": announced, "asked": found.asked, "answered": found.answered, "maybe_paid": found.maybe_paid}
+    if as_json:
+        click.echo(json.dumps({**result.summary(), "rows": sent, "out": str(out), "report": str(report)}))
+        return
+    click.echo(f"\n{result}\n")
+    lost = f", {found.maybe_paid} without an answer and maybe paid" if found.maybe_paid else ""
+    say(f"Rows asked: {found.asked} of at most {announced}; {found.answered} answered{lost}.")
+    say(f"The copy is in {out}; its report is {report}.")
+
+
+def end(target: float | None, result: Result) -> None:
+    """Exit with 1 if a target was asked for and not reached."""
+    if target is not None and result.stopped != "target":
+        why = "" if result.diagnosis is None else f": {result.diagnosis.text}"
+        say(f"ectype: the target {target} was not reached{why}", err=True)
+        sys.exit(1)
+
+
+def _space(text: str | None, source: Original) -> Space:
+    """The space named; else, for stored answers, what their own rows show."""
+    from ectype.space import Space, open_space
+
+    if text is not None:
+        return open_space(text)
+    if source.stored is None:
+        raise SettingError("--space", "a space.json, normal:D, or uniform:LOW:HIGH:D", "nothing")
+    return Space.from_data(source.stored[0])

@@ -1,0 +1,225 @@
+"""A run's ledger, open for writing: it has what was answered before, and a journal for all else. It asks nobody."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, defaultdict
+from contextlib import ExitStack, closing
+from functools import lru_cache
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from ectype._common.bounded_io import parse_json
+from ectype.ledger._batch import Codes, LedgerBatch
+from ectype.ledger._blobs import codes_of, matrix_of, parameters_of
+from ectype.ledger._connections import beside, connect, refuse_links
+from ectype.ledger._group_commit import GroupCommit
+from ectype.ledger._hash_chain import head_of
+from ectype.ledger._import_rows import given_rows
+from ectype.ledger._label_codes import Vocabulary
+from ectype.ledger._recovery import errors_of
+from ectype.ledger._row_counts import RowCounts
+from ectype.ledger._schema import (
+    FORMAT,
+    FURTHER,
+    GIVEN,
+    REPEAT,
+    USER_ROWS,
+    answered_requests,
+    labels_of,
+    later_settings,
+    meta_of,
+    prepared,
+    scores_for,
+    sent_by_purpose,
+    unanswered,
+)
+from ectype.original import LabelledRows
+from ectype.space import RowIndex, Space, keys_of
+from ectype.types import Json
+
+
+class Ledger:
+    """A run's ledger, open for writing. `settings` are those of the run it belongs to."""
+
+    anchored = True
+    """Whether run.json knows how far it is once it is closed; else the file beside it has to stay."""
+
+    def __init__(self, path: Path, settings: Json, space: Space, given: LabelledRows | None = None):
+        """Open it, or begin one: with answers that the run was given, if it was."""
+        self.path, self._abandoned = path, False
+        with errors_of(path), ExitStack() as undone:
+            refuse_links(path)
+            self._reader = undone.enter_context(closing(connect(path)))
+            about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
+            more = () if given is None else given_rows(given, Vocabulary([]))
+            self.writer = undone.enter_context(closing(GroupCommit(path, prepared(self._reader, path, about, more))))
+            self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
+            self._known = lru_cache(maxsize=64)(self._read)
+            self.vocabulary = Vocabulary(labels_of(self._reader))
+            self.prefix = self._begun(settings)
+            # Purposes whose rows are another question: those asked again, and those sent with more columns.
+            self._apart = {REPEAT, USER_ROWS} if settings.get(FURTHER) else {REPEAT}
+            self._indexes = defaultdict[str, RowIndex](RowIndex)
+            self._given = 0  # requests that were never sent
+            known = 0
+            for number, purpose, rows, _ in answered_requests(self._reader, self.prefix):
+                self._given += purpose == GIVEN
+                if purpose != GIVEN:
+                    known += len(rows)
+                    self.index(purpose).add(keys_of(rows), number)
+            self._tried = defaultdict[str, set[int]](set)  # keys of rows sent and not answered
+            self.counts = self._counted(known)
+            undone.pop_all()
+
+    def _begun(self, settings: Json) -> str:
+        """Write down the settings of a run that goes on; gives how the purposes of what is asked begin."""
+        if settings.get("stages") and meta_of(self._reader, self.path)["settings"].get("stages") != settings["stages"]:
+            table, entry = later_settings(self._reader, settings)
+            self.writer.put(table, *entry)
+        return ""
+
+    def _kind(self, purpose: str) -> str:
+        """Purposes of the same kind share their answers: a row that was asked for one is not asked for another."""
+        return purpose if purpose in self._apart else ""
+
+    def _counted(self, known: int) -> RowCounts:
+        """What was sent so far, and what was under way when an earlier process ended without a word."""
+        lost = 0
+        for purpose, rows, failed in unanswered(self._reader, self.prefix):
+            keys = keys_of(rows)
+            later, _ = self.index(purpose).find(keys)
+            self.tried(purpose).update(np.delete(keys, later).tolist())
+            lost += 0 if failed else len(rows)
+        different = known + sum(map(len, self._tried.values()))
+        return RowCounts(sum(sent_by_purpose(self._reader, self.prefix).values()), different, known, lost)
+
+    def close(self) -> None:
+        """Write what is still waiting, and close the file."""
+        with errors_of(self.path):
+            self.writer.close()
+            self._reader.close()
+            if self.anchored and not beside(self.path, "-wal").exists():  # else somebody reads, or it is not emptied
+                head_of(self.path).unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # --- queries ----------------------------------------------------------------------------------------------------
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing in it that is worth keeping."""
+        return self._abandoned or self._next == 1 + self._given
+
+    def abandon(self) -> None:
+        """Say that nobody will want to go on from here: what was answered is known from elsewhere."""
+        self._abandoned = True
+
+    def batch(self, rows: np.ndarray, purpose: str, scores: int = 0) -> LedgerBatch:
+        """Rows that are asked about together, each with so many scores."""
+        return LedgerBatch(self, rows, purpose, scores)
+
+    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str, scores: np.ndarray | None = None) -> int:
+        """Write down rows that were asked and answered elsewhere, all or none, and wait until they are on disk.
+
+        Gives how many of them are not here for the first time: what was asked again is written down again.
+        """
+        rows, now = np.ascontiguousarray(rows), time.time()
+        keys, index = keys_of(rows), self.index(purpose)
+        codes, new = self.vocabulary.codes(labels)
+        known = [("labels", (code, json.dumps(value))) for code, value in new]
+        request = ("requests", (self._next, self.prefix + purpose, len(rows), now, rows.data))
+        with errors_of(self.path):
+            answer = ("answers", (self._next, now, codes.tobytes()))
+            beside = [] if scores is None else [("scores", (self._next, scores.tobytes()))]
+            self.writer.wait(self.writer.together(*known, request, *beside, answer))
+        different = np.unique(keys)
+        first = len(different) - len(index.find(different)[0])
+        index.add(keys, self._next)
+        self._next += 1
+        self.counts.sent += len(rows)
+        self.counts.different += first
+        self.counts.answered += len(rows)
+        return len(rows) - first
+
+    def unknown(self, rows: np.ndarray, purpose: str) -> np.ndarray:
+        """The places of rows that have no answer here."""
+        rows = np.ascontiguousarray(rows)
+        found = Codes.none(len(rows), 0)
+        self.look_up(rows, keys_of(rows), purpose, found)
+        return np.flatnonzero(found.labels < 0)
+
+    def mend(self) -> None:
+        """Write on after `record` has failed, as on a disk that was full: nothing of it is in the file."""
+        with errors_of(self.path):
+            self.writer.mend()
+            self.vocabulary = Vocabulary(labels_of(self._reader))
+            self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
+
+    @property
+    def begun(self) -> float | None:
+        """When the first request was made, in seconds since 1970; None if there is none yet."""
+        with errors_of(self.path):
+            found = self._reader.execute("SELECT announced FROM requests ORDER BY id LIMIT 1").fetchall()
+        return found[0][0] if found else None
+
+    def tally(self, counts: Counter[str]) -> None:
+        """Add to what is counted beside the queries."""
+        for name, n in counts.items():
+            self.writer.put("tallies", None, name, n)
+
+    def look_up(self, rows: np.ndarray, keys: np.ndarray, purpose: str, found: Codes) -> None:
+        """Fill in what was answered before; the rows are compared, as keys may coincide."""
+        where, numbers = self.index(purpose).find(keys)
+        for number in np.unique(numbers):
+            places, known = self._known(int(number))
+            pairs = [(at, places[key]) for at in where[numbers == number] if (key := rows[at].tobytes()) in places]
+            if pairs:
+                at, place = np.array(pairs).T
+                found.fill(at, known, place)
+
+    def index(self, purpose: str) -> RowIndex:
+        """Where rows that were asked for this purpose, or for one of its kind, are."""
+        return self._indexes[self._kind(purpose)]
+
+    def tried(self, purpose: str) -> set[int]:
+        """Keys of rows that were sent for this purpose, or for one of its kind, and not answered."""
+        return self._tried[self._kind(purpose)]
+
+    def next_number(self) -> int:
+        """The number of the next request, which is taken by that."""
+        self._next += 1
+        return self._next - 1
+
+    def _read(self, number: int) -> tuple[dict[bytes, int], Codes]:
+        """The rows of a request, as bytes, with their places in it, and its answers."""
+        self.settle()
+        sql = "SELECT n, rows, codes FROM requests JOIN answers ON request = id WHERE id = ?"
+        n, rows, codes = self._reader.execute(sql, (number,)).fetchone()
+        scores = scores_for(self._reader, number, n)
+        places = {row.tobytes(): place for place, row in enumerate(matrix_of(rows, n))}
+        return places, Codes(codes_of(codes, n, len(self.vocabulary.values)), scores)
+
+    # --- rounds of training -----------------------------------------------------------------------------------------
+
+    def round(self, t: int) -> tuple[np.ndarray, Json] | None:
+        """The parameters after round t and what is known about it, if it was trained before."""
+        with errors_of(self.path):
+            found = self._reader.execute("SELECT theta, about FROM rounds WHERE t = ?", (t,)).fetchone()
+            return None if found is None else (parameters_of(found[0]), parse_json(found[1]))
+
+    def keep_round(self, t: int, theta: np.ndarray, about: Json) -> None:
+        """Write down a round of training."""
+        self.writer.put("rounds", t, theta.tobytes(), json.dumps(about))
+
+    def settle(self) -> None:
+        """Wait until everything has reached the disk."""
+        with errors_of(self.path):
+            self.writer.settle()

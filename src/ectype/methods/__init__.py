@@ -1,0 +1,1 @@
+"""How queries are chosen: acquisition functions, and the committee that votes."""

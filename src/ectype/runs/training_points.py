@@ -1,0 +1,51 @@
+"""Answers as points to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ectype.algorithm.sample_set import SampleSet
+from ectype.original import LabelledRows, Labels, concatenate
+
+# How often each of the user's own rows counts at the most.
+EMPHASIS = 3
+
+
+def points(told: Iterable[LabelledRows], labels: Labels, declared: Labels | None) -> SampleSet:
+    """Encoded rows and what was said to them, in terms of these labels; scores are of the declared ones.
+
+    A copy may know labels that the original no longer gives: they have a probability of zero.
+
+    >>> from ectype.original import Answers
+    >>> said = Answers(np.array(["no"]), np.array([[0.75, 0.25]], np.float32))
+    >>> points([(np.zeros((1, 2)), said)], Labels(["maybe", "no", "yes"]), Labels(["no", "yes"])).p.tolist()
+    [[0.0, 0.75, 0.25]]
+    """
+    X, said = concatenate(told)
+    return SampleSet(X, labels.encode(said.labels), _placed(said.scores, labels, declared))
+
+
+def emphasised(paid: SampleSet, own: SampleSet) -> SampleSet:
+    """Points, with those of the user's own rows so often that they count as much as all others do."""
+    for _ in range(emphasis(len(paid) - len(own), len(own)) - 1):
+        paid = paid | own
+    return paid
+
+
+def emphasis(others: int, own: int) -> int:
+    """How often every one of the user's own rows counts, beside so many others.
+
+    >>> emphasis(2250, 750), emphasis(500, 500), emphasis(2900, 100)
+    (3, 1, 3)
+    """
+    return max(1, min(EMPHASIS, round(others / own)))
+
+
+def _placed(scores: np.ndarray | None, labels: Labels, declared: Labels | None) -> np.ndarray | None:
+    if scores is None or declared is None or len(declared) == len(labels):
+        return scores
+    placed = np.zeros((len(scores), len(labels)), scores.dtype)
+    placed[:, labels.encode(declared.classes)] = scores
+    return placed

@@ -1,0 +1,264 @@
+"""The service: an ASGI application that answers for one model, and counts what it does."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import warnings
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import parse_qs
+
+import numpy as np
+
+from ectype._version import __version__
+from ectype.certificate.certificate import Certificate
+from ectype.errors import EctypeError, EctypeWarning
+from ectype.serve import _openapi as openapi
+from ectype.serve._asgi import Receive, Scope, Send
+from ectype.serve._content_negotiation import TABLE, compressed, compression, expanded, media_type, too_long
+from ectype.serve._fallback import Fallback
+from ectype.serve._http_types import HttpRequest, HttpResponse, Refusal, document, refused
+from ectype.serve._inference import InferenceModel, Question
+from ectype.serve._limits import ServeLimits
+from ectype.serve._metrics import Metrics, label
+from ectype.serve._micro_batcher import SMALL_BYTES, Done, MicroBatcher
+from ectype.serve._plain_json import Style
+from ectype.serve._routes import Answer, Route, Routes, json_size, size_said
+from ectype.serve._shadow import Shadow
+from ectype.serve._shared_counters import SharedCounters
+from ectype.types import Json
+
+LOG = logging.getLogger(__name__)
+EXTENSIONS = ["binary_tensor_data"]
+
+
+class Service:
+    """Answers HTTP requests about one model, by ASGI 3. It belongs to one event loop.
+
+    Of the limits, it keeps those on the bytes of a body and on the seconds to stop in; `protocol` keeps the others.
+    With a token, only whether it is alive and ready is told without it.
+    """
+
+    def __init__(
+        self,
+        model: InferenceModel,
+        certificate: Certificate | None = None,
+        shadow: Shadow | None = None,
+        limits: ServeLimits | None = None,
+        token: str | None = None,
+        counts: SharedCounters | None = None,
+        fallback: Fallback | None = None,
+    ):
+        self.model, self.shadow, self.limits, self.ready = model, shadow, limits or ServeLimits(), True
+        self.fallback, model.cascaded = fallback, fallback is not None
+        counts = counts or SharedCounters(words_of(model))
+        others = [family for part in (shadow, fallback) if part is not None for family in part.families]
+        self.metrics, self.counts = Metrics(certificate, others, counts), counts
+        self.desk = MicroBatcher(model, counts, shadow, fallback)
+        self._token = None if token is None else token.encode()
+        self._routes = Routes(model.name, model.version, self._server_paths(), self._model_paths())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or one lifespan."""
+        if scope["type"] == "http":
+            response = await self._respond(scope, receive)
+            if response is not None:
+                await response.send(send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            raise ValueError(f"scope: expected http or lifespan, found {scope['type']}")
+
+    def authorize(self, said: str) -> None:
+        """Refuse who does not say the token; how long that takes tells nothing about it."""
+        if self._token is None:
+            return
+        scheme, _, token = said.strip().partition(" ")
+        same = hmac.compare_digest(token.strip().encode(errors="replace"), self._token)
+        if not (same and scheme.lower() == "bearer"):
+            found = "another" if said else "none"
+            challenge = {"www-authenticate": "Bearer"}
+            raise Refusal("Authorization", "Bearer and the token", found, status=401, headers=challenge)
+
+    def failed(self, error: Exception, route: str) -> HttpResponse:
+        """The response to a request that cannot be answered."""
+        if isinstance(error, EctypeError):
+            return refused(error)
+        LOG.error("a request to %s failed", route, exc_info=error)
+        self.counts.failures.inc()
+        return document({"error": "the server failed; its log says how"}, 500)
+
+    def close(self) -> None:
+        """Stop its threads; a request that the shadow has under way gets the seconds of grace."""
+        self.desk.close()
+        if self.shadow is not None:
+            self.shadow.stop(self.limits.grace)
+        if self.fallback is not None:
+            self.fallback.stop()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] == "lifespan.startup":
+            # Levels that the space does not have are answered as the copy answers them; a warning for each would fill
+            # a disk.
+            warnings.simplefilter("ignore", EctypeWarning)
+            await send({"type": "lifespan.startup.complete"})
+        self.close()  # which may block the loop: by now no request is left on it
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _respond(self, scope: Scope, receive: Receive) -> HttpResponse | None:
+        """The response to a request, whatever goes wrong; None if the client is gone."""
+        scope["route"] = "none"
+        try:
+            request = HttpRequest.of(scope)
+            route = self._route(request, scope)
+            body = await self._body(request, receive)
+            if body is None:
+                return None
+            response = await self._answered(route, request, body)
+        except Exception as error:
+            response = self.failed(error, scope["route"])
+        self.counts.request(scope["route"], response.status)
+        return response
+
+    def _route(self, request: HttpRequest, scope: Scope) -> Route:
+        """What answers this request, or a `Refusal`."""
+        route = self._routes.find(request)
+        scope["route"] = route.name
+        if self._token is not None and not route.open:
+            self.authorize(request.header(b"authorization"))
+        if "full" in scope and not route.probe:
+            raise scope["full"]
+        return route
+
+    async def _answered(self, route: Route, request: HttpRequest, body: bytes) -> HttpResponse:
+        """The answer to a whole request."""
+        future: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: HttpResponse | Exception) -> None:
+            if not future.done():  # or nobody waits for it any more
+                # A future that raised it would be held by its traceback, with all that was read, until a collection.
+                future.set_result(outcome if isinstance(outcome, HttpResponse) else self.failed(outcome, route.name))
+
+        self.counts.in_flight.inc()
+        try:
+            route.answer(request, body, done)
+            return await future
+        finally:
+            self.counts.in_flight.dec()
+
+    async def _body(self, request: HttpRequest, receive: Receive) -> bytes | None:
+        """The whole body, refused as soon as it is known to be too long; None if it ends early."""
+        most, declared = self.limits.bytes, request.headers.get(b"content-length")
+        if declared is not None and (size := size_said("Content-Length", declared)) > most:
+            raise too_long(most, size)
+        parts, read, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            parts.append(message.get("body", b""))
+            read += len(parts[-1])
+            if read > most:
+                raise too_long(most, "more")
+            more = message.get("more_body", False)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _server_paths(self) -> dict[str, Route]:
+        about = {"name": "ectype", "version": __version__, "extensions": EXTENSIONS}
+        beside = (("shadow", self.shadow), ("cascade", self.fallback))
+        summaries = {name: part.summary for name, part in beside if part is not None}
+        described = openapi.description(self.model, summaries, self._token is not None)
+        paths = {
+            "/": Route("live", "GET", _always({"status": "alive"}), probe=True, open=True),
+            "/v2": Route("server", "GET", _always(about)),
+            "/v2/health/live": Route("live", "GET", _always({"live": True}), probe=True, open=True),
+            "/v2/health/ready": Route("ready", "GET", self._is_ready, probe=True, open=True),
+            "/predict": Route("predict", "POST", self._predict, table=True),
+            "/v1/models": Route("v1_models", "GET", _always({"models": [self.model.name]})),
+            "/metrics": Route("metrics", "GET", self._metrics, probe=True),
+            "/openapi.json": Route("openapi", "GET", _always(described)),
+        }
+        told = {f"/{name}": Route(name, "GET", _told(summary)) for name, summary in summaries.items()}
+        return {**paths, **told}
+
+    def _model_paths(self) -> dict[str, Route]:
+        return {
+            "/v2/models/{name}{version}": Route("model", "GET", _always(self.model.metadata())),
+            "/v2/models/{name}{version}/ready": Route("model_ready", "GET", self._is_ready, probe=True, open=True),
+            "/v2/models/{name}{version}/infer": Route("infer", "POST", self._infer, binary=True),
+            "/v1/models/{name}{version}": Route("v1_model", "GET", self._is_ready, probe=True, open=True),
+            "/v1/models/{name}{version}:predict": Route("v1_predict", "POST", self._instances),
+        }
+
+    def _infer(self, request: HttpRequest, body: bytes, done: Done) -> None:
+        self._ask(request, body, done, lambda plain: self.model.question(plain, json_size(request)))
+
+    def _instances(self, request: HttpRequest, body: bytes, done: Done) -> None:
+        rows = self.model.plain.instances
+        self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), Style()))
+
+    def _predict(self, request: HttpRequest, body: bytes, done: Done) -> None:
+        style, said = _style(request), media_type(request.headers.get(b"content-type", b""))
+
+        def read(body: bytes) -> Question:
+            looks_like_json = said != TABLE and ("json" in said or body.lstrip()[:1] in (b"[", b"{", b""))
+            rows = self.model.plain.document if looks_like_json else self.model.plain.table
+            return self.model.plain_question(rows(body), style)
+
+        self._ask(request, body, done, read)
+
+    def _ask(self, request: HttpRequest, body: bytes, done: Done, read: Callable[[bytes], Question]) -> None:
+        """Answer what a body asks; it is expanded before, and the answer compressed, where the request says so."""
+        how, accepted = compression(request), request.header(b"accept-encoding")
+
+        def question() -> Question:
+            found = read(body if how is None else expanded(body, how, self.limits.bytes))
+            return found if not accepted else Question(found.rows, partial(_smaller, found, accepted))
+
+        self.desk.ask(question, how is not None or len(body) > SMALL_BYTES, done)
+
+    def _is_ready(self, _: HttpRequest, __: bytes, done: Done) -> None:
+        done(document({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503))
+
+    def _metrics(self, request: HttpRequest, _: bytes, done: Done) -> None:
+        accepted = (request.header(name) for name in (b"accept", b"accept-encoding"))
+        done(HttpResponse(200, *self.metrics.exposition(*accepted)))
+
+
+def words_of(model: InferenceModel) -> list[str]:
+    """The labels of a model, as metrics name them."""
+    return [label(name) for name in model.copy.classes.tolist()]
+
+
+def _always(content: object) -> Answer:
+    response = document(content)
+
+    def answer(_: HttpRequest, __: bytes, done: Done) -> None:
+        done(response)
+
+    return answer
+
+
+def _told(summary: Callable[[], Json]) -> Answer:
+    def answer(_: HttpRequest, __: bytes, done: Done) -> None:
+        done(document(summary()))
+
+    return answer
+
+
+def _style(request: HttpRequest) -> Style:
+    """How the answer to plain rows is written: `?scores=true` asks for scores, and Accept for CSV."""
+    scores = "false"
+    if request.query:
+        scores = parse_qs(request.query.decode("latin-1"), keep_blank_values=True).get("scores", ["false"])[-1]
+    if scores not in ("true", "false"):
+        raise Refusal("scores", "true or false", repr(scores[:100]))
+    return Style(scores == "true", TABLE in request.header(b"accept").lower())
+
+
+def _smaller(
+    question: Question, accepted: str, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
+) -> HttpResponse:
+    return compressed(question.write(codes, probabilities, by), accepted)

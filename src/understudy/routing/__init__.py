@@ -1,1 +1,0 @@
-"""The cascade: which rows a copy answers alone, certified, and which are asked of the original."""
