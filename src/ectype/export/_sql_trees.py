@@ -61,7 +61,7 @@ def step_of(model: Trees) -> float:
     added = np.concatenate([model.base[np.isfinite(model.base)], model.values[model.values != 0]])
     parts = max(number.as_integer_ratio()[1] for number in np.unique(added).tolist())
     if parts.bit_length() > MOST_BITS:
-        least = f"one of {abs(added).min():.3g}"
+        least = f"one of {abs(added[added != 0]).min():.3g}"
         raise ExportError("sql", "weights of trees that are 0 or far from it", least, "export it as ONNX or C instead")
     return 1.0 / parts
 
