@@ -298,8 +298,8 @@ def of_unsaid(runs: Runs, run: Row, budget: int) -> Iterator[tuple[str, bool]]:
 
 def advice_of(run: Row, choosable: bool = False) -> dict[str, tuple[float, Any]]:
     """The kinds of advice that a run gives, each with its gain, and with the worst label."""
-    from ectype.certificate.advice import advise
     from ectype.certificate.certificate import Certificate
+    from ectype.certificate.diagnosis import advise
 
     proof = Certificate.from_json(run["proof"])
     found = advise(proof, run["errors"], repeats_of(run), scores=run["offers"], blend=run["blend"], choosable=choosable)

@@ -32,7 +32,7 @@ from workers import chosen_problems, each, problem_options
 if TYPE_CHECKING:
     import numpy as np
 
-    from ectype.cascades._thresholds import Held
+    from ectype.cascades._routing import Held
 
 CONFIDENCE = 0.95
 # Unlabelled rows for the thresholds.
@@ -85,7 +85,7 @@ def judged(original: Any, copy: Any, space: Any, n: int, rng: np.random.Generato
     import numpy as np
 
     from ectype.cascades import _calibration_sample as calibration_sample
-    from ectype.cascades._thresholds import Held
+    from ectype.cascades._routing import Held
 
     rows = space.sample(n, rng)
     chances, sure = calibration_sample.judged(copy, rows)
@@ -109,7 +109,7 @@ def simulate(
     """Certify many times, as `ec.cascade` does: how often that holds, and the shares answered alone."""
     from ectype.cascades import Routing
     from ectype.cascades._calibration_sample import FRESH, CalibrationSample
-    from ectype.cascades._thresholds import Held
+    from ectype.cascades._routing import Held
 
     held, alone = [], []
     for _ in range(options.times):
@@ -126,7 +126,7 @@ def compared(
     pool: Held, free: np.ndarray, options: argparse.Namespace, n: int, agree: float, rng: np.random.Generator
 ) -> Row:
     """The mean share that each rule answers alone, and how often it holds."""
-    from ectype.cascades._thresholds import Held, grid_of
+    from ectype.cascades._routing import Held, grid_of
 
     grid = grid_of(free)
     shares, found = (free >= grid[:, None]).mean(axis=1), dict[str, list[tuple[bool, float]]]()
@@ -145,7 +145,7 @@ def rules() -> dict[str, Rule]:
     """Rules whose bound holds for the threshold that they choose."""
     import numpy as np
 
-    from ectype.cascades._thresholds import Held, allowances_of, certified, last_rejected, p_values
+    from ectype.cascades._routing import Held, allowances_of, certified, last_rejected, p_values
 
     def bonferroni(held: Held, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
         start = int(np.flatnonzero(allowances_of(shares, len(held), agree, error))[0])

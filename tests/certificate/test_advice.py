@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ectype as ec
-from ectype.certificate.advice import advise
 from ectype.certificate.certificate import Bound, Certificate
+from ectype.certificate.diagnosis import advise
 from problems import disc
 
 PLANE = ec.Space.normal(2)

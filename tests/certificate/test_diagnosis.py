@@ -6,10 +6,9 @@ from sklearn.svm import SVC
 
 import ectype as ec
 from ectype._common.formatting import percent
-from ectype.certificate.advice import advise
 from ectype.certificate.bounds import lower_bound
 from ectype.certificate.certificate import Bound, Certificate
-from ectype.certificate.diagnosis import allowed_error, diagnose, further_answers, rows_to_show
+from ectype.certificate.diagnosis import advise, allowed_error, diagnose, further_answers, rows_to_show
 from ectype.certificate.repeats import Repeats
 from ectype.certificate.trend import telling, trend_of
 from ectype.errors import EctypeWarning, TargetError
@@ -19,7 +18,7 @@ from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-BRIEF = {"schedule": ec.algorithm.training.steps(60), "certificate_n": 500, "repeat": 0}
+BRIEF = {"schedule": ec.training.steps(60), "certificate_n": 500, "repeat": 0}
 
 
 @pytest.fixture(scope="module")

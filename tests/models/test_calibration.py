@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 import ectype as ec
-from ectype.certificate.calibration import calibration_error
+from ectype.certificate.bounds import calibration_error
 from ectype.models.base import model_of
 from ectype.models.blend import log_pool
 from ectype.models.calibration import calibrated

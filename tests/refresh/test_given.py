@@ -12,7 +12,7 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype.algorithm.training import steps
-from ectype.certificate.certify_offline import known_of, on_answers
+from ectype.certificate.certify import known_of, on_answers
 from ectype.errors import AnswersError, DirectoryError, OriginalError, SettingError
 from ectype.ledger import CHECK, REPEAT
 from ectype.queries import LabelClaims, Queries, check, sources_of

@@ -234,7 +234,7 @@ def test_a_level_that_the_space_does_not_know_is_asked(lending, tmp_path):
 
     frame = loans(2, 5)[0].assign(region=["north", "Atlantis"])
     anything = ec.cascades._routing.Routing.of  # of a copy that is certified everywhere
-    held = ec.cascades._thresholds.Held(np.ones(2000), np.ones(2000, bool))
+    held = ec.cascades._routing.Held(np.ones(2000), np.ones(2000, bool))
     sure = anything(
         ec.cascades._calibration_sample.CalibrationSample(held, "rows", np.ones(10), np.ones(10)), 0.99, 0.95
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ectype.algorithm.uncertainty import margins
-from ectype.cascades._thresholds import Held
+from ectype.cascades._routing import Held
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.certify import allowed
 from ectype.certificate.user_sample import UserSample

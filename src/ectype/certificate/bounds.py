@@ -1,4 +1,4 @@
-"""Exact (Clopper-Pearson) bounds of fidelity, on rows that training never saw."""
+"""Exact bounds of fidelity on rows that training never saw, and how well probabilities are calibrated on them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import numpy as np
 
 from ectype.certificate.certificate import Bound, Certificate
 from ectype.original import Labels
+
+# Groups of rows, by the copy's probability of its own label.
+BINS = 15
 
 
 def lower_bound(agreed: int, n: int, confidence: float = 0.95) -> float:
@@ -55,3 +58,18 @@ class HeldOut:
         }
         proof = Certificate(total.estimate, total.lower, confidence, total.n, per_class, level)
         return proof.among(self.labels.classes.tolist())
+
+
+def calibration_error(sure: np.ndarray, agree: np.ndarray) -> float:
+    """The expected calibration error (ECE): the mean gap between probability and frequency, over bins of probability.
+
+    `sure` is the copy's probability of the label it gives, `agree` whether the original gives it too.
+
+    >>> calibration_error(np.array([0.9] * 10), np.array([True] * 9 + [False]))
+    0.0
+    >>> calibration_error(np.array([1.0] * 10), np.array([True] * 9 + [False]))
+    0.1
+    """
+    group = np.minimum((np.asarray(sure, float) * BINS).astype(int), BINS - 1)
+    gap = np.bincount(group, weights=np.asarray(agree, float) - sure, minlength=BINS)
+    return round(float(np.abs(gap).sum() / len(group)), 12)

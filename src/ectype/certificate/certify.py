@@ -1,9 +1,12 @@
-"""Certify any classifier against any original, on rows that training never saw."""
+"""Certify any classifier against any original, on rows that training never saw.
+
+`certify` asks the original about fresh rows; `on_answers` takes answers that are there already, and asks nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -11,24 +14,38 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from ectype._common import validation
-from ectype.certificate.certificate import Certificate
-from ectype.certificate.certifier import SPACE, Certifier
-from ectype.certificate.certify_offline import known_of, on_answers
-from ectype.certificate.differences import gives_chances, low_margin
-from ectype.certificate.stratified import DESIGNS, PLAIN, STRATIFIED, strata_of
+from ectype._common.atomic_io import as_path
+from ectype.certificate.bounds import HeldOut
+from ectype.certificate.certificate import Certificate, Stratum
+from ectype.certificate.differences import FREE, Comparison, chances_of, gives_chances, located, low_margin
+from ectype.certificate.stratified import DESIGNS, PLAIN, STRATIFIED, Design, designed, drawn, fidelity, strata_of
 from ectype.certificate.user_sample import UserSample
-from ectype.errors import SettingError
-from ectype.ledger import Ledger, session
+from ectype.errors import DirectoryError, SettingError
+from ectype.ledger import NAME, REPEAT, Ledger, session
+from ectype.ledger import answers as ledger_answers
+from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import training_rows_of
-from ectype.original import Original, as_original, joined
+from ectype.original import CHUNK, Answers, Labels, Original, as_original, joined
 from ectype.progress import ROWS, shown
-from ectype.queries import Allowance, AnswerSources, Queries, allowance_of, sources_of
+from ectype.queries import (
+    CANDIDATES,
+    OWN,
+    TAUGHT,
+    Allowance,
+    AnswerFilter,
+    AnswerSources,
+    PriorAnswers,
+    Queries,
+    Source,
+    allowance_of,
+    sources_of,
+)
 from ectype.rng import Stream, stream
-from ectype.space import Space
-from ectype.types import Answered, Json, Rows
+from ectype.space import Space, Support
+from ectype.types import Answered, Json, Label, Rows
 
-# What the user's own rows are asked for, and what a session is for in which a copy is certified.
-DATA, CERTIFY = "data", "certify"
+# The purposes of queries about fresh rows and about the user's own, and the name of a session that certifies.
+SPACE, DATA, CERTIFY = "certificate", "data", "certify"
 
 
 def certify(
@@ -154,3 +171,129 @@ def allowed(original: Original, limits: Mapping[str, int], retries: float | None
     """The most rows that a certificate may take, retries included."""
     share = None if retries is None else validation.number("retries", retries, "a share from 0", 0, inf)
     return allowance_of(original, sum(limits.values()), max(limits.values()), share)
+
+
+@dataclass(frozen=True)
+class Certifier:
+    """What is certified, and how sure of it the bounds shall be."""
+
+    copy: object
+    copied: Original
+    """The copy, as something that can be asked."""
+    declared: Labels | None
+    """The labels that the original declares."""
+    space: Space
+    confidence: float
+    seed: int
+
+    def designed(self, n: int, design: str) -> Design:
+        """Where the rows shall lie, by unlabelled rows; strata may turn out to be worth nothing."""
+        if design == PLAIN:
+            return Design()
+        rows = self.space.sample(FREE, stream(self.seed, Stream.SETS, 1))
+        return designed(self._chances(rows), n, self.confidence)
+
+    def drawn(self, queries: Queries, ranks: np.ndarray) -> Iterator[tuple[np.ndarray, Answers]]:
+        """Rows of these ranks with what the original says to them, some at a time."""
+        rng = stream(self.seed, Stream.CERTIFY)
+        for rows in drawn(ranks, lambda size: self.space.sample(size, rng), self._chances):
+            yield rows, queries.said(SPACE, rows)
+
+    def _chances(self, rows: np.ndarray) -> np.ndarray:
+        chances = chances_of(self.copy, self.space, rows)
+        assert chances is not None
+        return chances
+
+    def agree(self, rows: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """On which rows copy and original agree."""
+        labels = self.declared or Labels(answers)
+        return labels.encode(answers) == labels.find(_answers(self.copy, self.copied, self.space, rows))
+
+    def weighted(self, proof: Certificate, strata: tuple[Stratum, ...]) -> Certificate:
+        """A certificate of a plain sample with the estimate and the bound of all rows, by their strata."""
+        estimate, lower = fidelity(strata, self.confidence)
+        n = sum(part.n for part in strata)
+        return replace(proof, estimate=estimate, lower=lower, n=n, strata=strata, sample=proof.n)
+
+    def proved(
+        self, rows: np.ndarray, answers: np.ndarray, low: float | None = None, explain: bool = True
+    ) -> Certificate:
+        """The certificate from rows of a matrix and the original's answers; margins below `low` are near."""
+        predicted = _answers(self.copy, self.copied, self.space, rows)
+        labels = self.declared or Labels(answers)
+        proof = HeldOut(rows, labels.encode(answers), labels).certify(labels.find(predicted), self.confidence)
+        proof = proof.among(self._labels)
+        if not explain:
+            return proof
+        compared = Comparison(rows, answers, predicted, chances_of(self.copy, self.space, rows))
+        return located(proof, compared, self.space, low, seed=self.seed)
+
+    def on_sample(self, sample: UserSample, low: float | None = None, explain: bool = True) -> Certificate | None:
+        """The certificate from rows of the user's own that were asked; None, with a warning, if all taught the copy."""
+        sample = sample.untaught(training_rows_of(self.copy))
+        sample.warn_if_empty("rows")
+        if not len(sample):
+            return None
+        assert sample.answers is not None
+        proof = self.proved(sample.rows, sample.answers, low, explain)
+        return replace(
+            proof,
+            distinct=sample.distinct,
+            left_out=sum(sample.left_out.values()),
+            reasons=dict(sample.left_out),
+            outside=int(Support.of(self.space).outside(sample.rows).sum()),
+            further=() if sample.further is None else tuple(sample.further.columns),
+        )
+
+    @property
+    def _labels(self) -> list[Label]:
+        """The labels that the original declares, and others that the copy knows."""
+        declared = [] if self.declared is None else self.declared.classes.tolist()
+        return list(dict.fromkeys([*declared, *np.asarray(getattr(self.copy, "classes_", [])).tolist()]))
+
+
+def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> np.ndarray:
+    """The copy's labels; one of ours takes the matrix itself, which may hold levels that the space does not know."""
+    if isinstance(copy, CopyClassifier) and copy.space == space:
+        return copy.classes[copy.decide(copy.encoding(rows))]
+    parts = [copied.answer(space.present(rows[at : at + CHUNK])) for at in range(0, len(rows), CHUNK)]
+    return np.concatenate(parts)
+
+
+def known_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> PriorAnswers:
+    """Answers as the copy sees their rows; without rows that taught it or might have, or that its run asked about."""
+    return fresh_of(sources, copy, space, run).some()
+
+
+def fresh_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> PriorAnswers:
+    """The same; there may be none."""
+    seen = copy.space if isinstance(copy, CopyClassifier) else space
+    known, training_rows = PriorAnswers.all_of(sources, AnswerFilter(seen)), training_rows_of(copy)
+    if run is not None:
+        known = unknown_to(known, run, [*map(space.names.index, seen.names)])
+    if training_rows is None:
+        return known
+    taught, candidates = training_rows.find(known.rows, whole=False)
+    return known.leaving(candidates, CANDIDATES).leaving(taught[~candidates], TAUGHT)
+
+
+def unknown_to(known: PriorAnswers, run: str | Path, columns: Sequence[int]) -> PriorAnswers:
+    """Answers without those about rows that a run asked about, or was given; they have these columns of its space."""
+    found = ledger_answers(as_path(run) / NAME)
+    if not found:
+        raise DirectoryError(str(run), "a ledger, to tell which answers the copy learned from", "none")
+    for purpose, (rows, _) in found.items():
+        if purpose != REPEAT:
+            known = known.without(rows[:, columns], OWN)
+    return known
+
+
+def on_answers(copy: object, space: Space, known: PriorAnswers, confidence: float, seed: int = 0) -> Certificate:
+    """The certificate from answers that were given; every one counts, as often as it was."""
+    seen = copy.space if isinstance(copy, CopyClassifier) else space
+    proving = Certifier(
+        copy, as_original(copy, name="copy"), None, seen, validation.fraction("confidence", confidence), seed
+    )
+    proof = proving.proved(known.rows, known.said.labels, low_margin(copy, seen, seed))
+    different = len(np.unique(np.where(np.isnan(known.rows), np.inf, known.rows), axis=0))
+    return replace(proof, distinct=different, left_out=sum(known.left_out.values()), reasons=known.left_out)

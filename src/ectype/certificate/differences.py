@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ectype.algorithm.uncertainty import margins
-from ectype.certificate.bounds import HeldOut, bound_of, lower_bound
-from ectype.certificate.calibration import calibration_error
+from ectype.certificate.bounds import HeldOut, bound_of, calibration_error, lower_bound
 from ectype.certificate.certificate import Certificate, DifferenceRule, Differences, Example, Flip
 from ectype.conditions.conditions import DecisionRegions, logic_of
 from ectype.conditions.formatting import condition_of

@@ -92,8 +92,16 @@ def command(
     likewise; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
     from ectype._common import validation
-    from ectype.certificate.certify import CERTIFY, about_of, allowed, design_for, proved, sample_of
-    from ectype.certificate.certify_offline import known_of, on_answers
+    from ectype.certificate.certify import (
+        CERTIFY,
+        about_of,
+        allowed,
+        design_for,
+        known_of,
+        on_answers,
+        proved,
+        sample_of,
+    )
     from ectype.certificate.sample_size import sample_size_for
     from ectype.cli.copy import resumable
     from ectype.cli.progress import heard

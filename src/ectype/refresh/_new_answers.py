@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.certify_offline import fresh_of, on_answers, unknown_to
+from ectype.certificate.certify import fresh_of, on_answers, unknown_to
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Original
 from ectype.plan.plan import Plan

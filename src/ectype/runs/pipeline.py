@@ -13,11 +13,10 @@ import numpy as np
 from ectype._common.portable import peak_mb
 from ectype.algorithm.mlp import Network
 from ectype.algorithm.sequential import Step
-from ectype.certificate.advice import Advice, advise
 from ectype.certificate.bounds import HeldOut
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.certifier import Certifier
-from ectype.certificate.diagnosis import Diagnosis, diagnose, flattened
+from ectype.certificate.certify import Certifier
+from ectype.certificate.diagnosis import Advice, Diagnosis, advise, diagnose, flattened
 from ectype.certificate.differences import explained, low_margin
 from ectype.certificate.repeats import Repeats
 from ectype.errors import SettingError

@@ -18,7 +18,7 @@ from ectype._common.portable import peak_mb
 from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.bounds import HeldOut
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.certifier import Certifier
+from ectype.certificate.certify import Certifier
 from ectype.certificate.differences import explained, low_margin
 from ectype.errors import DirectoryError, SettingError
 from ectype.ledger import NAME, duplicate

@@ -20,9 +20,8 @@ from ectype._common.manifest import RUN, Anchor, Key
 from ectype._kernel import VERSION
 from ectype._legacy.names import with_versions_of_today
 from ectype._version import __version__
-from ectype.certificate.advice import Advice
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.diagnosis import Diagnosis
+from ectype.certificate.diagnosis import Advice, Diagnosis
 from ectype.certificate.repeats import Repeats
 from ectype.errors import DirectoryError, warn
 from ectype.ledger import CHECK, GIVEN, NAME, anchored, answers

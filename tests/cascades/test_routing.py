@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ectype.cascades._thresholds import (
+from ectype.cascades._routing import (
     Held,
     allowances_of,
     certified,
