@@ -30,7 +30,7 @@ import ectype as ec
 from ectype import ledger
 from ectype.errors import EctypeError
 from ectype.queries import Queries
-from ectype.report import card
+from ectype.report import model_card
 from ectype.runs.api import copy_steps, finish
 from ectype.runs.directory import open_run
 from ectype.runs.previous_run import PreviousRun
@@ -86,7 +86,7 @@ def read_whole(out: Path) -> Iterator[object]:
     past = PreviousRun.of(out)
     yield past.rows.tobytes(), past.answers.tolist(), past.network.theta.tobytes(), past.t, past.held_out
     yield from read_ledger(out)
-    yield re.sub(r"\| (ledger\.sqlite|run\.json) \|.*", "", card(out))  # hashes of the files as they are
+    yield re.sub(r"\| (ledger\.sqlite|run\.json) \|.*", "", model_card(out))  # hashes of the files as they are
 
 
 def read_ledger(out: Path) -> Iterator[object]:

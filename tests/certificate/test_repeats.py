@@ -6,7 +6,7 @@ import pytest
 import ectype as ec
 from ectype.certificate.repeats import Repeats
 from ectype.errors import EctypeWarning
-from ectype.report import card
+from ectype.report import model_card
 
 
 def test_few_repeats_show_little():
@@ -33,5 +33,5 @@ def test_a_random_original_is_told_what_three_repeats_can_show(tmp_path):
         result = ec.copy_classifier(coin, ec.Space.normal(2), out=tmp_path / "run", **settings)
     assert (result.repeats.n, result.repeats.disagreed) == (3, 3)  # by which the most would be none at all
     page = result.report(tmp_path / "page.html").read_text()
-    for said in (str(caught[0].message), " ".join(str(result).split()), page, card(tmp_path / "run")):
+    for said in (str(caught[0].message), " ".join(str(result).split()), page, model_card(tmp_path / "run")):
         assert "can be expected to agree with it on more than 79.5% of rows" in said

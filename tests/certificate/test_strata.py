@@ -16,7 +16,7 @@ from ectype.certificate.certificate import Bound, Certificate, Stratum
 from ectype.certificate.sample_size import sample_size_for
 from ectype.certificate.stratified import SET, Design, designed, drawn, fidelity, strata_of
 from ectype.errors import SettingError
-from ectype.report import card
+from ectype.report import model_card
 from ectype.space import Space
 from problems import disc
 
@@ -171,7 +171,7 @@ def test_pages_and_cards_say_how_the_rows_were_drawn(result, tmp_path):
     assert f"{proof.strata[0].n} from the {100 * proof.strata[0].weight:.0f}" in page
     shown.save(tmp_path / "run")
     assert ec.load(tmp_path / "run").certificate == proof
-    assert "It is stratified by the copy's margin" in card(tmp_path / "run")
+    assert "It is stratified by the copy's margin" in model_card(tmp_path / "run")
     plain = replace(result, certificate=ec.certify(result.copy, disc, Space.normal(2), n=1000, design="plain"))
     assert "unsure:" not in plain.report(tmp_path / "plain.html").read_text()
 

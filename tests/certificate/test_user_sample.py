@@ -341,7 +341,7 @@ def test_memorised_answers_neither_teach_nor_certify(tmp_path):
     assert (proof.n, proof.reasons) == (150, {"remembered": 300})
     words = "300 are kept in the original, which was trained on them"
     assert words in " ".join(str(result.certificate).split())
-    assert words in " ".join(ec.report._card.card(tmp_path / "run").split())
+    assert words in " ".join(ec.report.model_card(tmp_path / "run").split())
     assert f"Of rows of your own: 300 more were left out: {words}." in " ".join(str(result).split())
     assert words in result.report(tmp_path / "page.html").read_text()
     asked = ec.ledger.answers(tmp_path / "run" / "ledger.sqlite")

@@ -13,7 +13,7 @@ from commands import run_command
 from ectype.certificate.certificate import Bound, Certificate
 from ectype.errors import EctypeWarning
 from ectype.fleet import states
-from ectype.report import card
+from ectype.report import model_card
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 MODELS = """
@@ -190,7 +190,7 @@ def test_the_page_and_the_card(folder, copied):
     page = (folder / "run" / "report.html").read_text().replace("&#39;", "'")
     assert f"Its worst label is {worst!r}: it agrees on {agreed} of the {n} rows with it." in page
     assert f"would agree on {100 * baseline:.1f} %" in page
-    text = card(folder / "run")
+    text = model_card(folder / "run")
     head = next(line for line in text.splitlines() if line.startswith("| fidelity |"))
     assert f"Its worst label is {worst!r}: it agrees on {agreed} of the {n} rows with it." in head
     assert f"{baseline:.1%}" in head

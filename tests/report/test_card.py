@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import ectype as ec
 from ectype.cli import cli
 from ectype.errors import DirectoryError
-from ectype.report import card
+from ectype.report import model_card
 
 SPACE = ec.Space.from_json(
     json.dumps(
@@ -40,7 +40,7 @@ def run(tmp_path_factory):
 
 def test_the_card_says_what_the_run_holds(run):
     path, result = run
-    text = card(path)
+    text = model_card(path)
     assert text.startswith("# A copy of labels")
     assert f"{result.certificate.estimate:.4f}, at least {result.certificate.lower:.4f} with 95% confidence" in text
     assert f"| for training | {result.queries['training']} |" in text
@@ -59,7 +59,7 @@ def test_the_card_says_what_the_run_holds(run):
 
 
 def test_names_and_levels_stay_in_their_cells(run):
-    text = card(run[0])
+    text = model_card(run[0])
     assert "<b>" not in text
     lines = [line for line in text.splitlines() if "Bonn" in line]
     assert lines == [r"| city | category | \<b\>Bonn\</b\>, Ni\`ce | 0.0% | no |"]
@@ -69,7 +69,7 @@ def test_names_and_levels_stay_in_their_cells(run):
 def test_a_copy_without_certificate_ledger_or_choice(tmp_path):
     result = ec.copy_classifier(labels, SPACE, budget=100, certificate_n=0, schedule=5)
     result.save(tmp_path / "saved")
-    text = card(tmp_path / "saved")
+    text = model_card(tmp_path / "saved")
     assert "There is no certificate: the run was asked for none." in text
     assert "Only blend: no other family was made to compare it with." in text
 
@@ -80,7 +80,7 @@ def test_an_original_that_changes_its_mind(tmp_path):
         ec.copy_classifier(
             lambda rows: rng.integers(0, 2, len(rows)), ec.Space.normal(1), out=tmp_path / "run", budget=200
         )
-    text = card(tmp_path / "run")
+    text = model_card(tmp_path / "run")
     assert re.search(
         r"- The original answered \d+ of 44 rows differently when asked again: no copy can .*, with 95% conf", text
     )
@@ -92,7 +92,7 @@ def test_the_command(run, tmp_path):
     assert CliRunner().invoke(cli, ["card", str(path)]).stdout.strip() == str(path / "card.md")
     shown = CliRunner().invoke(cli, ["card", str(path), "--out", str(tmp_path / "c.md"), "--json"])
     assert json.loads(shown.stdout) == {"card": str(tmp_path / "c.md")}
-    assert (tmp_path / "c.md").read_text() == card(path)
+    assert (tmp_path / "c.md").read_text() == model_card(path)
     with pytest.raises(DirectoryError, match="a file of a finished run"):
         CliRunner().invoke(cli, ["card", str(tmp_path / "none")], catch_exceptions=False)
 
@@ -102,7 +102,7 @@ def test_the_certificates_of_rows_of_ones_own_are_on_the_card(tmp_path):
     rows = np.random.default_rng(0).normal(size=(120, 3))
     settings = {"preset": "fast", "budget": 90, "certificate_n": 200, "repeat": 0}
     result = ec.copy_classifier(sign, ec.Space.normal(3), rows=rows, out=tmp_path / "run", **settings)
-    own, text = result.certificate.on_data, card(tmp_path / "run")
+    own, text = result.certificate.on_data, model_card(tmp_path / "run")
     assert own.n == 60
     assert f"| fidelity on rows of your own | {own.estimate:.4f}, at least {own.lower:.4f} with 95% confidence." in text
     _, part = text.split("### The certificate on rows of your own")
@@ -113,6 +113,6 @@ def test_the_certificates_of_rows_of_ones_own_are_on_the_card(tmp_path):
 @pytest.mark.parametrize("to", [None, "auto"])
 def test_no_family_is_said_to_be_asked_for(to, tmp_path, small_lesson):
     ec.copy_classifier(labels, SPACE, to=to, budget=60, certificate_n=0, repeat=0, schedule=5, out=tmp_path / "run")
-    text = card(tmp_path / "run")
+    text = model_card(tmp_path / "run")
     assert "Only blend: no other family was made to compare it with." in text
     assert "asked for." not in text.partition("## Families tried")[2]

@@ -21,8 +21,9 @@ from ectype.models.capacity import Capacity
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.families import FamilyLimits, boosted
 from ectype.original import Labels
-from ectype.report import PaidAnswers, asset, write_report
+from ectype.report import PaidAnswers, write_report
 from ectype.report._differences import flip_matrix
+from ectype.report._page import page_file
 from ectype.runs.decision_grid import COLOURS, PIXELS
 from ectype.space import Encoding
 from problems import disc
@@ -77,7 +78,7 @@ def test_a_page_without_answers_says_so(result, tmp_path):
 
 
 def test_maps_and_plots_have_the_same_colours():
-    assert re.findall(r"--r\d: (#\w+);", asset("style.css"))[: len(COLOURS)] == list(COLOURS)
+    assert re.findall(r"--r\d: (#\w+);", page_file("style.css"))[: len(COLOURS)] == list(COLOURS)
 
 
 def test_the_original_is_asked_only_if_given(result, tmp_path):
@@ -190,7 +191,7 @@ def test_a_page_of_forty_columns_stays_small(result, tmp_path):
 
 
 def test_a_copy_that_is_too_large_is_left_out(result, tmp_path, monkeypatch):
-    monkeypatch.setattr("ectype.report._embedded_model.MOST", 1000)
+    monkeypatch.setattr("ectype.report._try_form.MOST", 1000)
     page = write_report(tmp_path / "page.html", {"a": result}, title="t").read_text()
     assert "MB of this page, more than the 0.001 MB that are allowed" in page
     assert "<form" not in page

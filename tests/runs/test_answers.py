@@ -17,7 +17,7 @@ from ectype.errors import AnswersError, DirectoryError, EctypeWarning, OriginalE
 from ectype.ledger import Ledger
 from ectype.original import as_original
 from ectype.queries import Queries
-from ectype.report import card
+from ectype.report import model_card
 from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -84,7 +84,7 @@ def test_the_ledger_has_them_and_counts_them_as_given(informed):
     found = ledger.summary(path / ledger.NAME)
     assert (found.given, found.asked, found.answered, found.maybe_paid) == (400, 366, 366, 0)
     assert sum(found.labels.values()) == 366
-    assert "400 answers were given and cost nothing" in card(path)
+    assert "400 answers were given and cost nothing" in model_card(path)
 
 
 def test_they_make_a_better_copy(informed, earlier):
@@ -279,7 +279,7 @@ def test_a_remake_learns_from_further_answers_but_none_about_rows_of_the_certifi
     better = [(one.copy.predict(rows) == disc(rows)).mean() for one in (ec.load(earlier), made)]
     assert better[0] < better[1]
     assert ec.load(tmp_path / "made").supplied == [found]
-    assert "300 answers were given" in card(tmp_path / "made")
+    assert "300 answers were given" in model_card(tmp_path / "made")
     again = ec.remake(tmp_path / "made", to="tree")  # all that was known there is known here
     assert again.copy.predict(rows).mean() == ec.remake(earlier, answers=given, to="tree").copy.predict(rows).mean()
     with pytest.raises(DirectoryError, match="other given answers, or none"):

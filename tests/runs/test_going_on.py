@@ -17,7 +17,7 @@ from ectype.errors import DirectoryError, OriginalError
 from ectype.plan.plan import Plan
 from ectype.plan.presets import PRESETS
 from ectype.plan.settings import Settings
-from ectype.report import card
+from ectype.report import model_card
 from ectype.runs.api import build_job
 from ectype.runs.directory import claim
 from ectype.runs.extend import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, extended, in_directory, resume_rules
@@ -76,7 +76,7 @@ def test_only_the_difference_is_asked_and_the_run_says_so(run):
     assert len(np.unique(training[0], axis=0)) == 600
     assert ec.copy_classifier(original, PLANE, budget=600, out=run, **QUICK).certificate == result.certificate
     assert original.asked == 400  # the same call again loads it
-    assert "600 training queries, after 200" in card(run)
+    assert "600 training queries, after 200" in model_card(run)
     with pytest.raises(DirectoryError, match=r"a run with budget 600 \(now 300\)"):
         ec.copy_classifier(original, PLANE, budget=300, out=run, **QUICK)
     with pytest.raises(DirectoryError, match=r"to 'auto' \(now 'tree'\)"):

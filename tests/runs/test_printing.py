@@ -140,7 +140,8 @@ def test_a_copy_whose_rows_measured_others_says_what_picking_by_them_is_worth(tm
         str(longer).split()
     )
     remade = ec.remake(tmp_path / "run", to="tree", out=tmp_path / "tree")
-    for shown in (str(remade), ec.report._card.card(tmp_path / "tree"), remade.report(tmp_path / "p.html").read_text()):
+    page = remade.report(tmp_path / "p.html").read_text()
+    for shown in (str(remade), ec.report.model_card(tmp_path / "tree"), page):
         assert said in " ".join(shown.split())
     changed = ec.Original(lambda rows: rows[:, 0] > 0.7, name="sign")
     again = ec.refresh(tmp_path / "run", changed, out=tmp_path / "new", check=60, budget=120)

@@ -19,8 +19,8 @@ def command(directory: Path, out: Path | None, as_json: bool) -> None:
     card goes elsewhere, and DIRECTORY may be read-only.
     """
     from ectype._common.atomic_io import write_text
-    from ectype.report import card
+    from ectype.report import model_card
 
-    text, path = card(directory), out or directory / "card.md"
+    text, path = model_card(directory), out or directory / "card.md"
     write_text(path, text)
     click.echo(json.dumps({"card": str(path)}) if as_json else path)

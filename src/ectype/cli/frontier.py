@@ -27,13 +27,13 @@ def command(directory: Path, families: tuple[str, ...], as_json: bool) -> None:
     """
     from ectype._common.atomic_io import write_text
     from ectype._common.csv_injection import without_formulas
-    from ectype.report import frontier as drawn
+    from ectype.report import frontier_chart
     from ectype.runs.frontier import frontier
 
     table = frontier(directory, families or None)
     files = directory / "frontier.csv", directory / "frontier.svg"
     write_text(files[0], without_formulas(table).to_csv(index=False))
-    write_text(files[1], drawn(table))
+    write_text(files[1], frontier_chart(table))
     if as_json:
         click.echo(json.dumps({"points": table.to_dict("records"), "files": [str(file) for file in files]}))
         return

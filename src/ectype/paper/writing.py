@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ectype._common.atomic_io import errors_of, write_bytes
 from ectype.paper.catalogue import MadeExhibit, Row
-from ectype.report import table
+from ectype.report import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def as_markdown(rows: Sequence[Row], show: Callable[[object], str] | None = None
     | iris | 0.917 |
     | wine |  |
     """
-    return table(rows[0], (row.values() for row in rows), show or _shown)
+    return markdown_table(rows[0], (row.values() for row in rows), show or _shown)
 
 
 def _shown(value: object) -> str:

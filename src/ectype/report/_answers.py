@@ -21,9 +21,9 @@ from ectype.space import Encoding, Space, View, complete
 from ectype.types import Answered
 
 # Gradient boosting as one would use it instead: what scikit-learn does unless told otherwise.
-PLAIN = Boost(rounds=100, leaves=31, share=1.0, bins=128)
+PLAIN_BOOSTING = Boost(rounds=100, leaves=31, share=1.0, bins=128)
 # Smaller trees are enough to read off what drives two models, side by side.
-READING = Boost(rounds=40, leaves=16, rate=0.2, share=1.0, bins=64)
+SURROGATE = Boost(rounds=40, leaves=16, rate=0.2, share=1.0, bins=64)
 # The most trees of either, where there are many labels, and the most rows that are read off.
 MOST_TREES, READ = 2000, 20_000
 
@@ -47,7 +47,8 @@ class PaidAnswers:
         found = {**result.asked, **({} if book is None else answers(book))}
         if GIVEN in found:  # those that lack a column are no use where all are seen
             found[GIVEN] = _complete(result.space, found[GIVEN])
-        training, held_out = (_labelled(found, purposes) for purposes in ((GIVEN, CHECK, "training"), ("certificate",)))
+        training = _rows_asked_for(found, (GIVEN, CHECK, "training"))
+        held_out = _rows_asked_for(found, ("certificate",))
         return cls(result, training, held_out, None if book is None else summary(book), folder)
 
     @property
@@ -56,37 +57,39 @@ class PaidAnswers:
         return self.directory if self.directory is not None and finished(self.directory) else None
 
     @cached_property
-    def compared(self) -> Comparison | None:
+    def comparison(self) -> Comparison | None:
         """The held-out rows with both labels, and the copy's probabilities."""
         if self.held_out is None or not len(self.held_out[1]):
             return None
         rows, said = self.held_out
-        copy, chances = self.result.copy, self.chances(rows)
-        return Comparison(rows, said, copy.classes[chances.argmax(axis=1)], chances)
+        copy, probabilities = self.result.copy, self.probabilities(rows)
+        return Comparison(rows, said, copy.classes[probabilities.argmax(axis=1)], probabilities)
 
-    def chances(self, rows: np.ndarray) -> np.ndarray:
+    def probabilities(self, rows: np.ndarray) -> np.ndarray:
         """The copy's probabilities, for rows of all columns."""
         return self.result.copy.model.probabilities(self._view(rows))
 
     @cached_property
-    def plain(self) -> Model | None:
+    def plain_boosting(self) -> Model | None:
         """Plain boosting of the original's answers: it sees every column, the excluded ones too."""
-        return None if self.training is None or not len(self._known[1]) else self._boosted(*self._known, PLAIN)
+        if self.training is None or not len(self._training_codes[1]):
+            return None
+        return self._fit_boosting(*self._training_codes, PLAIN_BOOSTING)
 
     @cached_property
-    def readings(self) -> tuple[Model, Model] | None:
+    def surrogates(self) -> tuple[Model, Model] | None:
         """Smaller trees, fitted to the original's answers to held-out rows, and to the copy's answers to the same.
 
         On rows that taught the copy the two are alike, whatever it learned.
         """
-        if self.compared is None:
+        if self.comparison is None:
             return None
-        held_out = self._coded((self.compared.rows, self.compared.answers))
+        held_out = self._encode_labels((self.comparison.rows, self.comparison.answers))
         if not len(held_out[1]):
             return None
         rows, codes = (part[:: -(-len(part) // READ)] for part in held_out)
-        said = self.chances(rows).argmax(axis=1).astype(np.int32)
-        return self._boosted(rows, codes, READING), self._boosted(rows, said, READING)
+        said = self.probabilities(rows).argmax(axis=1).astype(np.int32)
+        return self._fit_boosting(rows, codes, SURROGATE), self._fit_boosting(rows, said, SURROGATE)
 
     @cached_property
     def encoding(self) -> Encoding:
@@ -98,12 +101,12 @@ class PaidAnswers:
         return View(self.result.space, self.result.settings.get("exclude") or ())
 
     @cached_property
-    def _known(self) -> Answered:
+    def _training_codes(self) -> Answered:
         """The rows that taught, with the codes of their labels."""
         assert self.training is not None
-        return self._coded(self.training)
+        return self._encode_labels(self.training)
 
-    def _coded(self, answered: Answered) -> Answered:
+    def _encode_labels(self, answered: Answered) -> Answered:
         """Rows with the codes of their labels; without those with labels that the copy does not know."""
         rows, said = answered
         codes = Labels(self.result.copy.classes).find(said)
@@ -113,7 +116,7 @@ class PaidAnswers:
         """The rounds of boosting that there are for so many labels."""
         return max(1, min(how.rounds, MOST_TREES // len(self.result.copy.classes)))
 
-    def _boosted(self, rows: np.ndarray, codes: np.ndarray, how: Boost) -> Model:
+    def _fit_boosting(self, rows: np.ndarray, codes: np.ndarray, how: Boost) -> Model:
         how = replace(how, rounds=self.rounds(how))
 
         def make(X: np.ndarray, y: np.ndarray, n_c: int, limits: FamilyLimits, seed: int) -> Model:
@@ -127,7 +130,7 @@ def _complete(space: Space, told: LabelledRows) -> LabelledRows:
     return told[0][there], Answers(told[1].labels[there])
 
 
-def _labelled(found: Mapping[str, LabelledRows], purposes: Sequence[str]) -> Answered | None:
+def _rows_asked_for(found: Mapping[str, LabelledRows], purposes: Sequence[str]) -> Answered | None:
     """The rows that were asked for these purposes, with their labels; None if there are none."""
     parts = [found[purpose] for purpose in purposes if purpose in found]
     if not parts:

@@ -63,7 +63,7 @@ def value_of(column: Column, value: float) -> str:
     if isinstance(column, Boolean):
         return word(bool(value))
     if unit_of(column) == 1:
-        return shown(float(f"{value:.5g}"))
+        return format_number(float(f"{value:.5g}"))
     written = str(column.present(np.array([value])).iloc[0])
     return written.removesuffix(MIDNIGHT) if written.endswith(MIDNIGHT) else written.removesuffix(MINUTE)
 
@@ -91,7 +91,7 @@ def bins_of(column: Column, drawn: np.ndarray) -> Bins:
     if len(distinct) <= VALUES:
         return Bins(column, (*(value_of(column, value) for value in distinct), *gap), None, distinct)
     edges = _edges(there, STEPS.get(column.kind, ()))
-    words = [(shown(edge) if unit_of(column) == 1 else value_of(column, edge)) for edge in edges]
+    words = [(format_number(edge) if unit_of(column) == 1 else value_of(column, edge)) for edge in edges]
     return Bins(column, (*_intervals(words), *gap), edges, None)
 
 
@@ -122,10 +122,10 @@ def _intervals(ends: Sequence[str]) -> tuple[str, ...]:
     return (f"up to {words[0]}", *middle, f"above {words[-1]}")
 
 
-def shown(number: float) -> str:
+def format_number(number: float) -> str:
     """A number for people: thousands apart, and no more digits than tell it.
 
-    >>> shown(1234567.0), shown(1885.9), shown(-3.0), shown(0.00012)
+    >>> format_number(1234567.0), format_number(1885.9), format_number(-3.0), format_number(0.00012)
     ('1,234,567', '1,885.9', '-3', '0.00012')
     """
     if number == int(number) and abs(number) < 1e10:

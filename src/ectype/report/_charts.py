@@ -1,16 +1,24 @@
-"""Small charts as SVG that takes its colours from the page: tracks in tables, lines, and maps of decisions.
+"""Charts as SVG: small ones that take their colours from the page, and the figure of a frontier, which stands alone.
 
 Numbers stand in attributes, never in a style, which the page's policy would refuse. Text stays text.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from io import StringIO
 from math import ceil, floor, log10
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ectype.types import Frame
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # The height of a track, and the size of a chart with axes: about what it is shown at, so that its text keeps its size.
 HEIGHT = 14
@@ -18,6 +26,8 @@ WIDTH, TALL = 340, 190
 LEFT, RIGHT, TOP, BOTTOM = 44, 20, 10, 34
 # How wide a track counts, whatever it is stretched to.
 ACROSS = 1000
+# The colours of families; chosen to stay apart for colour-blind readers.
+MARKS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ class Axes:
     log: bool = False
     """Whether heights are powers of ten."""
     size: tuple[int, int] = (WIDTH, TALL)
-    said: Callable[[float], str] | None = None
+    x_label: Callable[[float], str] | None = None
     """How numbers of the horizontal axis are written, where they are not just numbers."""
 
 
@@ -142,23 +152,23 @@ def _grid(axes: Axes) -> str:
     parts = []
     for height in _ticks(axes.y, 3):
         y = tall - BOTTOM - (tall - TOP - BOTTOM) * axes.y(height)
-        said = f"{10**height:.1g}" if axes.log else f"{100 * height:.4g} %" if axes.percent else f"{height:,.4g}"
+        text = f"{10**height:.1g}" if axes.log else f"{100 * height:.4g} %" if axes.percent else f"{height:,.4g}"
         parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{wide - RIGHT}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="axis end" x="{LEFT - 6}" y="{y + 3.5:.1f}">{said}</text>')
-    for number, said, anchor in _written(axes):
+        parts.append(f'<text class="axis end" x="{LEFT - 6}" y="{y + 3.5:.1f}">{text}</text>')
+    for number, text, anchor in _x_labels(axes):
         x = LEFT + (wide - LEFT - RIGHT) * axes.x(number)
-        parts.append(f'<text class="axis {anchor}" x="{x:.1f}" y="{tall - BOTTOM + 15}">{escape(said)}</text>')
+        parts.append(f'<text class="axis {anchor}" x="{x:.1f}" y="{tall - BOTTOM + 15}">{escape(text)}</text>')
     if axes.across:
         middle = LEFT + (wide - LEFT - RIGHT) / 2
         parts.append(f'<text class="axis middle" x="{middle:.1f}" y="{tall - 4}">{escape(axes.across)}</text>')
     return "".join(parts)
 
 
-def _written(axes: Axes) -> list[tuple[float, str, str]]:
+def _x_labels(axes: Axes) -> list[tuple[float, str, str]]:
     """What stands below the horizontal axis, and how it is aligned: round numbers, or of others the ends."""
-    if axes.said is None:
+    if axes.x_label is None:
         return [(number, f"{number:,.6g}", "middle") for number in _ticks(axes.x, 4)]
-    return [(axes.x.low, axes.said(axes.x.low), "start"), (axes.x.high, axes.said(axes.x.high), "end")]
+    return [(axes.x.low, axes.x_label(axes.x.low), "start"), (axes.x.high, axes.x_label(axes.x.high), "end")]
 
 
 def _ticks(scale: AxisScale, about: int) -> list[float]:
@@ -175,3 +185,58 @@ def _ticks(scale: AxisScale, about: int) -> list[float]:
     first = ceil(scale.low / step - 1e-9)
     count = floor(scale.high / step + 1e-9) - first + 1
     return [float(np.round((first + k) * step, 12)) for k in range(count)]
+
+
+def frontier_chart(points: Frame) -> str:
+    """Certified fidelity against bytes and against milliseconds; a line joins the Pareto frontier.
+
+    The dotted line is what always answering the commonest label has.
+    """
+    figure = _figure(11, 4.2)
+    families = list(dict.fromkeys(points["family"]))
+    for number, (column, title) in enumerate({"bytes": "bytes", "ms": "milliseconds for a single row"}.items(), 1):
+        axes = figure.add_subplot(1, 2, number)
+        best = points[points[f"best_by_{column}"]].sort_values(column)
+        axes.step(best[column], best["lower"], where="post", color="#999999", linewidth=1.2, zorder=1)
+        for k, family in enumerate(families):
+            own = points[points["family"] == family]
+            axes.scatter(own[column], own["lower"], s=26, color=MARKS[k % len(MARKS)], label=_literal(family), zorder=2)
+        axes.axhline(points["baseline"].iloc[0], color="#999999", linewidth=1, linestyle=":", zorder=1)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.xaxis.set_minor_formatter(lambda value, _: "")
+        axes.set_xlabel(title, fontsize=9)
+        title = "fidelity, at least; dotted: always the commonest label"
+        axes.set_title(title if number == 1 else "", fontsize=10, loc="left")
+        axes.grid(color="#e6e6e6", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+    axes.legend(fontsize=9, frameon=False, loc="lower right")
+    return _svg(figure)
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    # Fixed margins in inches: finding the best ones would draw everything twice.
+    figure.subplots_adjust(0.55 / width, 0.5 / height, 1 - 0.1 / width, 1 - 0.35 / height, 0.17, 0.4)
+    return figure
+
+
+def _literal(text: str) -> str:
+    """Text that is shown as it is: matplotlib would read dollar signs as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _svg(figure: Figure) -> str:
+    import matplotlib
+
+    text = StringIO()
+    # A fixed salt and no date: the same run gives the same page.
+    style = {"svg.hashsalt": "ectype", "svg.fonttype": "none", "font.family": "sans-serif"}
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # the reader's browser has the glyphs that our font lacks
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    svg = text.getvalue()
+    return svg[svg.index("<svg") :]

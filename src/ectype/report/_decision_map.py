@@ -11,8 +11,8 @@ import numpy as np
 from ectype.ledger import session
 from ectype.original import Labels, Original, as_original
 from ectype.queries import Queries
-from ectype.report._bins import shown
-from ectype.report._filters import percent
+from ectype.report._bins import format_number
+from ectype.report._templates import percent
 from ectype.runs.decision_grid import COLOURS, PIXELS, Plane, plane_of
 from ectype.runs.result import Result
 from ectype.space import Space
@@ -35,7 +35,7 @@ class DecisionMap:
     svg: str
 
 
-def maps_of(result: Result, original: Original | None, run: Path | None = None) -> list[DecisionMap]:
+def decision_maps(result: Result, original: Original | None, run: Path | None = None) -> list[DecisionMap]:
     """Decision regions of the copy, and of the original if it may be asked and takes no other column.
 
     What is asked is kept in the directory of the run, if there is one.
@@ -67,7 +67,7 @@ def _svg(title: str, codes: np.ndarray, plane: Plane, names: tuple[str, ...]) ->
             if line[start] >= 0:
                 paths.setdefault(int(line[start]), []).append(f"M{start} {y + 0.5}h{end - start}")
     drawn = "".join(f'<path class="{_colour(code)}" d="{"".join(path)}"/>' for code, path in sorted(paths.items()))
-    ends = [shown(float(f"{number:.3g}")) for number in np.stack([plane.low, plane.high], axis=1).ravel()]
+    ends = [format_number(float(f"{number:.3g}")) for number in np.stack([plane.low, plane.high], axis=1).ravel()]
     wide = 8 + LETTER * max(map(len, ends[2:]))  # names stand beyond the numbers at the ends
     words = (
         f'<text class="axis" x="0" y="{SIDE + 12}">{ends[0]}</text>'

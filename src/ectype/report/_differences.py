@@ -14,7 +14,7 @@ from ectype.certificate.differences import Comparison, known_levels
 from ectype.conditions.formatting import word
 from ectype.report import _charts as charts
 from ectype.report._answers import PaidAnswers
-from ectype.report._bins import GAP, Bins, shown, value_of
+from ectype.report._bins import GAP, Bins, format_number, value_of
 from ectype.report._verdict import confusion
 from ectype.space import Space
 from ectype.types import Label
@@ -69,14 +69,16 @@ class Cell:
     shade: str
 
 
-def by_column(evidence: PaidAnswers, bins: Sequence[Bins]) -> tuple[list[DifferencesByColumn], charts.AxisScale]:
+def differences_by_column(
+    paid: PaidAnswers, bins: Sequence[Bins]
+) -> tuple[list[DifferencesByColumn], charts.AxisScale]:
     """Fidelity by column and group, those columns first whose groups differ most, all on one scale."""
-    compared, proof = evidence.compared, evidence.result.certificate
-    if compared is None or proof is None:
+    comparison, proof = paid.comparison, paid.result.certificate
+    if comparison is None or proof is None:
         return [], charts.AxisScale(0, 1)
-    agree, found = ~compared.differ, list[tuple[Bins, np.ndarray, np.ndarray]]()
+    agree, found = ~comparison.differ, list[tuple[Bins, np.ndarray, np.ndarray]]()
     for j, groups in enumerate(bins):
-        place = groups(compared.rows[:, j])
+        place = groups(comparison.rows[:, j])
         counts = np.bincount(place, minlength=len(groups.names))
         found.append((groups, counts, np.bincount(place, agree, len(groups.names)).astype(int)))
     many = [a / n for _, counts, agreed in found for n, a in zip(counts, agreed, strict=True) if n >= FEW]
@@ -116,38 +118,38 @@ def flip_matrix(proof: Certificate) -> list[tuple[Label, list[Cell]]] | None:
     return [(one, [cell(one, other) for other in labels]) for one in labels]
 
 
-def examples_of(evidence: PaidAnswers) -> list[Row]:
+def differing_rows(paid: PaidAnswers) -> list[Row]:
     """Rows on which they differ, those first that the copy is surest of; none where rows may not be shown."""
-    proof = evidence.result.certificate
+    proof = paid.result.certificate
     stored = proof.differences.examples if proof is not None and proof.differences is not None else ()
-    compared = evidence.compared
-    if compared is None or not stored:
-        return [_stored(one) for one in stored]
-    return [_row(evidence, compared, row) for row in _chosen(compared, evidence.result.space)]
+    comparison = paid.comparison
+    if comparison is None or not stored:
+        return [_example_row(one) for one in stored]
+    return [_row(paid, comparison, row) for row in _surest_first(comparison, paid.result.space)]
 
 
-def _chosen(compared: Comparison, space: Space) -> list[int]:
-    sure = np.zeros(len(compared.rows)) if compared.margins is None else compared.margins
-    found = np.flatnonzero(compared.differ & known_levels(space, compared.rows))
+def _surest_first(comparison: Comparison, space: Space) -> list[int]:
+    sure = np.zeros(len(comparison.rows)) if comparison.margins is None else comparison.margins
+    found = np.flatnonzero(comparison.differ & known_levels(space, comparison.rows))
     return found[np.argsort(-sure[found], kind="stable")][:EXAMPLES].tolist()
 
 
-def _row(evidence: PaidAnswers, compared: Comparison, row: int) -> Row:
-    space, copy = evidence.result.space, evidence.result.copy
-    values = dict(zip(space.names, compared.rows[row].tolist(), strict=True))
+def _row(paid: PaidAnswers, comparison: Comparison, row: int) -> Row:
+    space, copy = paid.result.space, paid.result.copy
+    values = dict(zip(space.names, comparison.rows[row].tolist(), strict=True))
     cells = [value_of(column, values[column.name]) for column in space.columns[:CELLS]]
-    chance = None if compared.chances is None else float(compared.chances[row].max())
-    labels = word(compared.answers[row].item()), word(compared.given[row].item())
+    chance = None if comparison.chances is None else float(comparison.chances[row].max())
+    labels = word(comparison.answers[row].item()), word(comparison.given[row].item())
     return Row(*labels, chance, cells, numbers_of([values[name] for name in copy.space.names]))
 
 
-def _stored(example: Example) -> Row:
+def _example_row(example: Example) -> Row:
     cells = [GAP if value is None else _plain(value) for value in islice(example.row.values(), CELLS)]
     return Row(word(example.original), word(example.copy), None, cells, None)
 
 
 def _plain(value: Label) -> str:
-    return shown(value) if isinstance(value, float) else word(value)
+    return format_number(value) if isinstance(value, float) else word(value)
 
 
 def numbers_of(row: Sequence[float]) -> list[float | None]:

@@ -53,57 +53,57 @@ class Importances:
     dependence: list[tuple[Label, list[Dependence]]]
 
 
-def drivers(evidence: PaidAnswers, bins: Sequence[Bins], drawn: np.ndarray) -> Importances | None:
+def importances_of(paid: PaidAnswers, bins: Sequence[Bins], drawn: np.ndarray) -> Importances | None:
     """What drives the original and the copy, over rows drawn from the space; None without answers."""
-    both = evidence.readings
+    both = paid.surrogates
     if both is None:
         return None
-    changes = [_changes(evidence, model, drawn[:SHUFFLED]) for model in both]
+    changes = [_changes(paid, model, drawn[:SHUFFLED]) for model in both]
     scale = charts.AxisScale(0.0, max(float(np.max(changes)), 1e-9))
     importance = [
         Importance(name, one, two, (charts.bar(one, "original", scale), charts.bar(two, "copy", scale)))
-        for name, one, two in zip(evidence.result.space.names, *(part.tolist() for part in changes), strict=True)
+        for name, one, two in zip(paid.result.space.names, *(part.tolist() for part in changes), strict=True)
     ]
     order = np.argsort(-np.maximum(*changes), kind="stable")
-    shown = [j for j in order[:COLUMNS].tolist() if max(changes[0][j], changes[1][j]) > 0]
-    found = {j: _curves(evidence, both, bins[j], drawn, j) for j in shown}
-    classes = evidence.result.copy.classes
-    labels = _labels(evidence, len(classes))
+    columns = [j for j in order[:COLUMNS].tolist() if max(changes[0][j], changes[1][j]) > 0]
+    found = {j: _curves(paid, both, bins[j], drawn, j) for j in columns}
+    classes = paid.result.copy.classes
+    labels = _labels(paid, len(classes))
     dependence = [
-        (classes[code].item(), [_drawn(bins[j], *found[j], code, classes[code].item()) for j in shown])
+        (classes[code].item(), [_dependence(bins[j], *found[j], code, classes[code].item()) for j in columns])
         for code in labels
     ]
     return Importances([importance[j] for j in order.tolist()], dependence)
 
 
-def _labels(evidence: PaidAnswers, n_c: int) -> list[int]:
+def _labels(paid: PaidAnswers, n_c: int) -> list[int]:
     """The labels that are drawn: of two the last, of others the commonest."""
     if n_c == 2:
         return [1]
-    proof = evidence.result.certificate
+    proof = paid.result.certificate
     counts = {} if proof is None else {label: bound.n for label, bound in proof.per_class.items()}
-    seen = [counts.get(label, 0) for label in evidence.result.copy.classes.tolist()]
+    seen = [counts.get(label, 0) for label in paid.result.copy.classes.tolist()]
     return np.argsort(-np.array(seen), kind="stable")[:LABELS].tolist()
 
 
-def _decided(evidence: PaidAnswers, model: Model, rows: np.ndarray) -> np.ndarray:
-    return model.probabilities(evidence.encoding(rows)).argmax(axis=1)
+def _predict(paid: PaidAnswers, model: Model, rows: np.ndarray) -> np.ndarray:
+    return model.probabilities(paid.encoding(rows)).argmax(axis=1)
 
 
-def _changes(evidence: PaidAnswers, model: Model, rows: np.ndarray) -> np.ndarray:
+def _changes(paid: PaidAnswers, model: Model, rows: np.ndarray) -> np.ndarray:
     """For every column, the share of answers that change when its values change places among the rows."""
-    before = _decided(evidence, model, rows)
-    used = {int(evidence.encoding.sources[k]) for k in np.unique(getattr(model, "feature", [])) if k != LEAF}
+    before = _predict(paid, model, rows)
+    used = {int(paid.encoding.sources[k]) for k in np.unique(getattr(model, "feature", [])) if k != LEAF}
     found = np.zeros(rows.shape[1])
     for j in used:
         moved = rows.copy()
         moved[:, j] = np.roll(rows[:, j], len(rows) // 2)  # rows were drawn at random: this is a shuffle
-        found[j] = float((_decided(evidence, model, moved) != before).mean())
+        found[j] = float((_predict(paid, model, moved) != before).mean())
     return found
 
 
 def _curves(
-    evidence: PaidAnswers, models: tuple[Model, Model], bins: Bins, drawn: np.ndarray, j: int
+    paid: PaidAnswers, models: tuple[Model, Model], bins: Bins, drawn: np.ndarray, j: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Partial dependence: the values of a column, and how often each label is given if all rows had that value.
 
@@ -113,7 +113,7 @@ def _curves(
     moved = np.repeat(rows[None], len(values), axis=0)
     moved[:, :, j] = values[:, None]
     flat, n_c = moved.reshape(-1, rows.shape[1]), models[0].n_c
-    codes = [_decided(evidence, model, flat).reshape(len(values), -1) for model in models]
+    codes = [_predict(paid, model, flat).reshape(len(values), -1) for model in models]
     return values, np.stack([(one[:, :, None] == np.arange(n_c)).mean(axis=1) for one in codes])
 
 
@@ -127,7 +127,7 @@ def _values(bins: Bins, drawn: np.ndarray) -> np.ndarray:
     return np.array([*np.unique(np.quantile(there, np.linspace(0.01, 0.99, POINTS), method="nearest")), *gap])
 
 
-def _drawn(bins: Bins, values: np.ndarray, shares: np.ndarray, code: int, label: Label) -> Dependence:
+def _dependence(bins: Bins, values: np.ndarray, shares: np.ndarray, code: int, label: Label) -> Dependence:
     """The dependence of one label on one column."""
     scale, there = charts.AxisScale(0.0, 1.0), ~np.isnan(values)
     original, copy = shares[0, :, code], shares[1, :, code]
@@ -139,8 +139,10 @@ def _drawn(bins: Bins, values: np.ndarray, shares: np.ndarray, code: int, label:
     if not bins.numeric:
         return Dependence(bins.column.name, None, levels)
     x = values[there]
-    said = None if unit_of(bins.column) == 1 else partial(value_of, bins.column)
-    axes = charts.Axes(charts.AxisScale(float(x[0]), float(x[-1])), scale, "", size=(charts.WIDTH, 150), said=said)
+    x_label = None if unit_of(bins.column) == 1 else partial(value_of, bins.column)
+    axes = charts.Axes(
+        charts.AxisScale(float(x[0]), float(x[-1])), scale, "", size=(charts.WIDTH, 150), x_label=x_label
+    )
     lines = [
         charts.Line(list(zip(x.tolist(), part[there].tolist(), strict=True)), kind)
         for part, kind in ((original, "original"), (copy, "copy"))

@@ -29,7 +29,7 @@ class LearningCurve:
     """Whether rounds before the last were measured with the quick model that chose the queries."""
 
 
-def reached(result: Result) -> LearningCurve | None:
+def learning_curve(result: Result) -> LearningCurve | None:
     """Fidelity by queries; None where no round was measured."""
     points, proof = result.trend, result.certificate
     if not points or proof is None:

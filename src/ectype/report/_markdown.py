@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from ectype._common.csv_injection import FORMULA
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[object]], show: Callable[[object], str] = str) -> str:
+def markdown_table(heads: Iterable[str], rows: Iterable[Iterable[object]], show: Callable[[object], str] = str) -> str:
     """A table with a header; `show` makes the text of a cell.
 
-    >>> print(table(["problem", "eff"], [("iris", 0.9166), ("wine", 1)], lambda cell: str(cell)[:5]))
+    >>> print(markdown_table(["problem", "eff"], [("iris", 0.9166), ("wine", 1)], lambda cell: str(cell)[:5]))
     | problem | eff |
     |---|---|
     | iris | 0.916 |
@@ -21,12 +21,12 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[object]], show: Callable
     return "\n".join([_line(heads), "|" + "---|" * len(heads), *(_line(map(show, row)) for row in rows)])
 
 
-def escaped(text: object) -> str:
+def escape_markdown(text: object) -> str:
     r"""Text from outside, on one line, with everything escaped that is Markdown or HTML syntax.
 
-    >>> print(escaped("a|b <i>"))
+    >>> print(escape_markdown("a|b <i>"))
     a\|b \<i\>
-    >>> print(escaped("=1+1"), escaped("-1"))
+    >>> print(escape_markdown("=1+1"), escape_markdown("-1"))
     \=1+1 -1
     """
     line = " ".join(str(text).split())

@@ -18,7 +18,7 @@ from ectype.models.rbf import RadialModel
 from ectype.models.sklearn_model import SklearnModel
 from ectype.models.trees import Trees
 from ectype.original import Labels
-from ectype.report._answers import PLAIN, PaidAnswers
+from ectype.report._answers import PLAIN_BOOSTING, PaidAnswers
 from ectype.types import Label
 
 
@@ -47,29 +47,29 @@ class Verdict:
     members: list[BlendMember]
     bytes: int
     ms: float | None
-    rivals: list[Baseline]
+    baselines: list[Baseline]
     kappa: float | None
 
 
-def verdict(evidence: PaidAnswers) -> Verdict:
+def verdict(paid: PaidAnswers) -> Verdict:
     """The verdict on a run's copy."""
-    result = evidence.result
+    result = paid.result
     model, proof = result.copy.model, result.certificate
-    rivals = [] if proof is None else list(filter(None, (_boosting(evidence), _commonest(proof))))
+    baselines = [] if proof is None else list(filter(None, (_boosting_baseline(paid), _majority_baseline(proof))))
     kappa = None if proof is None else kappa_of(confusion(proof))
-    return Verdict(members_of(model), size_of(model), result.ms, rivals, kappa)
+    return Verdict(members_of(model), size_of(model), result.ms, baselines, kappa)
 
 
 def members_of(model: Model) -> list[BlendMember]:
     """The members of a blend with their weights, the heaviest first; any other model is its only member."""
     if not isinstance(model, Blend):
-        return [BlendMember(*_said(model), 1.0)]
+        return [BlendMember(*_describe(model), 1.0)]
     shares = (model.powers / (model.powers.sum() or 1.0)).tolist()
-    found = [BlendMember(*_said(one), share) for one, share in zip(model.members, shares, strict=True)]
+    found = [BlendMember(*_describe(one), share) for one, share in zip(model.members, shares, strict=True)]
     return sorted(found, key=lambda one: -one.weight)
 
 
-def _said(model: Model) -> tuple[str, str]:
+def _describe(model: Model) -> tuple[str, str]:
     """A model in words."""
     if isinstance(model, Network):
         size = f"{model.mlp.size:,} parameters"
@@ -115,7 +115,7 @@ def kappa_of(counts: Counter[tuple[Label, Label]]) -> float | None:
     return None if not n or chance >= 1 else round((alike - chance) / (1 - chance), 12)
 
 
-def _commonest(proof: Certificate) -> Baseline | None:
+def _majority_baseline(proof: Certificate) -> Baseline | None:
     """What always answering the commonest label would reach."""
     if not proof.per_class:
         return None
@@ -125,22 +125,24 @@ def _commonest(proof: Certificate) -> Baseline | None:
     )
 
 
-def _boosting(evidence: PaidAnswers) -> Baseline | None:
+def _boosting_baseline(paid: PaidAnswers) -> Baseline | None:
     """What plain boosting of the same answers reaches on the same rows."""
-    compared, model = evidence.compared, evidence.plain
-    if compared is None or model is None:
+    comparison, model = paid.comparison, paid.plain_boosting
+    if comparison is None or model is None:
         return None
-    codes = Labels(evidence.result.copy.classes).find(compared.answers)
-    decided = model.probabilities(evidence.encoding(compared.rows)).argmax(axis=1)
-    which = "the answers of the refresh alone" if evidence.result.refreshed else _which(evidence)
-    note = f"gradient boosting fitted to {which}: {evidence.rounds(PLAIN)} rounds of {PLAIN.leaves} leaves"
-    unseen = evidence.result.settings.get("exclude")
+    codes = Labels(paid.result.copy.classes).find(comparison.answers)
+    decided = model.probabilities(paid.encoding(comparison.rows)).argmax(axis=1)
+    which = "the answers of the refresh alone" if paid.result.refreshed else _answers_in_words(paid)
+    note = (
+        f"gradient boosting fitted to {which}: {paid.rounds(PLAIN_BOOSTING)} rounds of {PLAIN_BOOSTING.leaves} leaves"
+    )
+    unseen = paid.result.settings.get("exclude")
     note += f"; it sees {', '.join(unseen)} too" if unseen else ""
     return Baseline("Plain boosting", float(np.mean(decided == codes)), note)
 
 
-def _which(evidence: PaidAnswers) -> str:
+def _answers_in_words(paid: PaidAnswers) -> str:
     """The answers that there are: a run in memory lets go of what is beyond its bound."""
-    assert evidence.training is not None
-    there = len(evidence.training[1])
-    return "the same answers" if there >= evidence.result.queries["training"] else f"the first {there:,} answers"
+    assert paid.training is not None
+    there = len(paid.training[1])
+    return "the same answers" if there >= paid.result.queries["training"] else f"the first {there:,} answers"

@@ -1,12 +1,22 @@
-"""Numbers in the words of a page."""
+"""The templates of pages and cards, and how numbers are written in them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import cache
 from math import floor
+from typing import TYPE_CHECKING, Any
 
 from ectype._common.formatting import as_sentence
+from ectype.certificate.formatting import strata
 from ectype.conditions.formatting import word
+from ectype.queries import sentence as answers_given
+from ectype.report._markdown import escape_markdown
+from ectype.space import Category, Date, Number
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def percent(share: float) -> str:
@@ -80,10 +90,10 @@ def one_in(share: float) -> str:
     return f"About one input in {round(about, digits):,.0f}"
 
 
-def coded(text: str) -> str:
+def code_spans(text: str) -> str:
     """Text in which what stands between backticks is code.
 
-    >>> coded("run `a<b`")
+    >>> code_spans("run `a<b`")
     Markup('run <code>a&lt;b</code>')
     """
     from markupsafe import Markup, escape
@@ -102,7 +112,26 @@ def level(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+def script_data(value: Any) -> str:
+    """JSON inside a script element, which nothing in it may end."""
+    from markupsafe import Markup
+
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def column_values(column: object) -> str:
+    """The values that a column may have."""
+    if isinstance(column, Category):
+        return ", ".join(map(str, column.levels))
+    if isinstance(column, Date):
+        return column.summary
+    if isinstance(column, Number):
+        mean, std = column.moments
+        return f"mean {mean:.4g}, deviation {std:.4g}"
+    return "true, false"
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "count": count,
     "size": size,
@@ -112,5 +141,27 @@ FILTERS: dict[str, Callable[..., str]] = {
     "one_in": one_in,
     "sentence": as_sentence,
     "word": word,
-    "coded": coded,
+    "code_spans": code_spans,
+    "data": script_data,
+    "md": escape_markdown,
+    "repr": repr,
+    "answers_given": answers_given,
+    "column_values": column_values,
+    "strata": strata,
 }
+
+
+@cache
+def environment() -> Environment:
+    """The templates in `page/`: HTML is escaped by itself, Markdown by the filter `md`."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    found = Environment(
+        loader=PackageLoader("ectype.report", "page"),
+        autoescape=lambda name: name is None or name.endswith(".html"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(FILTERS)
+    return found
