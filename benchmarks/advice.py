@@ -272,9 +272,9 @@ def of_trend(runs: Runs, run: Row, budget: int, budgets: list[int]) -> Iterator[
     """How many more answers it takes to be as faithful as copies from more of them are."""
     from ectype.certificate.certificate import Certificate
     from ectype.certificate.diagnosis import further_answers
-    from ectype.certificate.trend import BEYOND, telling
+    from ectype.certificate.trend import BEYOND, clear_trend
 
-    trend = telling(Certificate.from_json(run["proof"]), run["errors"], repeats_of(run))
+    trend = clear_trend(Certificate.from_json(run["proof"]), run["errors"], repeats_of(run))
     for other in sorted({2 * budget, *(n for one in budgets for n in (one, 2 * one) if one > budget)}):
         reached = runs(other)["truth"]
         more, words = further_answers(trend, 1 - run["proof"]["estimate"], 1 - reached)

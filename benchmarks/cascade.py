@@ -32,14 +32,14 @@ from workers import chosen_problems, each, problem_options
 if TYPE_CHECKING:
     import numpy as np
 
-    from ectype.cascades._routing import Held
+    from ectype.cascades._routing import HeldOutMargins
 
 CONFIDENCE = 0.95
 # Unlabelled rows for the thresholds.
 FREE = 10_000
 
 Row = dict[str, Any]
-Rule = Callable[["Held", "np.ndarray", "np.ndarray", float, float], int | None]
+Rule = Callable[["HeldOutMargins", "np.ndarray", "np.ndarray", float, float], int | None]
 
 
 def run(name: str, options: argparse.Namespace) -> list[Row]:
@@ -54,7 +54,8 @@ def run(name: str, options: argparse.Namespace) -> list[Row]:
     original, space = subject(name, options)
     copy = ec.copy_classifier(original, space, budget=options.queries, certificate_n=0, repeat=0, progress=False).copy
     rng = np.random.default_rng(options.seed)
-    pool, free = judged(original, copy, space, options.pool, rng), judged(None, copy, space, FREE, rng)
+    pool = judged(original, copy, space, options.pool, rng)
+    free = judged(None, copy, space, FREE, rng)
     base = {"original": name, "fidelity": round(float(pool.alike.mean()), 4)}
     simulated = partial(compared if options.rules else simulate, pool, free.margins, options)
     return [
@@ -80,21 +81,21 @@ def subject(name: str, options: argparse.Namespace) -> tuple[Any, Any]:
     return cached_original(problem), ec.Space.from_data(problem.X_train)
 
 
-def judged(original: Any, copy: Any, space: Any, n: int, rng: np.random.Generator) -> Held:
+def judged(original: Any, copy: Any, space: Any, n: int, rng: np.random.Generator) -> HeldOutMargins:
     """Rows of a space: the copy's margins, and whether it agrees, which nobody looks at without an original."""
     import numpy as np
 
     from ectype.cascades import _calibration_sample as calibration_sample
-    from ectype.cascades._routing import Held
+    from ectype.cascades._routing import HeldOutMargins
 
     rows = space.sample(n, rng)
-    chances, sure = calibration_sample.judged(copy, rows)
+    chances, sure = calibration_sample.predict_with_margins(copy, rows)
     if original is None:
-        return Held(sure, np.ones(n, bool))
-    return Held(sure, copy.classes_[chances.argmax(axis=1)] == original.predict(space.present(rows)))
+        return HeldOutMargins(sure, np.ones(n, bool))
+    return HeldOutMargins(sure, copy.classes_[chances.argmax(axis=1)] == original.predict(space.present(rows)))
 
 
-def best_share(pool: Held, agree: float) -> float:
+def best_share(pool: HeldOutMargins, agree: float) -> float:
     """What the copy could answer alone, if the agreement at every threshold were known."""
     import numpy as np
 
@@ -104,17 +105,17 @@ def best_share(pool: Held, agree: float) -> float:
 
 
 def simulate(
-    pool: Held, free: np.ndarray, options: argparse.Namespace, n: int, agree: float, rng: np.random.Generator
+    pool: HeldOutMargins, free: np.ndarray, options: argparse.Namespace, n: int, agree: float, rng: np.random.Generator
 ) -> Row:
     """Certify many times, as `ec.cascade` does: how often that holds, and the shares answered alone."""
     from ectype.cascades import Routing
     from ectype.cascades._calibration_sample import FRESH, CalibrationSample
-    from ectype.cascades._routing import Held
+    from ectype.cascades._routing import HeldOutMargins
 
     held, alone = [], []
     for _ in range(options.times):
         drawn = rng.integers(len(pool), size=n)
-        evidence = CalibrationSample(Held(pool.margins[drawn], pool.alike[drawn]), FRESH, free, free)
+        evidence = CalibrationSample(HeldOutMargins(pool.margins[drawn], pool.alike[drawn]), FRESH, free, free)
         answered = Routing.of(evidence, agree, CONFIDENCE).answers(pool.margins)
         held.append(not answered.any() or float(pool.alike[answered].mean()) >= agree)
         alone.append(float(answered.mean()))
@@ -123,16 +124,16 @@ def simulate(
 
 
 def compared(
-    pool: Held, free: np.ndarray, options: argparse.Namespace, n: int, agree: float, rng: np.random.Generator
+    pool: HeldOutMargins, free: np.ndarray, options: argparse.Namespace, n: int, agree: float, rng: np.random.Generator
 ) -> Row:
     """The mean share that each rule answers alone, and how often it holds."""
-    from ectype.cascades._routing import Held, grid_of
+    from ectype.cascades._routing import HeldOutMargins, threshold_grid
 
-    grid = grid_of(free)
+    grid = threshold_grid(free)
     shares, found = (free >= grid[:, None]).mean(axis=1), dict[str, list[tuple[bool, float]]]()
     for _ in range(options.times):
         drawn = rng.integers(len(pool), size=n)
-        held = Held(pool.margins[drawn], pool.alike[drawn])
+        held = HeldOutMargins(pool.margins[drawn], pool.alike[drawn])
         for name, rule in rules().items():
             place = rule(held, grid, shares, agree, 1 - CONFIDENCE)
             answered = pool.margins >= (float("inf") if place is None else grid[place])
@@ -145,28 +146,32 @@ def rules() -> dict[str, Rule]:
     """Rules whose bound holds for the threshold that they choose."""
     import numpy as np
 
-    from ectype.cascades._routing import Held, allowances_of, certified, last_rejected, p_values
+    from ectype.cascades._routing import HeldOutMargins, last_certified, last_rejection, p_values, split_allowance
 
-    def bonferroni(held: Held, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
-        start = int(np.flatnonzero(allowances_of(shares, len(held), agree, error))[0])
+    def bonferroni(
+        held: HeldOutMargins, grid: np.ndarray, shares: np.ndarray, agree: float, error: float
+    ) -> int | None:
+        start = int(np.flatnonzero(split_allowance(shares, len(held), agree, error))[0])
         places = np.unique(np.linspace(start, len(grid) - 1, 20).round().astype(int))
         good = places[p_values(*held.counts(grid[places]), agree) <= error / len(places)]
         return int(good[-1]) if len(good) else None
 
-    def single(held: Held, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
+    def single(held: HeldOutMargins, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
         allowances = np.zeros(len(grid))
-        allowances[np.flatnonzero(allowances_of(shares, len(held), agree, error))[-1]] = error
-        return last_rejected(p_values(*held.counts(grid), agree), allowances)
+        allowances[np.flatnonzero(split_allowance(shares, len(held), agree, error))[-1]] = error
+        return last_rejection(p_values(*held.counts(grid), agree), allowances)
 
-    def halves(held: Held, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
+    def halves(held: HeldOutMargins, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
         half = len(held) // 2
-        first, second = Held(held.margins[:half], held.alike[:half]), Held(held.margins[half:], held.alike[half:])
+        first, second = (
+            HeldOutMargins(held.margins[part], held.alike[part]) for part in (slice(half), slice(half, None))
+        )
         good = np.flatnonzero(p_values(*first.counts(grid), agree) <= error)
         if not len(good):
             return None
         return int(good[-1]) if p_values(*second.counts(grid[good[-1:]]), agree)[0] <= error else None
 
-    return {"two starts": certified, "one start": single, "bonferroni": bonferroni, "halves": halves}
+    return {"two starts": last_certified, "one start": single, "bonferroni": bonferroni, "halves": halves}
 
 
 def table(rows: list[Row], by_rule: bool) -> str:

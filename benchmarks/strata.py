@@ -30,7 +30,15 @@ from scipy.stats import binom
 import originals as made_of
 from ectype.certificate.bounds import lower_bound
 from ectype.certificate.buehler import BuehlerBound, upper_limit
-from ectype.certificate.stratified import SET, Design, designed, drawn, fidelity, ranked, strata_of
+from ectype.certificate.stratified import (
+    SET,
+    Design,
+    choose_design,
+    order_by_margin,
+    ranked_sets,
+    strata_of,
+    stratified_bound,
+)
 from workers import FOLDER, each
 
 N, CONFIDENCE, TRUTH, DRAWS, FEWER = 2000, 0.95, 40_000, 12, 0.7
@@ -85,7 +93,7 @@ DRAWN = {
 def saved(name: str, folder: Any) -> Row:
     """One copy: what its certificates are worth by both designs."""
     import ectype as ec
-    from ectype.certificate.differences import chances_of
+    from ectype.certificate.differences import probabilities_of
 
     warnings.simplefilter("ignore")
     data, model, family, budget = COPIES[name]
@@ -95,16 +103,16 @@ def saved(name: str, folder: Any) -> Row:
     original, space = model().fit(X, found.y_train[some]), ec.Space.from_data(found.X_train)
     result = ec.copy_classifier(original, space, budget=budget, to=family, certificate_n=500, repeat=0, progress=False)
     rows = space.sample(TRUTH, np.random.default_rng(7))
-    chances = chances_of(result.copy, space, rows)
+    chances = probabilities_of(result.copy, space, rows)
     assert chances is not None
     differ = np.asarray(original.predict(space.present(rows))) != result.copy.classes[chances.argmax(axis=1)]
-    by_rank = np.take_along_axis(differ.reshape(-1, SET), ranked(chances), axis=1).mean(axis=0)
+    by_rank = np.take_along_axis(differ.reshape(-1, SET), order_by_margin(chances), axis=1).mean(axis=0)
     return {"copy": name, "family": result.family, "fidelity": 1 - float(differ.mean()), **widths(by_rank, chances)}
 
 
 def widths(by_rank: np.ndarray, chances: np.ndarray) -> Row:
     """The mean widths of both designs, and what share of the rows gives the stratified one the plain one's."""
-    design = designed(chances[:5000], N, CONFIDENCE)
+    design = choose_design(chances[:5000], N, CONFIDENCE)
     found = compared(design, by_rank)
     alike = compared(Design(8), by_rank)["rows"]
     return {"near": design.weights[0], "added": design.added, **found, "alike": alike}
@@ -137,7 +145,7 @@ def mean_width(design: Design, n: int, by_rank: np.ndarray, rng: np.random.Gener
     for _ in range(DRAWS if design.cut else 4000):
         ranks = design.ranks(n, rng)
         parts = strata_of(design, ranks, rng.random(n) >= by_rank[ranks])
-        estimate, lower = fidelity(parts, CONFIDENCE)
+        estimate, lower = stratified_bound(parts, CONFIDENCE)
         found.append(estimate - lower)
     return fmean(found)
 
@@ -186,11 +194,11 @@ def stratified(runs: int, n: int, design: Design, shares: tuple[float, float], r
 
 def whole(runs: int, design: Design, differ: Any, rng: np.random.Generator) -> Row:
     """Whole certificates of a copy on [0, 1] whose margin is the row itself."""
-    bound, held = cache(partial(fidelity, confidence=CONFIDENCE)), 0
+    bound, held = cache(partial(stratified_bound, confidence=CONFIDENCE)), 0
     truth = 1 - float(differ(np.linspace(0, 1, 10**6 + 1)[:-1]).mean())
     for _ in range(runs):
         ranks = design.ranks(100, rng)
-        sets = drawn(ranks, rng.random, lambda x: np.column_stack([(1 + x) / 2, (1 - x) / 2]))
+        sets = ranked_sets(ranks, rng.random, lambda x: np.column_stack([(1 + x) / 2, (1 - x) / 2]))
         held += bound(strata_of(design, ranks, ~differ(np.concatenate([*sets]))))[1] <= truth
     return {"truth": truth, "held": held / runs}
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import ectype as ec
-from ectype.cascades._calibration_sample import of_run
+from ectype.cascades._calibration_sample import sample_from_run
 from ectype.errors import EctypeWarning, OriginalError, OutageError, SettingError, SpaceError
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -103,7 +103,7 @@ def test_rows_that_a_space_draws_twice_count_twice(tmp_path):
 
     result = ec.copy_classifier(decide, ec.Space.from_data(frame), out=tmp_path / "run", certificate_n=900, **QUICK)
     original.rows.clear()
-    evidence = of_run(result)
+    evidence = sample_from_run(result)
     assert len(evidence.held) == result.certificate.n == 900
     assert evidence.held.alike.mean() == result.certificate.estimate
     assert original.n == 0
@@ -132,7 +132,7 @@ def test_rows_of_your_own(run):
     original, rows = Asked(), 0.5 * fresh(1500, seed=9)
     both = ec.cascade(run, original, agree=0.99, rows=np.concatenate([rows, rows[:10]]), progress=False)
     assert (original.n, both.routing.overall.n) == (1500, 1510)
-    sure = ec.cascades._calibration_sample.judged(run.copy, np.concatenate([rows, rows[:10]]))[1]
+    sure = ec.cascades._calibration_sample.predict_with_margins(run.copy, np.concatenate([rows, rows[:10]]))[1]
     assert both.alone == (sure >= both.threshold).mean()
     learned = ec.ledger.answers(run.directory / "ledger.sqlite")["training"][0]
     again = ec.cascade(run, waves, agree=0.99, rows=np.concatenate([rows, learned[:5]]), progress=False)
@@ -189,7 +189,8 @@ def test_what_was_answered_before_an_outage_is_used(run):
 
     both = ec.cascade(run, ec.Original(answer, request_rows=4), agree=0.99, on_outage="copy")
     rows = fresh(20_000)
-    unsure = rows[~both.routing.answers(ec.cascades._calibration_sample.judged(run.copy, rows)[1])][:20]
+    margins = ec.cascades._calibration_sample.predict_with_margins(run.copy, rows)[1]
+    unsure = rows[~both.routing.answers(margins)][:20]
     by = both.decide(unsure).by
     assert by.tolist() == ["original"] * 4 + ["outage"] * 4 + ["original"] * 4 + ["outage"] * 8
     assert len(parts) == 4  # nothing is sent after an outage

@@ -10,7 +10,7 @@ from ectype.certificate.bounds import lower_bound
 from ectype.certificate.certificate import Bound, Certificate
 from ectype.certificate.diagnosis import advise, allowed_error, diagnose, further_answers, rows_to_show
 from ectype.certificate.repeats import Repeats
-from ectype.certificate.trend import telling, trend_of
+from ectype.certificate.trend import clear_trend, trend_of
 from ectype.errors import EctypeWarning, TargetError
 from ectype.ledger import answers
 from ectype.toy_problems import TOYS
@@ -82,7 +82,7 @@ def test_a_target_that_noise_puts_out_of_reach_is_refused_before_the_budget_is_s
 
 
 def test_a_target_that_could_still_be_right_is_not_refused():
-    assert Repeats(50, 1).allow(0.99, 0.95) is None
+    assert Repeats(50, 1).check_target(0.99, 0.95) is None
 
 
 def test_too_few_held_out_rows():
@@ -131,7 +131,7 @@ def test_a_power_law_is_followed_with_care(power):
     ],
 )  # fmt: skip
 def test_what_the_trend_cannot_tell_is_not_told(seen, share, words):
-    more, said = further_answers(telling(proof_of(0.9), seen, None), seen[-1][1], share * seen[-1][1])
+    more, said = further_answers(clear_trend(proof_of(0.9), seen, None), seen[-1][1], share * seen[-1][1])
     assert more is None
     assert words in said
 
@@ -156,7 +156,7 @@ def labelled(agreed, n=2000, common=1000):
     ],
 )
 def test_a_trend_tells_nothing_of_noise_or_of_what_was_not_learned(proof, repeats, told):
-    assert (telling(proof, curve(0.5), repeats) is not None) == told
+    assert (clear_trend(proof, curve(0.5), repeats) is not None) == told
     advice = {one.about for one in advise(proof, curve(0.5), repeats)}
     assert ("budget" in advice) == told
 

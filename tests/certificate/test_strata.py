@@ -14,7 +14,7 @@ from ectype.certificate.bounds import lower_bound
 from ectype.certificate.buehler import CLOSE, BuehlerBound, upper_limit
 from ectype.certificate.certificate import Bound, Certificate, Stratum
 from ectype.certificate.sample_size import sample_size_for
-from ectype.certificate.stratified import SET, Design, designed, drawn, fidelity, strata_of
+from ectype.certificate.stratified import SET, Design, choose_design, ranked_sets, strata_of, stratified_bound
 from ectype.errors import SettingError
 from ectype.report import model_card
 from ectype.space import Space
@@ -87,32 +87,32 @@ def test_properties(first, second, weight, confidence, data):
         Stratum("near", weight, first, first - seen[0]),
         Stratum("away", 1 - weight, second, second - seen[1]),
     )
-    assert fidelity(strata, confidence) == (pytest.approx(1 - estimate), pytest.approx(1 - top))
+    assert stratified_bound(strata, confidence) == (pytest.approx(1 - estimate), pytest.approx(1 - top))
 
 
 @pytest.mark.parametrize(("differed", "n"), [(0, 30), (7, 30), (30, 30)])
 def test_one_part_is_clopper_pearson(differed, n):
     assert float(upper_limit(differed, n, ALPHA)) == pytest.approx(1 - lower_bound(n - differed, n))
-    assert fidelity((Stratum("away", 1.0, n, n - differed),), 0.95)[1] == lower_bound(n - differed, n)
+    assert stratified_bound((Stratum("away", 1.0, n, n - differed),), 0.95)[1] == lower_bound(n - differed, n)
     almost = BuehlerBound((0.0001, 0.9999), (5, n)).upper((0, differed), ALPHA)
     assert almost == pytest.approx(1 - lower_bound(n - differed, n), abs=0.005)
 
 
 def test_a_part_without_rows_may_differ_everywhere():
     strata = Stratum("near", 0.05, 0, 0), Stratum("away", 0.95, 50, 50)
-    assert fidelity(strata, 0.95) == (1.0, 0.95 * lower_bound(50, 50))
+    assert stratified_bound(strata, 0.95) == (1.0, 0.95 * lower_bound(50, 50))
 
 
 @pytest.mark.parametrize("differ", [lambda x: x < 0.06, lambda x: np.modf(1000 * x)[0] < 0.06, lambda x: x > 0.94])
 @pytest.mark.parametrize("tied", [False, True])
 def test_whole_certificates_hold_whatever_the_margin_is_worth(differ, tied, rng):
     """Unbiased, and below the truth as often as said: also where margins are equal, and ranks mean nothing."""
-    design, truth, runs, bound = Design(8, 0.2), 0.94, 400, cache(lambda strata: fidelity(strata, 0.95)[1])
+    design, truth, runs, bound = Design(8, 0.2), 0.94, 400, cache(lambda strata: stratified_bound(strata, 0.95)[1])
     chances = lambda x: np.column_stack([(1 + x) / 2, (1 - x) / 2]).round(0 if tied else 9)  # noqa: E731
     estimates, held = [], 0
     for _ in range(runs):
         ranks = design.ranks(30, rng)
-        rows = np.concatenate([*drawn(ranks, rng.random, chances)])
+        rows = np.concatenate([*ranked_sets(ranks, rng.random, chances)])
         strata = strata_of(design, ranks, ~differ(rows))
         estimates.append(sum(part.weight * part.agreed / part.n for part in strata))
         held += bound(strata) <= truth
@@ -123,7 +123,7 @@ def test_whole_certificates_hold_whatever_the_margin_is_worth(differ, tied, rng)
 def test_the_first_rows_are_a_plain_sample(rng):
     design = Design(8, 0.2)
     ranks = design.ranks(20_000, rng)
-    rows = np.concatenate([*drawn(ranks, rng.random, lambda x: np.column_stack([(1 + x) / 2, (1 - x) / 2]))])
+    rows = np.concatenate([*ranked_sets(ranks, rng.random, lambda x: np.column_stack([(1 + x) / 2, (1 - x) / 2]))])
     plain = design.sample(20_000)
     assert plain == 16_000
     assert np.histogram(rows[:plain], 10, (0, 1))[0] == pytest.approx(1600, abs=5 * 1600**0.5)
@@ -133,10 +133,10 @@ def test_the_first_rows_are_a_plain_sample(rng):
 
 def test_the_design_follows_the_copys_own_probabilities(rng):
     sure = np.concatenate([rng.uniform(0.5, 0.9, 1000), np.full(4000, 0.999)])
-    chosen = designed(np.column_stack([sure, 1 - sure])[rng.permutation(5000)], 2000, 0.95)
+    chosen = choose_design(np.column_stack([sure, 1 - sure])[rng.permutation(5000)], 2000, 0.95)
     assert 0.1 <= chosen.weights[0] <= 0.3
     assert chosen.added > 0.1
-    assert not designed(np.tile([0.9, 0.1], (40 * SET, 1)), 2000, 0.95).cut
+    assert not choose_design(np.tile([0.9, 0.1], (40 * SET, 1)), 2000, 0.95).cut
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_rows_for_a_width():
     n = sample_size_for(plain, 0.003).rows["plain"]
     assert 0.98 - lower_bound(round(0.98 * n), n) == pytest.approx(0.003, abs=1e-5)
     strata = Stratum("near", 0.2, 700, 616), Stratum("away", 0.8, 1300, 1296)
-    estimate, lower = fidelity(strata, 0.95)
+    estimate, lower = stratified_bound(strata, 0.95)
     proof = Certificate(estimate, lower, 0.95, 2000, strata=strata, sample=1600)
     plan = sample_size_for(proof)
     assert sample_size_for(proof, proof.width).rows["stratified"] == pytest.approx(2000, abs=1)
@@ -208,7 +208,7 @@ def test_rows_for_a_width():
     times = plan.rows["stratified"] / 2000
     larger = tuple(Stratum(p.where, p.weight, round(p.n * times), round(p.agreed * times)) for p in strata)
     assert sample_size_for(proof, 1e-9).rows == {}
-    estimate, lower = fidelity(larger, 0.95)
+    estimate, lower = stratified_bound(larger, 0.95)
     assert estimate - lower == pytest.approx(plan.width, rel=0.05)  # by the bound itself
     parts = Certificate(0.98, 0.974, 0.95, 2000, near=Bound(0.9, 0.88, 400), away=Bound(1.0, 0.99, 1600))
     assert sample_size_for(parts, 0.003).rows.keys() == {"stratified", "plain"}

@@ -12,7 +12,7 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype.algorithm.training import steps
-from ectype.certificate.certify import known_of, on_answers
+from ectype.certificate.certify import certify_answers, unseen_answers
 from ectype.errors import AnswersError, DirectoryError, OriginalError, SettingError
 from ectype.ledger import CHECK, REPEAT
 from ectype.queries import LabelClaims, Queries, check, sources_of
@@ -125,7 +125,7 @@ def test_without_a_change_the_copy_is_measured_as_certify_does_and_nothing_is_wr
     assert asked.total() == 100
     assert not (tmp_path / "new").exists()
     copy = ec.load(finished).copy
-    proof = on_answers(copy, PLANE, known_of(sources_of(table), copy, PLANE, finished), 0.95)
+    proof = certify_answers(copy, PLANE, unseen_answers(sources_of(table), copy, PLANE, finished).some(), 0.95)
     found = result.refreshed["on_answers"]
     assert (found["rows"], found["distinct"]) == (770, 700)
     assert found["before"] == {"estimate": proof.estimate, "lower": proof.lower}

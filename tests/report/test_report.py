@@ -220,13 +220,11 @@ def test_what_drives_them_is_read_on_rows_that_training_never_saw():
         return np.sin(1e6 * rows @ np.arange(1, rows.shape[1] + 1)) > 0
 
     result = ec.copy_classifier(noise, ec.Space.normal(4), budget=400, certificate_n=400, repeat=0, draw="random")
-    evidence = PaidAnswers.of(result, None)
-    assert (result.copy.predict(evidence.training[0]) == evidence.training[1]).mean() > 0.75
-    original, copy = (
-        model.probabilities(evidence.encoding(evidence.held_out[0])).argmax(axis=1) for model in evidence.readings
-    )
-    held = Labels(result.copy.classes).find(evidence.held_out[1])
+    paid = PaidAnswers.of(result, None)
+    assert (result.copy.predict(paid.training[0]) == paid.training[1]).mean() > 0.75
+    original, copy = (model.probabilities(paid.encoding(paid.held_out[0])).argmax(axis=1) for model in paid.surrogates)
+    held = Labels(result.copy.classes).find(paid.held_out[1])
     assert (original == held).mean() > 0.85  # fitted to the original's answers to these very rows
-    assert (copy == result.copy.predict(evidence.held_out[0])).mean() > 0.85  # and to the copy's
+    assert (copy == result.copy.predict(paid.held_out[0])).mean() > 0.85  # and to the copy's
     assert (original == copy).mean() < 0.65  # which have nothing in common
-    assert replace(evidence, held_out=None).readings is None
+    assert replace(paid, held_out=None).surrogates is None

@@ -23,7 +23,7 @@ from ectype.algorithm.mlp import MLP
 from ectype.algorithm.sample_set import SampleSet
 from ectype.algorithm.selection import drop_compressed
 from ectype.algorithm.training import Trainer, plain
-from ectype.certificate.diagnosis import flattened
+from ectype.certificate.diagnosis import is_flat
 from ectype.errors import DirectoryError, EctypeError, EctypeWarning, OriginalError, SettingError, SpaceError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.plan.batch_schedule import growing
@@ -120,7 +120,7 @@ def test_a_run_may_end_when_its_curve_is_flat():
     assert result.stopped == "plateau"
     assert 4 <= len(curve) < 40
     courses = [[(100 * k, fidelity) for k, fidelity in enumerate(curve[:t], 1)] for t in range(1, len(curve) + 1)]
-    assert [flattened(course) for course in courses] == [False] * (len(curve) - 1) + [True]
+    assert [is_flat(course) for course in courses] == [False] * (len(curve) - 1) + [True]
     # Stopping by the held-out rows makes their bound wider: at each of 40 iterations it might have stopped.
     assert result.certificate.level == pytest.approx(1 - 0.05 / 40)
     whole = ec.copy_classifier(disc, PLANE, **{**settings, "iterations": len(curve)})

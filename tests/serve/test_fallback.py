@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from in_process_server import HTTP, metrics, posted, question, running
 
 import ectype as ec
-from ectype.cascades._calibration_sample import judged
+from ectype.cascades._calibration_sample import predict_with_margins
 from ectype.cli.serve import command
 from ectype.errors import OutageError, SettingError
 from ectype.original.protocols.v2_messages import SERVICE, message
@@ -51,7 +51,7 @@ def routing(run):
 def rows(run, routing):
     """Rows that the copy answers alone, some that it does not, and some of each in turns."""
     drawn = np.random.default_rng(4).normal(size=(5000, 2))
-    alone = routing.answers(judged(run.copy, drawn)[1])
+    alone = routing.answers(predict_with_margins(run.copy, drawn)[1])
     sure, unsure = drawn[alone][:8], drawn[~alone][:8]
     return sure, unsure, np.stack([sure, unsure], axis=1).reshape(16, 2)
 
@@ -234,7 +234,7 @@ def test_a_level_that_the_space_does_not_know_is_asked(lending, tmp_path):
 
     frame = loans(2, 5)[0].assign(region=["north", "Atlantis"])
     anything = ec.cascades._routing.Routing.of  # of a copy that is certified everywhere
-    held = ec.cascades._routing.Held(np.ones(2000), np.ones(2000, bool))
+    held = ec.cascades._routing.HeldOutMargins(np.ones(2000), np.ones(2000, bool))
     sure = anything(
         ec.cascades._calibration_sample.CalibrationSample(held, "rows", np.ones(10), np.ones(10)), 0.99, 0.95
     )

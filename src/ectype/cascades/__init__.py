@@ -1,22 +1,31 @@
 """The cascade: which rows a copy answers alone, certified, and which are asked of the original."""
 
-from ectype.cascades._calibration_sample import kept
-from ectype.cascades._cascade import AGREE, askable, cascade
-from ectype.cascades._fallback import ALONE, ASKED, BY, COPY, ERROR, OUT, OUTAGES, ask_fallback
+from ectype.cascades._calibration_sample import has_held_out_rows
+from ectype.cascades._cascade import DEFAULT_AGREEMENT, cascade, queryable_original
+from ectype.cascades._fallback import (
+    ANSWER_WITH_COPY,
+    ANSWERED_BY,
+    BY_COPY,
+    BY_ORIGINAL,
+    BY_OUTAGE,
+    ON_OUTAGE,
+    RAISE_ERROR,
+    ask_fallback,
+)
 from ectype.cascades._routing import Routing
 
 __all__ = [
-    "AGREE",
-    "ALONE",
-    "ASKED",
-    "BY",
-    "COPY",
-    "ERROR",
-    "OUT",
-    "OUTAGES",
+    "ANSWERED_BY",
+    "ANSWER_WITH_COPY",
+    "BY_COPY",
+    "BY_ORIGINAL",
+    "BY_OUTAGE",
+    "DEFAULT_AGREEMENT",
+    "ON_OUTAGE",
+    "RAISE_ERROR",
     "Routing",
     "ask_fallback",
-    "askable",
     "cascade",
-    "kept",
+    "has_held_out_rows",
+    "queryable_original",
 ]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ectype.algorithm.uncertainty import margins
-from ectype.cascades._routing import Held
+from ectype.cascades._routing import HeldOutMargins
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.certify import allowed
+from ectype.certificate.certify import allowance_for
 from ectype.certificate.user_sample import UserSample
 from ectype.ledger import NAME, REPEAT, answers, session
 from ectype.models.copy_classifier import CopyClassifier
@@ -34,7 +34,7 @@ FREE = 50_000
 class CalibrationSample:
     """Held-out rows, and the margins of unlabelled ones."""
 
-    held: Held
+    held: HeldOutMargins
     source: str
     grid: np.ndarray
     """Margins of unlabelled rows of the space, which the thresholds are made from."""
@@ -48,45 +48,48 @@ class CalibrationSample:
     """How many of the user's rows were left out, by reason, such as that they taught the copy."""
 
 
-def kept(result: Result) -> bool:
+def has_held_out_rows(result: Result) -> bool:
     """Whether the rows of the run's own certificate are there, with their answers."""
     return result.certificate is not None and _held_out(result, result.certificate) is not None
 
 
-def of_run(result: Result) -> CalibrationSample | None:
+def sample_from_run(result: Result) -> CalibrationSample | None:
     """The rows of the run's own certificate, at no query; None if they are not kept."""
     found = None if result.certificate is None else _held_out(result, result.certificate)
     if found is None or result.certificate is None:
         return None
-    free = _free(result)
-    return CalibrationSample(_judged(result, *found), RUN, free, free, among=_among(result.certificate))
+    free = _unlabelled_margins(result)
+    return CalibrationSample(_compare(result, *found), RUN, free, free, among=_selected_from(result.certificate))
 
 
-def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bool) -> CalibrationSample:
+def sample_from_space(result: Result, original: Original, n: int, seed: int, progress: bool) -> CalibrationSample:
     """n fresh rows of the space, asked now."""
     with _queries(result, original, n, seed) as queries, shown("cascade", n, wanted=progress, step=ROWS):
-        told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
+        told = list(queries.fresh(PURPOSE, n, stream(seed, Stream.CASCADE)))
     rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
-    free = _free(result)
-    return CalibrationSample(_judged(result, rows, labels), FRESH, free, free, n)
+    free = _unlabelled_margins(result)
+    return CalibrationSample(_compare(result, rows, labels), FRESH, free, free, n)
 
 
-def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progress: bool) -> CalibrationSample:
+def sample_from_rows(
+    result: Result, original: Original, rows: UserRows, seed: int, progress: bool
+) -> CalibrationSample:
     """Rows of the user's own, each distinct one asked once, without those that taught the copy."""
-    sample = UserSample.of(original, result.space, rows, "rows").untaught(result.copy.training_rows).some("rows")
+    sample = UserSample.of(original, result.space, rows, "rows")
+    sample = sample.without_training_rows(result.copy.training_rows).some("rows")
     n, about = sample.distinct, {"rows": sample.digest}
     with _queries(result, original, n, seed, about) as queries, shown("cascade", n, wanted=progress, step=ROWS):
-        sample = sample.asked(queries, NAMED)
+        sample = sample.ask(queries, PURPOSE)
     assert sample.answers is not None
-    held = _judged(result, sample.rows, sample.answers)
-    return CalibrationSample(held, OWN, _free(result), held.margins, n, left_out=dict(sample.left_out))
+    held = _compare(result, sample.rows, sample.answers)
+    return CalibrationSample(held, OWN, _unlabelled_margins(result), held.margins, n, left_out=dict(sample.left_out))
 
 
 # What the queries are counted as.
-NAMED = "cascade"
+PURPOSE = "cascade"
 
 
-def judged(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def predict_with_margins(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The copy's probabilities for rows of the whole space as a matrix, and the margins that decide who answers.
 
     No row outside the space is answered by the copy, however large its margin.
@@ -96,15 +99,16 @@ def judged(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.nda
     return chances, np.where(copy.support.outside(seen), -np.inf, margins(chances))
 
 
-def _judged(result: Result, rows: np.ndarray, labels: np.ndarray) -> Held:
-    chances, sure = judged(result.copy, rows)
-    return Held(sure, Labels(result.copy.classes).find(labels) == chances.argmax(axis=1), labels)
+def _compare(result: Result, rows: np.ndarray, labels: np.ndarray) -> HeldOutMargins:
+    chances, sure = predict_with_margins(result.copy, rows)
+    return HeldOutMargins(sure, Labels(result.copy.classes).find(labels) == chances.argmax(axis=1), labels)
 
 
-def _free(result: Result) -> np.ndarray:
+def _unlabelled_margins(result: Result) -> np.ndarray:
     """The margins of unlabelled rows of the space; a part at a time, since encoded rows may be wide."""
     rows = result.space.sample(FREE, stream(result.settings.get("seed", 0), Stream.GRID))
-    return np.concatenate([judged(result.copy, rows[at : at + CHUNK])[1] for at in range(0, FREE, CHUNK)])
+    parts = (rows[at : at + CHUNK] for at in range(0, FREE, CHUNK))
+    return np.concatenate([predict_with_margins(result.copy, part)[1] for part in parts])
 
 
 def _answers(result: Result) -> dict[str, LabelledRows]:
@@ -123,11 +127,11 @@ def _queries(result: Result, original: Original, n: int, seed: int, about: Json 
     folder, known = result.directory, bool(original.opened or original.fingerprint)
     folder = folder if folder is not None and folder.is_dir() else None
     about = {"n": n, "seed": seed, **(about or {})}
-    with session(folder, NAMED, original, result.space, about, ends=not known) as ledger:
-        yield Queries(original, result.space, {NAMED: n}, ledger, seed, allowed(original, {NAMED: n}))
+    with session(folder, PURPOSE, original, result.space, about, ends=not known) as ledger:
+        yield Queries(original, result.space, {PURPOSE: n}, ledger, seed, allowance_for(original, {PURPOSE: n}))
 
 
-def _among(proof: Certificate) -> float:
+def _selected_from(proof: Certificate) -> float:
     """How many copies the rows selected this one from: what the certificate's own bound was divided by."""
     return 1.0 if proof.level is None else (1 - proof.confidence) / (1 - proof.level)
 

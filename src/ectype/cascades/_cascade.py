@@ -11,8 +11,13 @@ import numpy as np
 
 from ectype._common import validation
 from ectype.cascades import _formatting as formatting
-from ectype.cascades._calibration_sample import judged, of_fresh, of_rows, of_run
-from ectype.cascades._fallback import ALONE, ASKED, BY, ERROR, OUT, OUTAGES, ask_fallback
+from ectype.cascades._calibration_sample import (
+    predict_with_margins,
+    sample_from_rows,
+    sample_from_run,
+    sample_from_space,
+)
+from ectype.cascades._fallback import ANSWERED_BY, BY_COPY, BY_ORIGINAL, BY_OUTAGE, ON_OUTAGE, RAISE_ERROR, ask_fallback
 from ectype.cascades._routing import Routing
 from ectype.certificate.certificate import Bound
 from ectype.errors import OutageError, SettingError
@@ -24,7 +29,7 @@ from ectype.space import Space, framed, having, is_frame
 from ectype.types import Rows, Table
 
 # How often a copy has to agree where it answers alone, and how many fresh rows usually show that.
-AGREE, FRESH = 0.995, 5000
+DEFAULT_AGREEMENT, FRESH = 0.995, 5000
 
 
 @dataclass(frozen=True)
@@ -44,16 +49,16 @@ class Cascade(FittedClassifier):
         original: Original,
         space: Space,
         routing: Routing,
-        on_outage: str = ERROR,
+        on_outage: str = RAISE_ERROR,
         cost: float | None = None,
     ):
         self.copy, self.original, self.space, self.routing = copy, original, space, routing
-        self.on_outage, self.cost = validation.choice("on_outage", on_outage, OUTAGES), cost
+        self.on_outage, self.cost = validation.choice("on_outage", on_outage, ON_OUTAGE), cost
 
     def decide(self, rows: Rows) -> CascadeDecision:
         """The labels of rows, and who gave each."""
         labels, by, _ = self._decided(rows)
-        return CascadeDecision(labels, BY[by])
+        return CascadeDecision(labels, ANSWERED_BY[by])
 
     def predict(self, rows: Rows) -> np.ndarray:
         """The labels of rows: the copy's where it answers alone, and the original's elsewhere."""
@@ -62,7 +67,7 @@ class Cascade(FittedClassifier):
     def predict_proba(self, rows: Rows) -> np.ndarray:
         """The copy's probabilities where it answers; where the original does, 1 for its label, and 0 for others."""
         labels, by, chances = self._decided(rows)
-        theirs = by == ASKED
+        theirs = by == BY_ORIGINAL
         chances[theirs] = np.eye(len(self.classes_))[Labels(self.classes_).encode(labels[theirs])]
         return chances
 
@@ -129,12 +134,12 @@ class Cascade(FittedClassifier):
     def _decided(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels, codes of who gave them, and the copy's probabilities."""
         table, matrix = self._read(rows)
-        chances, sure = judged(self.copy, matrix)
+        chances, sure = predict_with_margins(self.copy, matrix)
         alone = self.routing.answers(sure)
-        labels, by = self.classes_[chances.argmax(axis=1)], np.full(len(matrix), ALONE, np.int8)
+        labels, by = self.classes_[chances.argmax(axis=1)], np.full(len(matrix), BY_COPY, np.int8)
         places = np.flatnonzero(~alone)
         for part, answers in self._asked(lambda part: table(places[part]), len(places)):
-            by[places[part]] = OUT if answers is None else ASKED
+            by[places[part]] = BY_OUTAGE if answers is None else BY_ORIGINAL
             if answers is not None:
                 labels = labels.astype(np.result_type(labels, answers), copy=False)  # a longer word, perhaps
                 labels[places[part]] = answers
@@ -145,7 +150,7 @@ class Cascade(FittedClassifier):
         found, failed = ask_fallback(self.original, present, n, Labels(self.classes_))
         if isinstance(failed, OutageError) and self.original.anew is not None:
             self.original = self.original.anew()  # one that was out is not asked again
-        if failed is not None and self.on_outage == ERROR:
+        if failed is not None and self.on_outage == RAISE_ERROR:
             raise failed
         return list(zip(parts(n, self.original.request_rows), found, strict=True))
 
@@ -162,12 +167,12 @@ class Cascade(FittedClassifier):
 def cascade(
     result: Result,
     original: object,
-    agree: float = AGREE,
+    agree: float = DEFAULT_AGREEMENT,
     *,
     confidence: float = 0.95,
     rows: Rows | None = None,
     n: int | None = None,
-    on_outage: str = ERROR,
+    on_outage: str = RAISE_ERROR,
     cost: float | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -210,16 +215,16 @@ def cascade(
     ['copy', 'original']
     """
     agree, confidence = validation.fraction("agree", agree), validation.fraction("confidence", confidence)
-    seed, boxed = validation.count("seed", seed, 0), askable(original)
+    seed, boxed = validation.count("seed", seed, 0), queryable_original(original)
     if rows is not None and n is not None:
         raise SettingError("rows and n", "one of them", "both")
     paid = None if cost is None else validation.number("cost", cost, "a number of at least 0", 0, inf)
-    evidence = of_run(result) if rows is None and n is None else None
+    sample = sample_from_run(result) if rows is None and n is None else None
     if rows is not None:
-        evidence = of_rows(result, boxed, rows, seed, progress)
-    elif evidence is None:
-        evidence = of_fresh(result, boxed, _rows_to_ask(n), seed, progress)
-    return Cascade(result.copy, boxed, result.space, Routing.of(evidence, agree, confidence), on_outage, paid)
+        sample = sample_from_rows(result, boxed, rows, seed, progress)
+    elif sample is None:
+        sample = sample_from_space(result, boxed, _rows_to_ask(n), seed, progress)
+    return Cascade(result.copy, boxed, result.space, Routing.of(sample, agree, confidence), on_outage, paid)
 
 
 def _rows_to_ask(n: int | None) -> int:
@@ -230,7 +235,7 @@ def _rows_to_ask(n: int | None) -> int:
     return validation.count("n", n, 1)
 
 
-def askable(original: object, where: str = "original") -> Original:
+def queryable_original(original: object, where: str = "original") -> Original:
     """An original that can be asked about any row."""
     found = as_original(original)
     if found.stored is not None:

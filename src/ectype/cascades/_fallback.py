@@ -12,11 +12,11 @@ from ectype.queries import Part, parts
 from ectype.types import Table
 
 # What may happen to rows that need an original which gives no answer: an error, or the copy's own answer, marked.
-ERROR, COPY = "error", "copy"
-OUTAGES = (ERROR, COPY)
+RAISE_ERROR, ANSWER_WITH_COPY = "error", "copy"
+ON_OUTAGE = (RAISE_ERROR, ANSWER_WITH_COPY)
 # Who answered a row, as codes and in words: the copy, certified; the original; the copy, since the original was out.
-ALONE, ASKED, OUT = 0, 1, 2
-BY = np.array(["copy", "original", "outage"])
+BY_COPY, BY_ORIGINAL, BY_OUTAGE = 0, 1, 2
+ANSWERED_BY = np.array(["copy", "original", "outage"])
 
 
 def ask_fallback(
@@ -30,14 +30,15 @@ def ask_fallback(
     failed: OriginalError | None = None
     for part in parts(n, original.request_rows):
         try:
-            found.append(None if isinstance(failed, OutageError) else of_kind(original.answer(present(part)), labels))
+            answers = None if isinstance(failed, OutageError) else original.answer(present(part))
+            found.append(None if answers is None else check_label_type(answers, labels))
         except OriginalError as error:
             failed = error
             found.append(None)
     return found, failed
 
 
-def of_kind(answers: np.ndarray, labels: Labels) -> np.ndarray:
+def check_label_type(answers: np.ndarray, labels: Labels) -> np.ndarray:
     """Answers, if they are words where the copy's labels are, and numbers where they are."""
     if (answers.dtype.kind == "U") != (labels.classes.dtype.kind == "U"):
         hint = "ask the original that was copied, and read its answers the same way"

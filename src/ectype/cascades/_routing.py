@@ -37,7 +37,7 @@ MORE = 1.1
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOutMargins:
     """Held-out rows: the copy's margins, and on which of them it gives the original's label."""
 
     margins: np.ndarray
@@ -51,7 +51,7 @@ class Held:
     def counts(self, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For every threshold, the rows with at least this margin, and those of them on which the two differ.
 
-        >>> held = Held(np.array([0.9, 0.5, 0.1]), np.array([True, False, True]))
+        >>> held = HeldOutMargins(np.array([0.9, 0.5, 0.1]), np.array([True, False, True]))
         >>> [found.tolist() for found in held.counts(np.array([0.9, 0.2]))]
         [[1, 2], [0, 1]]
         """
@@ -94,13 +94,13 @@ class Routing:
     """How many rows of the user's own were left out, by reason, such as that they taught the copy."""
 
     @classmethod
-    def of(cls, evidence: CalibrationSample, agree: float, confidence: float) -> Routing:
+    def of(cls, sample: CalibrationSample, agree: float, confidence: float) -> Routing:
         """The most lenient threshold that is certified, and what it comes to."""
         allowance = 1 - confidence
-        error = allowance * (1 - FOR_SHARE) / evidence.among
-        held, grid, about = evidence.held, grid_of(evidence.grid), evidence.population
-        shares = (evidence.grid >= grid[:, None]).mean(axis=1)
-        place = certified(held, grid, shares, agree, error)
+        error = allowance * (1 - FOR_SHARE) / sample.among
+        held, grid, about = sample.held, threshold_grid(sample.grid), sample.population
+        shares = (sample.grid >= grid[:, None]).mean(axis=1)
+        place = last_certified(held, grid, shares, agree, error)
         threshold = inf if place is None else float(grid[place])
         alone = float((about >= threshold).mean())
         off = 0.0 if place is None else sqrt(log(2 / (FOR_SHARE * allowance)) / (2 * len(about)))
@@ -117,13 +117,13 @@ class Routing:
             alone_upper=upper,
             agreement=None if place is None else Bound(1 - differ / n, agree, n),
             overall=Bound(1 - differ / len(held), 1 - (1 - agree) * upper, len(held)),
-            source=evidence.source,
-            queries=evidence.queries,
+            source=sample.source,
+            queries=sample.queries,
             level=1 - error,
-            fewest=fewest(agree, error),
+            fewest=fewest_rows(agree, error),
             enough=enough_rows(held, grid, agree, error) if place is None else None,
             worst=_worst(held, answered & ~held.alike),
-            left_out=evidence.left_out,
+            left_out=sample.left_out,
         )
 
     def answers(self, margins: np.ndarray) -> np.ndarray:
@@ -149,7 +149,7 @@ class Routing:
         return {**asdict(self), "threshold": None if self.threshold == inf else self.threshold}
 
 
-def _worst(held: Held, missed: np.ndarray) -> LabelShare | None:
+def _worst(held: HeldOutMargins, missed: np.ndarray) -> LabelShare | None:
     """The label that a cascade misses most often; it misses none of the rows that it asks about."""
     if held.labels is None:
         return None
@@ -160,19 +160,19 @@ def _worst(held: Held, missed: np.ndarray) -> LabelShare | None:
     )
 
 
-def fewest(agree: float, error: float) -> int:
+def fewest_rows(agree: float, error: float) -> int:
     """The fewest rows that can certify it: so many without a difference.
 
-    >>> fewest(0.995, 0.05), fewest(0.999, 0.05)
+    >>> fewest_rows(0.995, 0.05), fewest_rows(0.999, 0.05)
     (598, 2995)
     """
     return ceil(log(error) / log(agree))
 
 
-def grid_of(margins: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
+def threshold_grid(margins: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
     """Thresholds from strict to lenient, from margins of other rows than those that test them.
 
-    >>> grid_of(np.linspace(0, 1, 101), (0.1, 0.5, 1.0)).round(2).tolist()
+    >>> threshold_grid(np.linspace(0, 1, 101), (0.1, 0.5, 1.0)).round(2).tolist()
     [0.9, 0.5, 0.0]
     """
     found = np.unique(np.quantile(margins, 1 - np.asarray(shares), method="lower"))[::-1]
@@ -188,10 +188,10 @@ def p_values(rows: np.ndarray, differ: np.ndarray, agree: float) -> np.ndarray:
     return np.where(alike > 0, betainc(np.maximum(alike, 1), differ + 1, agree), 1.0)
 
 
-def last_rejected(p: np.ndarray, allowances: np.ndarray) -> int | None:
+def last_rejection(p: np.ndarray, allowances: np.ndarray) -> int | None:
     """The last place that is rejected, where each that is passes its allowance on to the next; None if there is none.
 
-    >>> last_rejected(np.array([0.9, 0.01, 0.04, 0.06, 0.01]), np.array([0.0, 0.05, 0.0, 0.0, 0.0]))
+    >>> last_rejection(np.array([0.9, 0.01, 0.04, 0.06, 0.01]), np.array([0.0, 0.05, 0.0, 0.0, 0.0]))
     2
     """
     last, carried = None, 0.0
@@ -202,15 +202,15 @@ def last_rejected(p: np.ndarray, allowances: np.ndarray) -> int | None:
     return last
 
 
-def allowances_of(shares: np.ndarray, n: int, agree: float, error: float) -> np.ndarray:
+def split_allowance(shares: np.ndarray, n: int, agree: float, error: float) -> np.ndarray:
     """The error allowance, shared out between the places where the sequence begins.
 
     Half is for a strict threshold that leaves the copy just more of n rows than the fewest that can certify anything;
     there a single difference ends the sequence. Half is for the geometric mean of those and n, where most copies pass
     at once. Chosen on the even half of the UCI problems and on half of the originals of benchmarks/originals.py.
     """
-    usual = sqrt(n * fewest(agree, error))
-    strict = min(usual, MORE * fewest(agree, error / 2))
+    usual = sqrt(n * fewest_rows(agree, error))
+    strict = min(usual, MORE * fewest_rows(agree, error / 2))
     found = np.zeros(len(shares))
     for wanted in (strict, usual):
         enough = np.flatnonzero(shares * n >= wanted)
@@ -218,17 +218,19 @@ def allowances_of(shares: np.ndarray, n: int, agree: float, error: float) -> np.
     return found
 
 
-def certified(held: Held, grid: np.ndarray, shares: np.ndarray, agree: float, error: float) -> int | None:
+def last_certified(
+    held: HeldOutMargins, grid: np.ndarray, shares: np.ndarray, agree: float, error: float
+) -> int | None:
     """The place of the most lenient threshold that is certified; `shares` are those that the grid leaves the copy."""
-    return last_rejected(p_values(*held.counts(grid), agree), allowances_of(shares, len(held), agree, error))
+    return last_rejection(p_values(*held.counts(grid), agree), split_allowance(shares, len(held), agree, error))
 
 
-def enough_rows(held: Held, grid: np.ndarray, agree: float, error: float, most: int = 10**7) -> int | None:
+def enough_rows(held: HeldOutMargins, grid: np.ndarray, agree: float, error: float, most: int = 10**7) -> int | None:
     """About how many rows like these would certify some threshold; None if no number would."""
     rows, differ = held.counts(grid)
     seen = rows >= min(20, len(held))
     better = seen & (differ < (1 - agree) * rows)
-    n = fewest(agree, error)
+    n = fewest_rows(agree, error)
     while n <= most and better.any():
         times = n / len(held)
         if (p_values(np.floor(times * rows[better]), np.ceil(times * differ[better]), agree) <= error).any():

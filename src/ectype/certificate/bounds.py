@@ -60,14 +60,14 @@ class HeldOut:
         return proof.among(self.labels.classes.tolist())
 
 
-def calibration_error(sure: np.ndarray, agree: np.ndarray) -> float:
+def expected_calibration_error(sure: np.ndarray, agree: np.ndarray) -> float:
     """The expected calibration error (ECE): the mean gap between probability and frequency, over bins of probability.
 
     `sure` is the copy's probability of the label it gives, `agree` whether the original gives it too.
 
-    >>> calibration_error(np.array([0.9] * 10), np.array([True] * 9 + [False]))
+    >>> expected_calibration_error(np.array([0.9] * 10), np.array([True] * 9 + [False]))
     0.0
-    >>> calibration_error(np.array([1.0] * 10), np.array([True] * 9 + [False]))
+    >>> expected_calibration_error(np.array([1.0] * 10), np.array([True] * 9 + [False]))
     0.1
     """
     group = np.minimum((np.asarray(sure, float) * BINS).astype(int), BINS - 1)

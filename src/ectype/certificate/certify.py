@@ -17,8 +17,24 @@ from ectype._common import validation
 from ectype._common.atomic_io import as_path
 from ectype.certificate.bounds import HeldOut
 from ectype.certificate.certificate import Certificate, Stratum
-from ectype.certificate.differences import FREE, Comparison, chances_of, gives_chances, located, low_margin
-from ectype.certificate.stratified import DESIGNS, PLAIN, STRATIFIED, Design, designed, drawn, fidelity, strata_of
+from ectype.certificate.differences import (
+    FREE,
+    Comparison,
+    add_differences,
+    boundary_margin,
+    has_probabilities,
+    probabilities_of,
+)
+from ectype.certificate.stratified import (
+    DESIGNS,
+    PLAIN,
+    STRATIFIED,
+    Design,
+    choose_design,
+    ranked_sets,
+    strata_of,
+    stratified_bound,
+)
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import DirectoryError, SettingError
 from ectype.ledger import NAME, REPEAT, Ledger, session
@@ -92,15 +108,15 @@ def certify(
     """
     n, confidence = validation.count("n", n, 1), validation.fraction("confidence", confidence)
     asked, seed = as_original(original), validation.count("seed", seed, 0)
-    known = None if answers is None else known_of(sources_of(answers), copy, space, run)
+    known = None if answers is None else unseen_answers(sources_of(answers), copy, space, run).some()
     sample = None if data is None else sample_of(data, copy, asked, space)
-    with session(run, CERTIFY, asked, space, about_of(n, seed, design, sample)) as ledger:
+    with session(run, CERTIFY, asked, space, session_identity(n, seed, design, sample)) as ledger:
         options: CertifyOptions = {"explain": explain, "retries": retries, "progress": progress, "design": design}
-        proof = proved(copy, asked, space, n, confidence, seed, sample, ledger, **options)[0]
-    return proof if known is None else replace(proof, on_answers=on_answers(copy, space, known, confidence, seed))
+        proof = certify_with_rows(copy, asked, space, n, confidence, seed, sample, ledger, **options)[0]
+    return proof if known is None else replace(proof, on_answers=certify_answers(copy, space, known, confidence, seed))
 
 
-def about_of(n: int, seed: int, design: str | None, sample: UserSample | None) -> Json:
+def session_identity(n: int, seed: int, design: str | None, sample: UserSample | None) -> Json:
     """What tells one session that certifies from another: which rows are asked."""
     return {"n": n, "seed": seed, "design": design, "data": None if sample is None else sample.digest}
 
@@ -114,7 +130,7 @@ class CertifyOptions(TypedDict, total=False):
     design: str | None
 
 
-def proved(
+def certify_with_rows(
     copy: object,
     original: Original,
     space: Space,
@@ -127,37 +143,39 @@ def proved(
 ) -> tuple[Certificate, Answered]:
     """A certificate, with the rows asked for it that are a plain sample of the space, and their answers."""
     explain, limits = options.get("explain", True), {SPACE: n, DATA: 0 if given is None else given.distinct}
-    allowance = allowed(original, limits, options.get("retries"))
+    allowance = allowance_for(original, limits, options.get("retries"))
     queries = Queries(original, space, limits, ledger, seed, allowance)
     about = Certifier(copy, as_original(copy, name="copy"), original.declared, space, confidence, seed)
-    chosen = about.designed(n, design_for(options.get("design"), copy, original.stored is not None))
+    chosen = about.choose_design(n, design_for(options.get("design"), copy, original.stored is not None))
     ranks = chosen.ranks(n, stream(seed, Stream.SETS))
-    fresh = about.drawn(queries, ranks) if chosen.cut else queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))
+    fresh = (
+        about.ask_ranked_set(queries, ranks) if chosen.cut else queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))
+    )
     with shown("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
         chunks = list[tuple[np.ndarray, np.ndarray]]()
         for rows, said in fresh:
             chunks.append((rows, said.labels))
             tell(queries.made[SPACE])
         rows, answers = np.concatenate([part for part, _ in chunks]), joined([part for _, part in chunks])
-        low, plain = low_margin(copy, space, seed) if explain else None, chosen.sample(n)
-        proof = about.proved(rows[:plain], answers[:plain], low, explain)
+        low, plain = boundary_margin(copy, space, seed) if explain else None, chosen.sample(n)
+        proof = about.certify_rows(rows[:plain], answers[:plain], low, explain)
         if chosen.cut:
-            proof = about.weighted(proof, strata_of(chosen, ranks, about.agree(rows, answers)))
+            proof = about.weigh_strata(proof, strata_of(chosen, ranks, about.agreement(rows, answers)))
         if given is not None:
-            proof = replace(proof, on_data=about.on_sample(given.asked(queries, DATA), low, explain))
+            proof = replace(proof, on_data=about.certify_sample(given.ask(queries, DATA), low, explain))
         return proof, (rows[:plain], answers[:plain])
 
 
 def sample_of(data: Rows, copy: object, original: Original, space: Space) -> UserSample | None:
     """A user's rows without those that taught the copy; None, with a warning, if there are no others."""
-    found = UserSample.of(original, space, data).untaught(training_rows_of(copy))
+    found = UserSample.of(original, space, data).without_training_rows(training_rows_of(copy))
     found.warn_if_empty("data")
     return found if len(found) else None
 
 
 def design_for(design: str | None, copy: object, stored: bool) -> str:
     """The design asked for, or the one that is possible: strata need probabilities, and rows that can be chosen."""
-    possible = gives_chances(copy) and not stored
+    possible = has_probabilities(copy) and not stored
     if design is None:
         return STRATIFIED if possible else PLAIN
     validation.choice("design", design, DESIGNS)
@@ -167,7 +185,7 @@ def design_for(design: str | None, copy: object, stored: bool) -> str:
     return design
 
 
-def allowed(original: Original, limits: Mapping[str, int], retries: float | None = None) -> Allowance:
+def allowance_for(original: Original, limits: Mapping[str, int], retries: float | None = None) -> Allowance:
     """The most rows that a certificate may take, retries included."""
     share = None if retries is None else validation.number("retries", retries, "a share from 0", 0, inf)
     return allowance_of(original, sum(limits.values()), max(limits.values()), share)
@@ -186,36 +204,36 @@ class Certifier:
     confidence: float
     seed: int
 
-    def designed(self, n: int, design: str) -> Design:
+    def choose_design(self, n: int, design: str) -> Design:
         """Where the rows shall lie, by unlabelled rows; strata may turn out to be worth nothing."""
         if design == PLAIN:
             return Design()
         rows = self.space.sample(FREE, stream(self.seed, Stream.SETS, 1))
-        return designed(self._chances(rows), n, self.confidence)
+        return choose_design(self._chances(rows), n, self.confidence)
 
-    def drawn(self, queries: Queries, ranks: np.ndarray) -> Iterator[tuple[np.ndarray, Answers]]:
+    def ask_ranked_set(self, queries: Queries, ranks: np.ndarray) -> Iterator[tuple[np.ndarray, Answers]]:
         """Rows of these ranks with what the original says to them, some at a time."""
         rng = stream(self.seed, Stream.CERTIFY)
-        for rows in drawn(ranks, lambda size: self.space.sample(size, rng), self._chances):
+        for rows in ranked_sets(ranks, lambda size: self.space.sample(size, rng), self._chances):
             yield rows, queries.said(SPACE, rows)
 
     def _chances(self, rows: np.ndarray) -> np.ndarray:
-        chances = chances_of(self.copy, self.space, rows)
+        chances = probabilities_of(self.copy, self.space, rows)
         assert chances is not None
         return chances
 
-    def agree(self, rows: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def agreement(self, rows: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """On which rows copy and original agree."""
         labels = self.declared or Labels(answers)
         return labels.encode(answers) == labels.find(_answers(self.copy, self.copied, self.space, rows))
 
-    def weighted(self, proof: Certificate, strata: tuple[Stratum, ...]) -> Certificate:
+    def weigh_strata(self, proof: Certificate, strata: tuple[Stratum, ...]) -> Certificate:
         """A certificate of a plain sample with the estimate and the bound of all rows, by their strata."""
-        estimate, lower = fidelity(strata, self.confidence)
+        estimate, lower = stratified_bound(strata, self.confidence)
         n = sum(part.n for part in strata)
         return replace(proof, estimate=estimate, lower=lower, n=n, strata=strata, sample=proof.n)
 
-    def proved(
+    def certify_rows(
         self, rows: np.ndarray, answers: np.ndarray, low: float | None = None, explain: bool = True
     ) -> Certificate:
         """The certificate from rows of a matrix and the original's answers; margins below `low` are near."""
@@ -225,17 +243,17 @@ class Certifier:
         proof = proof.among(self._labels)
         if not explain:
             return proof
-        compared = Comparison(rows, answers, predicted, chances_of(self.copy, self.space, rows))
-        return located(proof, compared, self.space, low, seed=self.seed)
+        compared = Comparison(rows, answers, predicted, probabilities_of(self.copy, self.space, rows))
+        return add_differences(proof, compared, self.space, low, seed=self.seed)
 
-    def on_sample(self, sample: UserSample, low: float | None = None, explain: bool = True) -> Certificate | None:
+    def certify_sample(self, sample: UserSample, low: float | None = None, explain: bool = True) -> Certificate | None:
         """The certificate from rows of the user's own that were asked; None, with a warning, if all taught the copy."""
-        sample = sample.untaught(training_rows_of(self.copy))
+        sample = sample.without_training_rows(training_rows_of(self.copy))
         sample.warn_if_empty("rows")
         if not len(sample):
             return None
         assert sample.answers is not None
-        proof = self.proved(sample.rows, sample.answers, low, explain)
+        proof = self.certify_rows(sample.rows, sample.answers, low, explain)
         return replace(
             proof,
             distinct=sample.distinct,
@@ -260,24 +278,21 @@ def _answers(copy: object, copied: Original, space: Space, rows: np.ndarray) -> 
     return np.concatenate(parts)
 
 
-def known_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> PriorAnswers:
+def unseen_answers(
+    sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None
+) -> PriorAnswers:
     """Answers as the copy sees their rows; without rows that taught it or might have, or that its run asked about."""
-    return fresh_of(sources, copy, space, run).some()
-
-
-def fresh_of(sources: Sequence[Source], copy: object, space: Space, run: str | Path | None = None) -> PriorAnswers:
-    """The same; there may be none."""
     seen = copy.space if isinstance(copy, CopyClassifier) else space
     known, training_rows = PriorAnswers.all_of(sources, AnswerFilter(seen)), training_rows_of(copy)
     if run is not None:
-        known = unknown_to(known, run, [*map(space.names.index, seen.names)])
+        known = without_rows_of_run(known, run, [*map(space.names.index, seen.names)])
     if training_rows is None:
         return known
     taught, candidates = training_rows.find(known.rows, whole=False)
     return known.leaving(candidates, CANDIDATES).leaving(taught[~candidates], TAUGHT)
 
 
-def unknown_to(known: PriorAnswers, run: str | Path, columns: Sequence[int]) -> PriorAnswers:
+def without_rows_of_run(known: PriorAnswers, run: str | Path, columns: Sequence[int]) -> PriorAnswers:
     """Answers without those about rows that a run asked about, or was given; they have these columns of its space."""
     found = ledger_answers(as_path(run) / NAME)
     if not found:
@@ -288,12 +303,12 @@ def unknown_to(known: PriorAnswers, run: str | Path, columns: Sequence[int]) -> 
     return known
 
 
-def on_answers(copy: object, space: Space, known: PriorAnswers, confidence: float, seed: int = 0) -> Certificate:
+def certify_answers(copy: object, space: Space, known: PriorAnswers, confidence: float, seed: int = 0) -> Certificate:
     """The certificate from answers that were given; every one counts, as often as it was."""
     seen = copy.space if isinstance(copy, CopyClassifier) else space
     proving = Certifier(
         copy, as_original(copy, name="copy"), None, seen, validation.fraction("confidence", confidence), seed
     )
-    proof = proving.proved(known.rows, known.said.labels, low_margin(copy, seen, seed))
+    proof = proving.certify_rows(known.rows, known.said.labels, boundary_margin(copy, seen, seed))
     different = len(np.unique(np.where(np.isnan(known.rows), np.inf, known.rows), axis=0))
     return replace(proof, distinct=different, left_out=sum(known.left_out.values()), reasons=known.left_out)

@@ -18,7 +18,7 @@ from ectype._common.formatting import percent
 from ectype.certificate.bounds import lower_bound
 from ectype.certificate.certificate import Certificate, LabelShare
 from ectype.certificate.repeats import Repeats
-from ectype.certificate.trend import BEYOND, SPAN, Trend, telling
+from ectype.certificate.trend import BEYOND, SPAN, Trend, clear_trend
 
 # Of held-out rows, up to so many times as many as there were are named; that many show a target as often as this.
 FURTHEST, POWER = 20, 0.9
@@ -90,7 +90,7 @@ def diagnose(
     both = f"answers {wrong[0]} of the points it was trained on otherwise, and {wrong[1]} of fresh rows"
     if trained_error >= MOST * error and not whole:
         return found(CAPACITY, f"the copy is too small, or trained too little: it {both}; try to='auto' (--to auto)")
-    more, words = further_answers(telling(proof, curve, repeats), error, allowed)
+    more, words = further_answers(clear_trend(proof, curve, repeats), error, allowed)
     return found(SAMPLES, f"the copy {both}; {words}", more)
 
 
@@ -107,10 +107,10 @@ def further_answers(trend: Trend | None, error: float, allowed: float) -> tuple[
     return more, f"it needs more answers, by the trend of its run at least {more} more"
 
 
-def flattened(curve: Sequence[tuple[int, float]]) -> bool:
+def is_flat(curve: Sequence[tuple[int, float]]) -> bool:
     """Whether the mean fidelity of the last rounds is hardly above that of rounds with half as many queries.
 
-    >>> flattened([(100 * t, 0.95) for t in range(1, 11)]), flattened([(100 * t, 0.9 + t / 1e3) for t in range(1, 11)])
+    >>> is_flat([(100 * t, 0.95) for t in range(1, 11)]), is_flat([(100 * t, 0.9 + t / 1e3) for t in range(1, 11)])
     (True, False)
     """
     n = curve[-1][0]
@@ -187,7 +187,7 @@ def advise(
         gain = blend - proof.estimate
         text = f"to='blend' (--to blend) agrees on {blend:.4f} of the same rows, {_points(gain)} points more"
         found.append(Advice(FAMILY, text, gain))
-    trend = telling(proof, curve, repeats)
+    trend = clear_trend(proof, curve, repeats)
     twice = 0.0 if trend is None else trend.gain(error, 2.0)
     if twice >= LEAST:
         low, high = (_points(factor * twice) for factor in SPAN)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ectype.algorithm.uncertainty import margins
-from ectype.certificate.bounds import HeldOut, bound_of, calibration_error, lower_bound
+from ectype.certificate.bounds import HeldOut, bound_of, expected_calibration_error, lower_bound
 from ectype.certificate.certificate import Certificate, DifferenceRule, Differences, Example, Flip
 from ectype.conditions.conditions import DecisionRegions, logic_of
 from ectype.conditions.formatting import condition_of
@@ -44,31 +44,31 @@ class Comparison:
 
     rows: np.ndarray
     answers: np.ndarray
-    given: np.ndarray
-    chances: np.ndarray | None = None
+    predicted: np.ndarray
+    probabilities: np.ndarray | None = None
 
     @cached_property
     def margins(self) -> np.ndarray | None:
         """The copy's margins."""
-        return None if self.chances is None else margins(np.asarray(self.chances, float))
+        return None if self.probabilities is None else margins(np.asarray(self.probabilities, float))
 
     @property
     def differ(self) -> np.ndarray:
         """On which rows they differ; labels of different types always do."""
-        return np.array([a != b for a, b in zip(self.answers.tolist(), self.given.tolist(), strict=True)], bool)
+        return np.array([a != b for a, b in zip(self.answers.tolist(), self.predicted.tolist(), strict=True)], bool)
 
 
-def gives_chances(copy: object) -> bool:
+def has_probabilities(copy: object) -> bool:
     """Whether a copy has class probabilities, of more than one class."""
     return hasattr(copy, "predict_proba") and len(getattr(copy, "classes_", ())) > 1
 
 
-def chances_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
+def probabilities_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
     """The copy's class probabilities, for rows of a matrix; None if it has none, or only one class.
 
-    >>> chances_of(lambda rows: rows[:, 0] > 0, Space.normal(1), np.zeros((1, 1)))
+    >>> probabilities_of(lambda rows: rows[:, 0] > 0, Space.normal(1), np.zeros((1, 1)))
     """
-    if not gives_chances(copy):
+    if not has_probabilities(copy):
         return None
     if isinstance(copy, CopyClassifier) and copy.space == space:  # the matrix itself, which may hold unknown levels
         return copy.model.probabilities(copy.encoding(rows))
@@ -79,7 +79,7 @@ def chances_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | Non
 
 def margins_of(copy: object, space: Space, rows: np.ndarray) -> np.ndarray | None:
     """The copy's margins, for rows of a matrix; None if it has no probabilities."""
-    chances = chances_of(copy, space, rows)
+    chances = probabilities_of(copy, space, rows)
     return None if chances is None else margins(np.asarray(chances, float))
 
 
@@ -92,22 +92,22 @@ def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:
     return known
 
 
-def low_margin(copy: object, space: Space, seed: int) -> float | None:
+def boundary_margin(copy: object, space: Space, seed: int) -> float | None:
     """The margin below which a row is near the boundary: the lowest fifth over the space."""
     found = margins_of(copy, space, space.sample(FREE, stream(seed, Stream.MARGINS)))
     return None if found is None else float(np.quantile(found, NEAR))
 
 
-def explained(
+def explain(
     proof: Certificate, copy: CopyClassifier, space: Space, held: HeldOut, rows: np.ndarray, *, show: bool, seed: int
 ) -> Certificate:
     """The certificate of a finished copy, with its differences; `show` allows rows to be shown as examples."""
     answers, given = held.labels.decode(held.codes), copy.classes[copy.decide(held.X)]
-    compared = Comparison(rows, answers, given, chances_of(copy, space, rows))
-    return located(proof, compared, space, low_margin(copy, space, seed), show=show, seed=seed)
+    compared = Comparison(rows, answers, given, probabilities_of(copy, space, rows))
+    return add_differences(proof, compared, space, boundary_margin(copy, space, seed), show=show, seed=seed)
 
 
-def located(
+def add_differences(
     proof: Certificate, compared: Comparison, space: Space, low: float | None, *, show: bool = True, seed: int = 0
 ) -> Certificate:
     """A certificate with bounds near the boundary and away from it, and with the differences of the rows compared."""
@@ -118,9 +118,9 @@ def located(
     found = replace(
         proof, differences=Differences(int(differ.sum()), _flips(compared, differ), rules, note, tuple(examples))
     )
-    if compared.chances is None or compared.margins is None:
+    if compared.probabilities is None or compared.margins is None:
         return found
-    found = replace(found, ece=calibration_error(compared.chances.max(axis=1), ~differ))
+    found = replace(found, ece=expected_calibration_error(compared.probabilities.max(axis=1), ~differ))
     if low is None:
         return found
     near = compared.margins < low
@@ -131,7 +131,7 @@ def located(
 
 def _flips(compared: Comparison, differ: np.ndarray) -> tuple[Flip, ...]:
     pairs: dict[tuple[Label, Label], int] = defaultdict(int)
-    for pair in zip(compared.answers[differ].tolist(), compared.given[differ].tolist(), strict=True):
+    for pair in zip(compared.answers[differ].tolist(), compared.predicted[differ].tolist(), strict=True):
         pairs[pair] += 1
     return tuple(Flip(*pair, n) for pair, n in sorted(pairs.items(), key=lambda entry: -entry[1]))
 
@@ -179,11 +179,11 @@ def _examples(compared: Comparison, differ: np.ndarray, space: Space) -> list[Ex
     kinds: dict[tuple[Label, Label], list[int]] = defaultdict(list)
     shown = differ & known_levels(space, compared.rows)
     for row in np.flatnonzero(shown)[np.argsort(-sure[shown], kind="stable")].tolist():
-        kinds[compared.answers[row].item(), compared.given[row].item()].append(row)
+        kinds[compared.answers[row].item(), compared.predicted[row].item()].append(row)
     frequent = sorted(kinds.values(), key=len, reverse=True)
     turns = chain.from_iterable(zip_longest(*frequent))
     chosen = list(islice((row for row in turns if row is not None), EXAMPLES))
-    labels = zip(compared.answers[chosen].tolist(), compared.given[chosen].tolist(), strict=True)
+    labels = zip(compared.answers[chosen].tolist(), compared.predicted[chosen].tolist(), strict=True)
     return [Example(row, *pair) for row, pair in zip(_records(space, compared.rows[chosen]), labels, strict=True)]
 
 

@@ -32,10 +32,10 @@ class Repeats:
         """
         return (1 - self.disagreed / self.n) ** 0.5
 
-    def most(self, confidence: float = CONFIDENCE) -> float:
+    def ceiling_bound(self, confidence: float = CONFIDENCE) -> float:
         """The highest fidelity that any copy can be expected to reach, with this confidence: what so few rows can show.
 
-        >>> round(Repeats(3, 3).most(), 4), round(Repeats(3, 3).ceiling, 4)
+        >>> round(Repeats(3, 3).ceiling_bound(), 4), round(Repeats(3, 3).ceiling, 4)
         (0.7947, 0.0)
         """
         return (1 - lower_bound(self.disagreed, self.n, confidence)) ** 0.5
@@ -46,12 +46,12 @@ class Repeats:
         if not self.disagreed:
             return ""
         changed = f"the original answered {self.disagreed} of {self.n} rows differently when asked again"
-        bound = f"no copy can be expected to agree with it on more than {percent(self.most())} of rows"
+        bound = f"no copy can be expected to agree with it on more than {percent(self.ceiling_bound())} of rows"
         return f"{changed}: {bound}, with {CONFIDENCE:.0%} confidence"
 
-    def allow(self, target: float, confidence: float) -> None:
+    def check_target(self, target: float, confidence: float) -> None:
         """Refuse a target that, with this confidence, is above the ceiling."""
-        most = self.most(confidence)
+        most = self.ceiling_bound(confidence)
         if most < target:
             changed = f"asked again, the original changed {self.disagreed} of {self.n} answers"
             hint = f"{changed}, and no copy can agree with it more often; lower the target, or leave it out"

@@ -65,21 +65,21 @@ class Design:
         return float(sum((w * (upper_limit(m * q, m, alpha) - q)) ** 2 for w, m, q in parts) ** 0.5)
 
 
-def ranked(chances: np.ndarray) -> np.ndarray:
+def order_by_margin(chances: np.ndarray) -> np.ndarray:
     """For sets of rows in turn, by their class probabilities: the positions of each set's rows, by their margins."""
     return margins(np.asarray(chances, float)).reshape(-1, SET).argsort(axis=1, kind="stable")
 
 
-def designed(chances: np.ndarray, n: int, confidence: float) -> Design:
+def choose_design(chances: np.ndarray, n: int, confidence: float) -> Design:
     """The design with the tightest bound that a copy's probabilities promise, from those of unlabelled rows.
 
     A copy that is everywhere equally sure gets a plain sample.
 
-    >>> designed(np.full((400, 2), 0.5), 2000, 0.95)
+    >>> choose_design(np.full((400, 2), 0.5), 2000, 0.95)
     Design(cut=0, added=0.0)
     """
     unsure = 1 - np.asarray(chances, float).max(axis=1).reshape(-1, SET)
-    by_rank = np.take_along_axis(unsure, ranked(chances), axis=1).mean(axis=0)
+    by_rank = np.take_along_axis(unsure, order_by_margin(chances), axis=1).mean(axis=0)
     by_rank = (1 - DOUBT) * by_rank + DOUBT * by_rank.mean()
 
     def width(design: Design) -> float:
@@ -89,7 +89,7 @@ def designed(chances: np.ndarray, n: int, confidence: float) -> Design:
     return min([Design(), *(Design(cut, added) for cut in CUTS for added in ADDED)], key=width)
 
 
-def drawn(
+def ranked_sets(
     ranks: np.ndarray,
     sample: Callable[[int], np.ndarray],
     chances_of: Callable[[np.ndarray], np.ndarray],
@@ -98,7 +98,7 @@ def drawn(
     for at in range(0, len(ranks), AT_ONCE):
         some = ranks[at : at + AT_ONCE]
         rows = sample(SET * len(some))
-        order = ranked(chances_of(rows))
+        order = order_by_margin(chances_of(rows))
         yield rows[SET * np.arange(len(some)) + order[np.arange(len(some)), some]]
 
 
@@ -109,22 +109,22 @@ def strata_of(design: Design, ranks: np.ndarray, agree: np.ndarray) -> tuple[Str
     return tuple(Stratum(where, w, int(rows.sum()), int(agree[rows].sum())) for where, w, rows in places if w)
 
 
-def fidelity(strata: tuple[Stratum, ...], confidence: float) -> tuple[float, float]:
+def stratified_bound(strata: tuple[Stratum, ...], confidence: float) -> tuple[float, float]:
     """The unbiased estimate and the exact lower bound; of a part that no row came from, all may differ.
 
     >>> one = (Stratum("away", 1.0, 2000, 1960),)
-    >>> fidelity(one, 0.95) == (0.98, lower_bound(1960, 2000))
+    >>> stratified_bound(one, 0.95) == (0.98, lower_bound(1960, 2000))
     True
     """
     known = [part for part in strata if part.n]
     if len(known) == 1:
         (part,) = known
         return part.agreed / part.n, part.weight * lower_bound(part.agreed, part.n, confidence)
-    pair, differed = paired(strata)
+    pair, differed = as_binomial_pair(strata)
     return 1 - pair.share(differed), 1 - pair.upper(differed, 1 - confidence)
 
 
-def paired(strata: tuple[Stratum, ...]) -> tuple[BuehlerBound, tuple[int, int]]:
+def as_binomial_pair(strata: tuple[Stratum, ...]) -> tuple[BuehlerBound, tuple[int, int]]:
     """Two strata as a pair of counts, and how many rows differ in each."""
     near, away = strata
     return BuehlerBound((near.weight, away.weight), (near.n, away.n)), (near.n - near.agreed, away.n - away.agreed)

@@ -27,17 +27,17 @@ class Trend(NamedTuple):
     answers: int
     """How many there are."""
     slope: float
-    doubt: float
+    standard_error: float
 
     @property
     def clear(self) -> bool:
         """Whether it does fall."""
-        return self.slope + 2 * self.doubt < 0
+        return self.slope + 2 * self.standard_error < 0
 
     @property
     def power(self) -> float:
         """The power to go by: between a slope a standard error flatter, since curves flatten, and the usual one."""
-        return (self.slope + self.doubt + USUAL) / 2
+        return (self.slope + self.standard_error + USUAL) / 2
 
     def gain(self, error: float, times: float) -> float:
         """By how much this error falls with so many times the answers."""
@@ -49,7 +49,7 @@ class Trend(NamedTuple):
         return None if times > FURTHEST else max(0, int(self.answers * (SHARE * times - 1)))
 
 
-def telling(proof: Certificate, curve: Sequence[tuple[int, float]], repeats: Repeats | None) -> Trend | None:
+def clear_trend(proof: Certificate, curve: Sequence[tuple[int, float]], repeats: Repeats | None) -> Trend | None:
     """The trend of a run, if it tells where the copy goes with more answers.
 
     It has to be clear, and the copy to be well above always answering the commonest label. Where the original was seen
@@ -74,5 +74,5 @@ def trend_of(curve: Sequence[tuple[int, float]]) -> Trend | None:
     x, y = np.log(answers[late]), np.log(errors[late])
     line = np.polyfit(x, y, 1)
     rest = y - np.polyval(line, x)
-    doubt = float(np.sqrt((rest**2).sum() / (len(x) - 2) / ((x - x.mean()) ** 2).sum()))
-    return Trend(int(answers[-1]), round(float(line[0]), 12), doubt)
+    standard_error = float(np.sqrt((rest**2).sum() / (len(x) - 2) / ((x - x.mean()) ** 2).sum()))
+    return Trend(int(answers[-1]), round(float(line[0]), 12), standard_error)

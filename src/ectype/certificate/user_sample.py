@@ -72,7 +72,7 @@ class UserSample:
         left_out = self.left_out + Counter({reason: int(which.sum())})  # without those that are 0
         return replace(self.at(np.flatnonzero(~which)), left_out=left_out)
 
-    def untaught(self, training_rows: TrainingRows | None) -> UserSample:
+    def without_training_rows(self, training_rows: TrainingRows | None) -> UserSample:
         """The same without rows that taught a copy, or might have."""
         if training_rows is None:
             return self
@@ -109,7 +109,7 @@ class UserSample:
         beside = self.further.iloc[places].reset_index(drop=True)  # each column of the type that it has
         return pd.concat([presented, beside], axis=1)[list(self.order)]
 
-    def asked(self, queries: Queries, purpose: str) -> UserSample:
+    def ask(self, queries: Queries, purpose: str) -> UserSample:
         """The same with the original's labels, each distinct row asked once."""
         first, which = self._distinct
         try:

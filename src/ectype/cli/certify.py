@@ -94,13 +94,13 @@ def command(
     from ectype._common import validation
     from ectype.certificate.certify import (
         CERTIFY,
-        about_of,
-        allowed,
+        allowance_for,
+        certify_answers,
+        certify_with_rows,
         design_for,
-        known_of,
-        on_answers,
-        proved,
         sample_of,
+        session_identity,
+        unseen_answers,
     )
     from ectype.certificate.sample_size import sample_size_for
     from ectype.cli.copy import resumable
@@ -116,8 +116,8 @@ def command(
     if width is not None:
         validation.fraction("width", width)
     result = load(directory)
-    known = known_of(sources_of(answers), result.copy, result.space, directory) if answers else None
-    given = None if known is None else on_answers(result.copy, result.space, known, confidence, seed)
+    known = unseen_answers(sources_of(answers), result.copy, result.space, directory).some() if answers else None
+    given = None if known is None else certify_answers(result.copy, result.space, known, confidence, seed)
     if original is None:
         _tell_given(directory, known, given, as_json)
         return
@@ -128,14 +128,14 @@ def command(
     n = validation.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
     rows = None if data is None else sample_of(read_table(data), result.copy, source, result.space)
     different = 0 if rows is None else rows.distinct
-    most = allowed(source, {"certificate": n, "data": different}, retries)
+    most = allowance_for(source, {"certificate": n, "data": different}, retries)
     words = f"{source.name} will be asked {most.planned} queries"
     say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
-    with session(directory, CERTIFY, source, result.space, about_of(n, seed, design, rows)) as ledger:
+    with session(directory, CERTIFY, source, result.space, session_identity(n, seed, design, rows)) as ledger:
         # What an original prints is no part of ours.
         with resumable(lambda: _kept(ledger)), heard() as check, redirect_stdout(sys.stderr):
-            proof, asked = proved(
+            proof, asked = certify_with_rows(
                 *(result.copy, source, result.space, n, confidence, seed, rows, ledger),
                 retries=retries,
                 design=design,
@@ -200,8 +200,8 @@ def _reported(path: Path, directory: Path, result: Result, asked: Answered, sour
     if source.stored is not None and result.certificate is not None and result.certificate.differences is not None:
         shown = replace(result.certificate.differences, examples=())  # stored rows are the user's: a page has none
         result = replace(result, certificate=replace(result.certificate, differences=shown))
-    evidence = replace(PaidAnswers.of(result, directory), held_out=asked)
-    return write_report(path, {result.settings["method"]: result}, title=title, answers=evidence)
+    paid = replace(PaidAnswers.of(result, directory), held_out=asked)
+    return write_report(path, {result.settings["method"]: result}, title=title, answers=paid)
 
 
 def _fresh(table: Original, result: Result) -> Original:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.certify import fresh_of, on_answers, unknown_to
+from ectype.certificate.certify import certify_answers, unseen_answers, without_rows_of_run
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Original
 from ectype.plan.plan import Plan
@@ -56,7 +56,7 @@ class NewAnswers:
         every = PriorAnswers.all_of(
             sources, AnswerFilter(space, asked.exclude, original.declared, original.scored)
         ).some()
-        fresh = fresh_of(sources, past.result.copy, space, directory)
+        fresh = unseen_answers(sources, past.result.copy, space, directory)
         order = stream(asked.seed, Stream.OWN, fresh.seed).permutation(len(fresh))
         n = min(asked.certificate_n, int(SHARE * len(order)))
         teach, measure = np.sort(order[n:]), np.sort(order[:n])
@@ -77,7 +77,7 @@ class NewAnswers:
 
     def unasked(self, directory: Path) -> PriorAnswers:
         """Those held apart, without rows that a refresh in this directory asked about all the same."""
-        return unknown_to(self.apart, directory, self.columns)
+        return without_rows_of_run(self.apart, directory, self.columns)
 
 
 def measured(
@@ -92,7 +92,7 @@ def measured(
     if not len(known):
         return {**found, **dict.fromkeys(proofs)}, None
     for name, copy in proofs.items():
-        proof = _without_rows(on_answers(copy, past.result.space, known, plan.asked.confidence, plan.asked.seed))
+        proof = _without_rows(certify_answers(copy, past.result.space, known, plan.asked.confidence, plan.asked.seed))
         found |= {"distinct": proof.distinct, name: {"estimate": proof.estimate, "lower": proof.lower}}
     return found, None if after is None else proof
 

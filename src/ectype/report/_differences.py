@@ -138,8 +138,8 @@ def _row(paid: PaidAnswers, comparison: Comparison, row: int) -> Row:
     space, copy = paid.result.space, paid.result.copy
     values = dict(zip(space.names, comparison.rows[row].tolist(), strict=True))
     cells = [value_of(column, values[column.name]) for column in space.columns[:CELLS]]
-    chance = None if comparison.chances is None else float(comparison.chances[row].max())
-    labels = word(comparison.answers[row].item()), word(comparison.given[row].item())
+    chance = None if comparison.probabilities is None else float(comparison.probabilities[row].max())
+    labels = word(comparison.answers[row].item()), word(comparison.predicted[row].item())
     return Row(*labels, chance, cells, numbers_of([values[name] for name in copy.space.names]))
 
 

@@ -16,8 +16,8 @@ from ectype.algorithm.sequential import Step
 from ectype.certificate.bounds import HeldOut
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.certify import Certifier
-from ectype.certificate.diagnosis import Advice, Diagnosis, advise, diagnose, flattened
-from ectype.certificate.differences import explained, low_margin
+from ectype.certificate.diagnosis import Advice, Diagnosis, advise, diagnose, is_flat
+from ectype.certificate.differences import boundary_margin, explain
 from ectype.certificate.repeats import Repeats
 from ectype.errors import SettingError
 from ectype.ledger import Ledger
@@ -149,7 +149,7 @@ class Run:
         for step in islice(self.loop, plan.iterations):
             outcome = self._so_far(step)
             curve.append(0.0 if outcome.certificate is None else outcome.certificate.estimate)
-            flat = plan.asked.until_flat and flattened([*zip(self._asked(history), curve, strict=True)])
+            flat = plan.asked.until_flat and is_flat([*zip(self._asked(history), curve, strict=True)])
             if not plan.network and (flat or step.t + 1 in plan.looks):
                 outcome = select_copy(plan, self._workshop(step), self._held(), self._copy)
             history.append(self._record(step, outcome))
@@ -241,7 +241,7 @@ class Run:
         """The certificate with its differences."""
         shown = self.job.original.stored is None  # stored rows are the user's
         seed = self.job.plan.asked.seed
-        proof = explained(proof, copy, self.job.space, self._held(), self.held_out[0], show=shown, seed=seed)
+        proof = explain(proof, copy, self.job.space, self._held(), self.held_out[0], show=shown, seed=seed)
         return proof if self.job.own is None else replace(proof, on_data=self._on_own(self.job.own, copy))
 
     def _on_own(self, own: UserRows, copy: CopyClassifier) -> Certificate | None:
@@ -251,7 +251,7 @@ class Run:
         asked, space = self.job.plan.asked, self.job.space
         declared = self.job.original.declared
         proving = Certifier(copy, as_original(copy, name="copy"), declared, space, asked.confidence, asked.seed)
-        return proving.on_sample(self.inquiry.user_sample, low_margin(copy, space, asked.seed))
+        return proving.certify_sample(self.inquiry.user_sample, boundary_margin(copy, space, asked.seed))
 
     def _advice(self, ended: RoundsOutcome, proof: Certificate | None) -> list[Advice]:
         """What would make the copy more faithful."""
@@ -282,7 +282,7 @@ def run_steps(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, No
 def _consistent(plan: Plan, repeats: Repeats | None) -> Repeats | None:
     """Rows that were asked again; a target that they put out of reach is refused."""
     if plan.asked.target and repeats is not None:
-        repeats.allow(plan.asked.target, plan.asked.confidence)
+        repeats.check_target(plan.asked.target, plan.asked.confidence)
     return repeats
 
 

@@ -137,7 +137,7 @@ class QuerySession:
     def user_sample(self) -> UserSample:
         """The user's rows that were held out, with the original's labels."""
         assert self.own is not None
-        return self.own.held_out.asked(self.queries, USER_ROWS)
+        return self.own.held_out.ask(self.queries, USER_ROWS)
 
     @property
     def training_rows(self) -> TrainingRows:

@@ -19,7 +19,7 @@ from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.bounds import HeldOut
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.certify import Certifier
-from ectype.certificate.differences import explained, low_margin
+from ectype.certificate.differences import boundary_margin, explain
 from ectype.errors import DirectoryError, SettingError
 from ectype.ledger import NAME, duplicate
 from ectype.models.base import Model
@@ -169,7 +169,7 @@ class _Making:
             return None
         space, seed = self.past.result.space, self.plan.asked.seed
         rows = self.past.rows[len(self.past.rows) - len(self.held) :]
-        proof = explained(outcome.certificate, outcome.copy, space, self._held_out, rows, show=True, seed=seed)
+        proof = explain(outcome.certificate, outcome.copy, space, self._held_out, rows, show=True, seed=seed)
         return replace(proof, on_data=self._on_data(outcome.copy))
 
     def _on_data(self, copy: CopyClassifier) -> Certificate | None:
@@ -179,7 +179,7 @@ class _Making:
             return None
         space, declared = self.past.result.space, self.past.declared
         proving = Certifier(copy, as_original(copy, name="copy"), declared, space, asked.confidence, asked.seed)
-        proof = proving.on_sample(sample, low_margin(copy, space, asked.seed))
+        proof = proving.certify_sample(sample, boundary_margin(copy, space, asked.seed))
         return None if proof is None else replace(proof, further=before.on_data.further)
 
     @property

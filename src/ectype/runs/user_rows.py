@@ -45,7 +45,7 @@ class UserRows:
         every = unknown = UserSample.of(original, space, rows, NAME)
         if known is not None:
             hidden = [*map(space.names.index, plan.asked.exclude)]
-            unknown = every.untaught(TrainingRows.of([known.rows], excluded=hidden))
+            unknown = every.without_training_rows(TrainingRows.of([known.rows], excluded=hidden))
             unknown.warn_if_empty(NAME)
         order = stream(plan.asked.seed, Stream.OWN).permutation(len(unknown))
         n = min(plan.asked.certificate_n, int(HELD_OUT * len(order)))

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from ectype._common import validation
-from ectype.cascades import AGREE, ERROR, OUTAGES, askable, cascade, kept
+from ectype.cascades import DEFAULT_AGREEMENT, ON_OUTAGE, RAISE_ERROR, cascade, has_held_out_rows, queryable_original
 from ectype.errors import SettingError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Original
@@ -26,8 +26,8 @@ class CascadeConfig:
     """
 
     opened: Callable[[], Original]
-    agree: float = AGREE
-    on_outage: str = ERROR
+    agree: float = DEFAULT_AGREEMENT
+    on_outage: str = RAISE_ERROR
     n: int | None = None
     rows: int = WAITING_ROWS
     seconds: float = SECONDS
@@ -35,7 +35,7 @@ class CascadeConfig:
 
     def __post_init__(self) -> None:
         validation.fraction("--agree", self.agree)
-        validation.choice("--fallback-outage", self.on_outage, OUTAGES)
+        validation.choice("--fallback-outage", self.on_outage, ON_OUTAGE)
         validation.count("--fallback-rows", self.rows, 1)
         validation.number("--fallback-timeout", self.seconds, "a number above 0", 5e-324, inf)
         validation.number("--fallback-pause", self.pause, "a number of at least 0", 0, inf)
@@ -45,10 +45,10 @@ class CascadeConfig:
     def fallback(self, result: Result) -> Fallback:
         """The cascade, certified; refused if the copy may answer nothing alone."""
         refuse_excluded("--fallback", result.copy)
-        if self.n is None and not kept(result):
+        if self.n is None and not has_held_out_rows(result):
             found = "none in the run's directory"
             raise SettingError("--fallback-n", "rows to ask, or the held-out rows of a run", found)
-        original = askable(self.opened(), "--fallback")
+        original = queryable_original(self.opened(), "--fallback")
         routing = cascade(result, original, self.agree, n=self.n, progress=False).routing
         if not routing.alone:
             advice = routing.advice.replace(" n=", " --fallback-n ").replace("certificate_n", "--certificate-n")

@@ -21,7 +21,7 @@ from prometheus_client import Gauge, Histogram
 from prometheus_client.registry import Collector
 
 from ectype.algorithm.uncertainty import margins
-from ectype.cascades import ALONE, ASKED, COPY, ERROR, OUT, Routing, ask_fallback
+from ectype.cascades import ANSWER_WITH_COPY, BY_COPY, BY_ORIGINAL, BY_OUTAGE, RAISE_ERROR, Routing, ask_fallback
 from ectype.errors import EctypeError, OutageError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Labels, Original
@@ -55,12 +55,12 @@ class UnsureRows:
         codes, chances, who = self.codes.copy(), np.array(self.probabilities, float), self.unasked()
         who[self.places] = by
         for place, code in answers.items():
-            codes[place], who[place], chances[place] = code, ASKED, np.arange(chances.shape[1]) == code
+            codes[place], who[place], chances[place] = code, BY_ORIGINAL, np.arange(chances.shape[1]) == code
         return Answer(self.question.write(codes, chances, who), codes)
 
     def unasked(self) -> np.ndarray:
         """Who answers, if it is all the copy."""
-        return np.full(len(self.codes), ALONE, np.int8)
+        return np.full(len(self.codes), BY_COPY, np.int8)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Fallback:
         copy: CopyClassifier,
         routing: Routing,
         *,
-        on_outage: str = ERROR,
+        on_outage: str = RAISE_ERROR,
         most_rows: int = WAITING_ROWS,
         seconds: float = SECONDS,
         pause: float = PAUSE,
@@ -187,7 +187,7 @@ class Fallback:
             self._note_outage(failed.found)
         answers = self._codes(unsure, parts(n, original.request_rows), found)
         if len(answers) == n:
-            return FallbackOutcome(unsure.written(answers, ASKED), {"original": n})
+            return FallbackOutcome(unsure.written(answers, BY_ORIGINAL), {"original": n})
         reason = f"a label that is none of {self._labels}" if failed is None else failed.found
         return self._without(unsure, reason, self._pause, answers)
 
@@ -205,8 +205,8 @@ class Fallback:
         """What a request gets whose rows the original has not all answered."""
         known = answers or {}
         missing = len(unsure.places) - len(known)
-        if self.on_outage == COPY:
-            return FallbackOutcome(unsure.written(known, OUT), {"outage": missing, "original": len(known)})
+        if self.on_outage == ANSWER_WITH_COPY:
+            return FallbackOutcome(unsure.written(known, BY_OUTAGE), {"outage": missing, "original": len(known)})
         expected, later = f"its answer for {missing} rows that the copy is not sure of", max(1, ceil(wait))
         headers = {"retry-after": str(later)}
         refusal = Refusal("the original", expected, found, "ask again later", status=503, headers=headers)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ectype._version import __version__
-from ectype.cascades import BY
+from ectype.cascades import ANSWERED_BY
 from ectype.serve._row_envelopes import LISTS, SPLIT
 from ectype.serve._tensors import DATATYPES
 from ectype.serve._v2 import OUTPUTS, WHO
@@ -177,7 +177,7 @@ def _schemas(model: InferenceModel) -> Json:
                 "predictions": _list(label),
                 "classes": _list(label),
                 "scores": scores,
-                WHO: _list({"type": "string", "enum": BY.tolist()}),
+                WHO: _list({"type": "string", "enum": ANSWERED_BY.tolist()}),
             },
         },
         "Parameters": {"type": "object"},

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ectype.cascades import BY
+from ectype.cascades import ANSWERED_BY
 from ectype.serve._http_types import JSON_HEADERS, HttpResponse, Refusal, shown, too_many
 from ectype.serve._row_envelopes import FORMS, ColumnarRows, parse_object
 from ectype.serve._tensors import Cell, Tensor, scalars
@@ -145,7 +145,7 @@ def written(
     style: Style, classes: np.ndarray, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
 ) -> HttpResponse:
     """Labels, scores where they are wanted, and who answered in a cascade, as JSON or CSV."""
-    labels, who = classes[codes].tolist(), None if by is None else BY[by].tolist()
+    labels, who = classes[codes].tolist(), None if by is None else ANSWERED_BY[by].tolist()
     if style.table:
         return HttpResponse(200, _table(style, classes.tolist(), labels, probabilities, who), CSV_HEADERS)
     content: dict[str, object] = {"predictions": labels} | ({} if who is None else {WHO: who})

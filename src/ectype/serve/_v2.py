@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ectype.cascades import ALONE, BY
+from ectype.cascades import ANSWERED_BY, BY_COPY
 from ectype.serve._binary_tensors import Tail, packed
 from ectype.serve._http_types import JSON_HEADERS, HttpResponse, Refusal, shown
 from ectype.serve._tensors import Tensor, read_tensor
@@ -177,7 +177,7 @@ class InferResponseWriter:
 
 def who(by: np.ndarray | None, n: int) -> np.ndarray:
     """Who answered each of n rows, in words."""
-    return BY[np.full(n, ALONE) if by is None else by]
+    return ANSWERED_BY[np.full(n, BY_COPY) if by is None else by]
 
 
 def routing(by: np.ndarray) -> Json:
@@ -186,7 +186,7 @@ def routing(by: np.ndarray) -> Json:
     >>> routing(np.array([0, 1, 0]))
     {'copy': 2, 'original': 1, 'outage': 0}
     """
-    return dict(zip(BY.tolist(), np.bincount(by, minlength=len(BY)).tolist(), strict=True))
+    return dict(zip(ANSWERED_BY.tolist(), np.bincount(by, minlength=len(ANSWERED_BY)).tolist(), strict=True))
 
 
 def _described_who(n: int) -> Json:
