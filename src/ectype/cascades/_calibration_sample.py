@@ -1,4 +1,4 @@
-"""What a cascade is certified by: held-out rows with the original's answers, and unlabelled rows for the thresholds."""
+"""The sample that certifies a cascade: held-out rows with the original's answers; unlabelled rows for thresholds."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def sample_from_rows(
     return CalibrationSample(held, OWN, _unlabelled_margins(result), held.margins, n, left_out=dict(sample.left_out))
 
 
-# What the queries are counted as.
+# The purpose that its queries are counted under.
 PURPOSE = "cascade"
 
 
 def predict_with_margins(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The copy's probabilities for rows of the whole space as a matrix, and the margins that decide who answers.
+    """The copy's probabilities for rows of all columns, and the margins that decide who answers.
 
     No row outside the space is answered by the copy, however large its margin.
     """

@@ -1,4 +1,4 @@
-"""Asking the original about the rows that a copy does not answer, and going on where it fails."""
+"""Ask the original about the rows that the copy does not answer, and go on after a failure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ask_fallback(
 
 
 def check_label_type(answers: np.ndarray, labels: Labels) -> np.ndarray:
-    """Answers, if they are words where the copy's labels are, and numbers where they are."""
+    """Refuse answers that are words where the copy's labels are numbers, or the reverse."""
     if (answers.dtype.kind == "U") != (labels.classes.dtype.kind == "U"):
         hint = "ask the original that was copied, and read its answers the same way"
         raise OriginalError("the original's answers", f"labels such as {labels}", repr(answers[0].item()), hint)

@@ -1,4 +1,4 @@
-"""What is certified of a cascade: from which margin on, how often, and of what share of the rows.
+"""What is certified of a cascade: the threshold, how often copy and original agree above it, and on what share of rows.
 
 A grid of thresholds is fixed before the held-out rows are looked at. Of the k rows with a margin of at least a
 threshold, given k, the number on which copy and original differ is binomial, so that "they agree less often than
@@ -103,6 +103,7 @@ class Routing:
         place = last_certified(held, grid, shares, agree, error)
         threshold = inf if place is None else float(grid[place])
         alone = float((about >= threshold).mean())
+        # Holds for all thresholds at once (Dvoretzky, Kiefer and Wolfowitz, 1956; Massart, 1990): this one was chosen.
         off = 0.0 if place is None else sqrt(log(2 / (FOR_SHARE * allowance)) / (2 * len(about)))
         answered = held.margins >= threshold
         differ = int((answered & ~held.alike).sum())
@@ -181,7 +182,7 @@ def threshold_grid(margins: np.ndarray, shares: Sequence[float] = SHARES) -> np.
 
 
 def p_values(rows: np.ndarray, differ: np.ndarray, agree: float) -> np.ndarray:
-    """How likely at most so many differences are, if the two agree just less often than wanted: binomial tails."""
+    """Exact binomial p-values: how likely at most so many differences are, if the two agree on a share of `agree`."""
     from scipy.special import betainc
 
     alike = rows - differ
@@ -189,7 +190,7 @@ def p_values(rows: np.ndarray, differ: np.ndarray, agree: float) -> np.ndarray:
 
 
 def last_rejection(p: np.ndarray, allowances: np.ndarray) -> int | None:
-    """The last place that is rejected, where each that is passes its allowance on to the next; None if there is none.
+    """The last place that the fallback procedure (Wiens, 2003) rejects; None if there is none.
 
     >>> last_rejection(np.array([0.9, 0.01, 0.04, 0.06, 0.01]), np.array([0.0, 0.05, 0.0, 0.0, 0.0]))
     2

@@ -14,7 +14,7 @@ BINS = 15
 
 
 def lower_bound(agreed: int, n: int, confidence: float = 0.95) -> float:
-    """The exact (Clopper-Pearson) one-sided lower confidence bound of a proportion.
+    """The exact one-sided lower confidence bound of a proportion (Clopper and Pearson, 1934).
 
     >>> round(lower_bound(1960, 2000), 4)
     0.974
@@ -46,8 +46,8 @@ class HeldOut:
         """The certificate of a copy that predicts these codes.
 
         `among` is the number of copies that it was selected from by these very rows: as the best, or as the first to
-        reach a target. By a Bonferroni correction, the bounds of all of them hold at once, and so does that of the
-        selected one, however it was selected. All were trained without the rows.
+        reach a target. By a Bonferroni correction (Dunn, 1961), the bounds of all of them hold at once, and so does
+        that of the selected one, however it was selected. All were trained without the rows.
         """
         agree = self.codes == predicted
         level = 1 - (1 - confidence) / among
@@ -63,6 +63,7 @@ class HeldOut:
 def expected_calibration_error(sure: np.ndarray, agree: np.ndarray) -> float:
     """The expected calibration error (ECE): the mean gap between probability and frequency, over bins of probability.
 
+    After Naeini et al. (2015); as in Guo et al. (2017), of the label that is given, in bins of equal width.
     `sure` is the copy's probability of the label it gives, `agree` whether the original gives it too.
 
     >>> expected_calibration_error(np.array([0.9] * 10), np.array([True] * 9 + [False]))

@@ -1,10 +1,10 @@
-"""An exact bound from two binomial counts: the rows near a copy's boundary, and those away from it.
+"""An exact bound from two binomial counts (Buehler, 1957): rows near a copy's boundary, and rows away from it.
 
 The share that differs is w1 q1 + w2 q2: the weights are known, the two shares are not. Outcomes are ordered by an
-approximate upper limit of it, and the bound is Buehler's: the largest total at which an outcome no higher than the one
+approximate upper limit of it, and the bound is the largest total at which an outcome no higher than the one
 seen still has a chance of alpha, whatever the two shares are that make up this total. So it holds for all of them, not
 in the limit of many rows but for these. No bound that respects the order is tighter. With one part it is
-Clopper-Pearson's.
+that of Clopper and Pearson (1934).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TINY = 1e-16
 
 
 def upper_limit(differed: np.ndarray | float, n: np.ndarray | float, alpha: float) -> np.ndarray:
-    """Clopper-Pearson's upper limit of a share; counts need not be whole.
+    """The upper confidence limit of a share (Clopper and Pearson, 1934); counts need not be whole.
 
     >>> upper_limit(np.array([0, 59]), 59, 0.05).round(3).tolist()
     [0.05, 1.0]
@@ -49,8 +49,9 @@ class BuehlerBound:
         return float(sum(w * x / n for w, x, n in zip(self.weights, differed, self.n, strict=True)))
 
     def approximate(self, first: np.ndarray | float, second: np.ndarray | float, alpha: float) -> np.ndarray:
-        """The upper limit that orders outcomes: both parts' own limits, their distances added as squares (MOVER).
+        """The upper limit that orders outcomes: both parts' own limits, their distances added as squares.
 
+        This is the method of variance estimates recovery (MOVER; Zou and Donner, 2008).
         It rises with either count: a limit rises with its count, so its distance falls by less than the share rises.
         """
         total, squares = np.zeros(()), np.zeros(())

@@ -10,7 +10,7 @@ from ectype._common.formatting import shortened
 from ectype.certificate import formatting
 from ectype.types import Label
 
-# What is written down of a certificate only where there is something to write.
+# Fields that JSON leaves out where they are empty.
 LATER = ("strata", "sample", "on_answers", "reasons", "outside", "further")
 
 
@@ -25,7 +25,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class LabelShare:
-    """On how many of n rows a label was right."""
+    """On how many of the n rows with a label the copy agrees."""
 
     label: Label
     agreed: int
@@ -50,10 +50,9 @@ class LabelShare:
 
 
 def worst_of(shares: Iterable[LabelShare]) -> LabelShare | None:
-    """The lowest share, whatever its count, which says how much is known; None of none.
+    """The label with the lowest share, however few its rows; None if there is no label.
 
-    A label with a single row, which was missed, is the worst. Of equal shares it is the one that leaves less to hope
-    for, by Laplace's rule of succession: none of 5 before none of 1, and 3 of 3 before 500 of 500.
+    Equal shares are ordered by Laplace's rule of succession: none of 5 before none of 1, 3 of 3 before 500 of 500.
     """
     return min(shares, key=lambda one: (one.estimate, (one.agreed + 1) / (one.n + 2)), default=None)
 
@@ -186,7 +185,7 @@ class Certificate:
     def __repr__(self) -> str:
         own = "" if self.on_data is None else f", on_data={self.on_data!r}"
         shown = f"estimate={self.estimate:.4f}, lower={self.lower:.4f}, confidence={self.confidence:g}, n={self.n}"
-        beside = "".join(f", {part}" for part in formatting.beside(self))
+        beside = "".join(f", {part}" for part in formatting.short_caveats(self))
         return f"Certificate({shown}{beside}{own})"
 
     def __str__(self) -> str:

@@ -117,12 +117,12 @@ def certify(
 
 
 def session_identity(n: int, seed: int, design: str | None, sample: UserSample | None) -> Json:
-    """What tells one session that certifies from another: which rows are asked."""
+    """What identifies a session that certifies: the rows that it asks about."""
     return {"n": n, "seed": seed, "design": design, "data": None if sample is None else sample.digest}
 
 
 class CertifyOptions(TypedDict, total=False):
-    """What a certificate may be told beside what is certified."""
+    """How to certify, beside what is certified."""
 
     explain: bool
     retries: float | None
@@ -193,7 +193,7 @@ def allowance_for(original: Original, limits: Mapping[str, int], retries: float 
 
 @dataclass(frozen=True)
 class Certifier:
-    """What is certified, and how sure of it the bounds shall be."""
+    """A copy, the labels of its original, and the space and confidence of its bounds."""
 
     copy: object
     copied: Original
@@ -205,14 +205,14 @@ class Certifier:
     seed: int
 
     def choose_design(self, n: int, design: str) -> Design:
-        """Where the rows shall lie, by unlabelled rows; strata may turn out to be worth nothing."""
+        """The design with the tightest bound, judged by unlabelled rows; it is plain where strata gain nothing."""
         if design == PLAIN:
             return Design()
         rows = self.space.sample(FREE, stream(self.seed, Stream.SETS, 1))
         return choose_design(self._chances(rows), n, self.confidence)
 
     def ask_ranked_set(self, queries: Queries, ranks: np.ndarray) -> Iterator[tuple[np.ndarray, Answers]]:
-        """Rows of these ranks with what the original says to them, some at a time."""
+        """Ask about rows of these ranks, some at a time; yield the rows and the answers."""
         rng = stream(self.seed, Stream.CERTIFY)
         for rows in ranked_sets(ranks, lambda size: self.space.sample(size, rng), self._chances):
             yield rows, queries.said(SPACE, rows)
@@ -228,7 +228,7 @@ class Certifier:
         return labels.encode(answers) == labels.find(_answers(self.copy, self.copied, self.space, rows))
 
     def weigh_strata(self, proof: Certificate, strata: tuple[Stratum, ...]) -> Certificate:
-        """A certificate of a plain sample with the estimate and the bound of all rows, by their strata."""
+        """The certificate of a plain sample, with the estimate and the bound of all rows, weighed by stratum."""
         estimate, lower = stratified_bound(strata, self.confidence)
         n = sum(part.n for part in strata)
         return replace(proof, estimate=estimate, lower=lower, n=n, strata=strata, sample=proof.n)

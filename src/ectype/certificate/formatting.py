@@ -11,7 +11,7 @@ from ectype.queries import reasons
 if TYPE_CHECKING:
     from ectype.certificate.certificate import Bound, Certificate
 
-# What rows are called whose answers were not asked for, but given.
+# The name of rows whose answers were given, not asked for.
 GIVEN = "rows with given answers"
 # The most characters of a label in a sentence.
 NAME = 40
@@ -20,7 +20,7 @@ LABELS, RULES = 6, 3
 
 
 def sentence(proof: Certificate, what: str = "") -> str:
-    """What is shown, and its caveats; `what` are the rows, if they are no fresh ones of the space or the user's own."""
+    """The fidelity and its caveats; `what` names the rows, if they are neither fresh ones nor the user's own."""
     rows = f"{proof.n} {what or ('fresh rows of the space' if proof.distinct is None else 'rows of your own')}"
     sure = f"with {100 * proof.confidence:g}% confidence, on at least {percent(proof.lower)} of all such rows"
     if proof.strata:
@@ -53,10 +53,10 @@ def _absent(proof: Certificate) -> list[str]:
 
 def short(proof: Certificate) -> str:
     """A certificate in a line."""
-    return ", ".join([f"fidelity {proof.estimate:.4f}, at least {proof.lower:.4f}", *beside(proof)])
+    return ", ".join([f"fidelity {proof.estimate:.4f}, at least {proof.lower:.4f}", *short_caveats(proof)])
 
 
-def beside(proof: Certificate) -> Iterator[str]:
+def short_caveats(proof: Certificate) -> Iterator[str]:
     """The caveats in short, for a single line."""
     worst, baseline = proof.worst, proof.baseline
     if worst is not None and baseline is not None:

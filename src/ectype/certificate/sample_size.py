@@ -53,13 +53,13 @@ def sample_size_for(proof: Certificate, width: float | None = None) -> SampleSiz
     """
     width = proof.width / 2 if width is None else width
     alpha = 1 - (proof.confidence if proof.level is None else proof.level)
-    found = {PLAIN: _first(lambda n: Design().width(n, (0.0, 1 - proof.estimate), alpha) <= width)}
+    found = {PLAIN: _smallest(lambda n: Design().width(n, (0.0, 1 - proof.estimate), alpha) <= width)}
     parts = _parts(proof)
     if parts is not None:
         design, shares = parts
         # The exact bound is a little tighter than the limit that orders outcomes.
         scale = proof.width / design.width(proof.n, shares, alpha) if proof.strata else 1.0
-        found = {STRATIFIED: _first(lambda n: scale * design.width(n, shares, alpha) <= width), **found}
+        found = {STRATIFIED: _smallest(lambda n: scale * design.width(n, shares, alpha) <= width), **found}
     return SampleSize(width, proof.width, proof.n, {design: n for design, n in found.items() if n <= MOST})
 
 
@@ -74,7 +74,7 @@ def _parts(proof: Certificate) -> tuple[Design, tuple[float, float]] | None:
     return Design(round(NEAR * SET), ADDED[-1]), (1 - proof.near.estimate, 1 - proof.away.estimate)
 
 
-def _first(enough: Callable[[int], bool]) -> int:
+def _smallest(enough: Callable[[int], bool]) -> int:
     """The smallest number that is enough, given that any larger one is, too; one more than MOST at the most."""
     low, high = 0, 1
     while high <= MOST and not enough(high):

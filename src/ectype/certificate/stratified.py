@@ -1,9 +1,10 @@
 """Which rows of the space a certificate asks about: a plain sample, and more where the copy is unsure.
 
 Rows are free, answers are not. For every row that is asked, a set of rows is drawn, ranked by the copy's margin, and
-one of them is taken by its rank (ranked set sampling). Over all ranks alike, that is a plain random row of the space,
-whatever the ranking is worth. So the share of the space that ranks below a cut is known exactly, not estimated, and the
-rows taken from below it, and from above, are two independent binomial samples: `pair` has the bound of those.
+one of them is taken by its rank (ranked set sampling; McIntyre, 1952). Over all ranks alike, that is a plain random
+row of the space, whatever the ranking is worth. So the share of the space that ranks below a cut is known exactly, not
+estimated, and the rows taken from below it, and from above, are two independent binomial samples: `buehler` has the
+bound of those.
 Where the cut is and how many rows are added below it depends on the copy's own probabilities, and on no answer.
 """
 

@@ -1,4 +1,4 @@
-"""How a copy's error falls with the number of answers, by the rounds of its run: what advice and diagnosis go by."""
+"""The learning curve of a run as a power law: how the error falls with the number of answers."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Trend(NamedTuple):
 
 
 def clear_trend(proof: Certificate, curve: Sequence[tuple[int, float]], repeats: Repeats | None) -> Trend | None:
-    """The trend of a run, if it tells where the copy goes with more answers.
+    """The trend of a run, if it predicts what more answers bring.
 
-    It has to be clear, and the copy to be well above always answering the commonest label. Where the original was seen
+    It has to be clear, and the copy well above the majority baseline. Where the original was seen
     to answer otherwise when asked again, part of the error is its noise, and no answers lower that.
     """
     known = proof.baseline is None or 1 - proof.estimate <= LEARNED * (1 - proof.baseline.estimate)

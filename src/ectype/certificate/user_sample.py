@@ -1,4 +1,4 @@
-"""A user's rows that may certify a copy: asked as they came, and none that taught it."""
+"""A user's own rows for a certificate: asked as they are, without those that taught the copy."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class UserSample:
         """The same with the original's labels, each distinct row asked once."""
         first, which = self._distinct
         try:
-            found = queries.ask(purpose, self._told_apart(first), lambda places: self.present(first[places]))
+            found = queries.ask(purpose, self._numbered(first), lambda places: self.present(first[places]))
             return replace(self, answers=found[which])
         except OriginalError as error:
             if self.further is None:
@@ -129,14 +129,14 @@ class UserSample:
 
     @property
     def digest(self) -> str:
-        """What tells these rows from others."""
+        """A hash that identifies these rows."""
         hashed = sha256(self.rows.tobytes())
         if self.further is not None:
             hashed.update(self.further.to_csv(index=False).encode())
         return hashed.hexdigest()
 
-    def _told_apart(self, places: np.ndarray) -> np.ndarray:
-        """Distinct rows as a ledger tells them apart: those that differ in further columns alone are numbered."""
+    def _numbered(self, places: np.ndarray) -> np.ndarray:
+        """Distinct rows for a ledger, which sees the space's columns: rows that differ in others alone are numbered."""
         rows, times = self.rows[places], Counter[bytes]()
         if self.further is None:
             return rows

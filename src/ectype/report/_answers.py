@@ -1,4 +1,4 @@
-"""What a page is made from beside the result: the answers that were paid for. Nothing is ever asked for a page."""
+"""The paid answers that a page is made from, beside the result; nothing is asked for a page."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ectype.types import Answered
 
 # Gradient boosting as one would use it instead: what scikit-learn does unless told otherwise.
 PLAIN_BOOSTING = Boost(rounds=100, leaves=31, share=1.0, bins=128)
-# Smaller trees are enough to read off what drives two models, side by side.
+# Smaller trees are enough to show which columns two models depend on.
 SURROGATE = Boost(rounds=40, leaves=16, rate=0.2, share=1.0, bins=64)
-# The most trees of either, where there are many labels, and the most rows that are read off.
+# The most trees of either, where there are many labels, and the most rows that surrogates are fitted to.
 MOST_TREES, READ = 2000, 20_000
 
 
@@ -78,7 +78,7 @@ class PaidAnswers:
 
     @cached_property
     def surrogates(self) -> tuple[Model, Model] | None:
-        """Smaller trees, fitted to the original's answers to held-out rows, and to the copy's answers to the same.
+        """Surrogate models: smaller trees, fitted to the original's answers to held-out rows, and to the copy's.
 
         On rows that taught the copy the two are alike, whatever it learned.
         """

@@ -17,9 +17,9 @@ from ectype.runs.decision_grid import COLOURS, PIXELS, Plane, plane_of
 from ectype.runs.result import Result
 from ectype.space import Space
 
-# What stands for a point at which they differ, after the labels' colours.
+# The code of points at which they differ, after those of the labels.
 DIFFERS = len(COLOURS)
-# What its points are asked for.
+# The purpose of its queries.
 PAGE = "page"
 # The side of a map, in the units of its text.
 SIDE = 240

@@ -1,7 +1,7 @@
-"""What drives the original and the copy, read off both by the same means, from paid answers alone.
+"""Which columns the original and the copy depend on, by surrogate models of their answers to the same rows.
 
-The same plain boosting is fitted to the original's answers and to the copy's answers to the same rows. Where the two
-models differ, it is because the answers do. They see every column: also those that the copy may not see.
+Permutation importance (Breiman, 2001), here the share of answers that change, and partial dependence (Friedman, 2001).
+Where the two models differ, it is because the answers do. They see every column: also those that the copy may not see.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Importances:
-    """What drives them: every column's importance, and for some labels the dependence on the most important columns."""
+    """Every column's importance, and for some labels the partial dependence on the most important columns."""
 
     importance: list[Importance]
     dependence: list[tuple[Label, list[Dependence]]]
 
 
 def importances_of(paid: PaidAnswers, bins: Sequence[Bins], drawn: np.ndarray) -> Importances | None:
-    """What drives the original and the copy, over rows drawn from the space; None without answers."""
+    """The importances for original and copy, over rows drawn from the space; None without answers."""
     both = paid.surrogates
     if both is None:
         return None

@@ -1,4 +1,4 @@
-"""How the copy was reached: fidelity by queries, families, spending, and the curves of the paper."""
+"""The curves of a run: fidelity by queries, and the paper's curves by iteration."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def page_context(paid: PaidAnswers, results: Mapping[str, Result], original: Ori
 
 
 def _own_rows(proof: Certificate) -> list[str]:
-    """What has to be known beside the fidelity on the user's own rows."""
+    """The caveats of the fidelity on the user's own rows."""
     return (
         [] if proof.on_data is None else [*caveats(proof.on_data, percent), *islice(about_rows(proof.on_data), 1, None)]
     )
@@ -139,6 +139,6 @@ def _classes(result: Result) -> Json:
 
 
 def changed_settings(result: Result) -> Json:
-    """The settings that are not what they are by themselves: what the user wrote."""
+    """The settings that differ from the defaults."""
     usual = Plan.of(Settings()).as_json()
     return {key: value for key, value in result.settings.items() if key in usual and value != usual[key]}

@@ -1,4 +1,4 @@
-"""What the copy is, and how alike it decides, beside what one would have without it."""
+"""The head of the page: the models of the copy, and its fidelity beside baselines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ectype.types import Label
 
 @dataclass(frozen=True)
 class BlendMember:
-    """A model that the copy is made of, in words, and its share of the say."""
+    """A model that the copy is made of, in words, and its weight."""
 
     name: str
     detail: str
@@ -33,7 +33,7 @@ class BlendMember:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Something else that one could have used, and how often it gives the original's label on the same rows."""
+    """An alternative to the copy, and its fidelity on the same rows."""
 
     name: str
     fidelity: float
@@ -101,7 +101,7 @@ def confusion(proof: Certificate) -> Counter[tuple[Label, Label]]:
 
 
 def kappa_of(counts: Counter[tuple[Label, Label]]) -> float | None:
-    """Cohen's kappa: agreement beyond what two classifiers with these label frequencies reach by chance.
+    """Cohen's kappa (1960): agreement beyond what two classifiers with these label frequencies reach by chance.
 
     >>> kappa_of(Counter({(0, 0): 45, (1, 1): 45, (0, 1): 5, (1, 0): 5}))
     0.8
