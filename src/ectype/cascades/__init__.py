@@ -1,7 +1,7 @@
 """The cascade: which rows a copy answers alone, certified, and which are asked of the original."""
 
 from ectype.cascades._calibration_sample import has_held_out_rows
-from ectype.cascades._cascade import DEFAULT_AGREEMENT, cascade, queryable_original
+from ectype.cascades._cascade import DEFAULT_AGREEMENT, Cascade, CascadeDecision, cascade, queryable_original
 from ectype.cascades._fallback import (
     ANSWER_WITH_COPY,
     ANSWERED_BY,
@@ -23,6 +23,8 @@ __all__ = [
     "DEFAULT_AGREEMENT",
     "ON_OUTAGE",
     "RAISE_ERROR",
+    "Cascade",
+    "CascadeDecision",
     "Routing",
     "ask_fallback",
     "cascade",

@@ -112,7 +112,7 @@ def _unlabelled_margins(result: Result) -> np.ndarray:
 
 
 def _answers(result: Result) -> dict[str, LabelledRows]:
-    """What was answered in the run, by purpose, as far as that is kept: in its ledger, or in memory."""
+    """The answers of the run by purpose, from its ledger or, without one, from memory."""
     path = None if result.directory is None else result.directory / NAME
     return answers(path) if path is not None and path.is_file() else result.asked
 
@@ -132,7 +132,7 @@ def _queries(result: Result, original: Original, n: int, seed: int, about: Json 
 
 
 def _selected_from(proof: Certificate) -> float:
-    """How many copies the rows selected this one from: what the certificate's own bound was divided by."""
+    """The divisor of the certificate's Bonferroni correction: of how many copies its rows selected this one."""
     return 1.0 if proof.level is None else (1 - proof.confidence) / (1 - proof.level)
 
 
@@ -152,11 +152,11 @@ def _held_out(result: Result, proof: Certificate) -> Answered | None:
     for purpose, (told, said) in found.items():
         if purpose != REPEAT:
             known |= dict(zip(map(np.ndarray.tobytes, told), said.labels.tolist(), strict=True))
-    drawn = _drawn_again(result.space, proof.n, result.settings.get("seed", 0))
+    drawn = _draw_again(result.space, proof.n, result.settings.get("seed", 0))
     labels = [known.get(row.tobytes()) for row in drawn]
     return None if any(label is None for label in labels) else (drawn, np.array(labels))
 
 
-def _drawn_again(space: Space, n: int, seed: int) -> np.ndarray:
+def _draw_again(space: Space, n: int, seed: int) -> np.ndarray:
     rng = stream(seed, Stream.HELD_OUT, 0)
     return np.concatenate([space.sample(min(CHUNK, n - at), rng) for at in range(0, n, CHUNK)])

@@ -57,16 +57,16 @@ class Cascade(FittedClassifier):
 
     def decide(self, rows: Rows) -> CascadeDecision:
         """The labels of rows, and who gave each."""
-        labels, by, _ = self._decided(rows)
+        labels, by, _ = self._decide(rows)
         return CascadeDecision(labels, ANSWERED_BY[by])
 
     def predict(self, rows: Rows) -> np.ndarray:
         """The labels of rows: the copy's where it answers alone, and the original's elsewhere."""
-        return self._decided(rows)[0]
+        return self._decide(rows)[0]
 
     def predict_proba(self, rows: Rows) -> np.ndarray:
         """The copy's probabilities where it answers; where the original does, 1 for its label, and 0 for others."""
-        labels, by, chances = self._decided(rows)
+        labels, by, chances = self._decide(rows)
         theirs = by == BY_ORIGINAL
         chances[theirs] = np.eye(len(self.classes_))[Labels(self.classes_).encode(labels[theirs])]
         return chances
@@ -131,21 +131,21 @@ class Cascade(FittedClassifier):
     def _repr_html_(self) -> str:
         return formatting.cascade_html(self)
 
-    def _decided(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _decide(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels, codes of who gave them, and the copy's probabilities."""
         table, matrix = self._read(rows)
         chances, sure = predict_with_margins(self.copy, matrix)
         alone = self.routing.answers(sure)
         labels, by = self.classes_[chances.argmax(axis=1)], np.full(len(matrix), BY_COPY, np.int8)
         places = np.flatnonzero(~alone)
-        for part, answers in self._asked(lambda part: table(places[part]), len(places)):
+        for part, answers in self._ask(lambda part: table(places[part]), len(places)):
             by[places[part]] = BY_OUTAGE if answers is None else BY_ORIGINAL
             if answers is not None:
                 labels = labels.astype(np.result_type(labels, answers), copy=False)  # a longer word, perhaps
                 labels[places[part]] = answers
         return labels, by, chances
 
-    def _asked(self, present: Callable[[Part], Table], n: int) -> list[tuple[Part, np.ndarray | None]]:
+    def _ask(self, present: Callable[[Part], Table], n: int) -> list[tuple[Part, np.ndarray | None]]:
         """The original's answers, part by part; None where the copy's are to stand in."""
         found, failed = ask_fallback(self.original, present, n, Labels(self.classes_))
         if isinstance(failed, OutageError) and self.original.anew is not None:
@@ -228,7 +228,7 @@ def cascade(
 
 
 def _rows_to_ask(n: int | None) -> int:
-    """How many fresh rows are asked; nothing is asked that was not asked for."""
+    """The number of fresh rows to ask; refused if it was not given, since they cost queries."""
     if n is None:
         hint = f"say how many rows may be asked, such as n={FRESH}, or give rows of your own"
         raise SettingError("n", "held-out rows of the run, in a ledger or in memory", "none", hint)

@@ -17,7 +17,7 @@ EVERY = 1000
 
 
 def short(routing: Routing) -> str:
-    """What is certified, in one line."""
+    """The certified routing in one line."""
     if not routing.alone:
         return f"alone=0: nothing certified at agree={routing.agree:g}"
     sure = f"agree={routing.agree:g} with confidence={routing.confidence:g}"
@@ -25,7 +25,7 @@ def short(routing: Routing) -> str:
 
 
 def sentence(routing: Routing) -> str:
-    """What is certified, in a sentence or two."""
+    """The certified routing in a sentence or two."""
     sure = f"with {100 * routing.confidence:g}% confidence"
     if not routing.alone:
         return (
@@ -40,7 +40,7 @@ def sentence(routing: Routing) -> str:
 
 
 def advice(routing: Routing) -> str:
-    """What would help, if nothing was certified."""
+    """Advice, if nothing was certified; else empty."""
     if routing.alone:
         return ""
     least = f"{routing.fewest} rows without a difference are the fewest that can show it"
@@ -59,17 +59,17 @@ def table(routing: Routing) -> Grid:
 
 
 def text(routing: Routing) -> str:
-    """What is certified, in a few lines."""
+    """The certified routing as text."""
     return "\n".join([wrapped(sentence(routing)), "", table(routing).text(), "", *map(wrapped, notes(routing))])
 
 
 def html(routing: Routing) -> str:
-    """What is certified, as HTML."""
+    """The certified routing as HTML."""
     return paragraphs([sentence(routing)]) + table(routing).html() + paragraphs(list(notes(routing)))
 
 
 def notes(routing: Routing) -> Iterator[str]:
-    """What it is based on, and what would help."""
+    """Sentences about the rows that certified it, the worst label, and advice."""
     asked = f", {routing.queries} of them asked for it" if routing.queries else ", none of them asked for it"
     yield f"Certified by {routing.overall.n} {routing.source}{asked}."
     if routing.left_out:
@@ -81,13 +81,13 @@ def notes(routing: Routing) -> Iterator[str]:
 
 
 def saving(cascade: Cascade) -> str:
-    """What is saved, in a sentence."""
+    """The saving in a sentence."""
     paid = "" if cascade.cost is None else f", which saves {number(cascade.saved)} at {number(cascade.cost)} a row"
     return f"Of {EVERY} rows, about {EVERY * cascade.alone:.0f} are not asked{paid}."
 
 
 def outage(cascade: Cascade) -> str:
-    """What happens when the original is out."""
+    """A sentence on outages of the original."""
     if cascade.on_outage == "error":
         return "If the original is out, rows that need it are an error."
     return "If the original is out, the copy answers, which is marked and not certified."

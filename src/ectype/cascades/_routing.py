@@ -79,7 +79,7 @@ class Routing:
     overall: Bound
     """The cascade and the original, on all rows: higher, since the other answers are the original's own."""
     source: str
-    """What rows it was certified by."""
+    """The kind of rows that certified it."""
     queries: int
     """How many of them were asked for it."""
     level: float
@@ -133,7 +133,7 @@ class Routing:
 
     @property
     def advice(self) -> str:
-        """What would help, if nothing was certified."""
+        """Advice, if nothing was certified; else empty."""
         return formatting.advice(self)
 
     def __repr__(self) -> str:

@@ -100,7 +100,7 @@ class _Search:
         last = float(upper_limit(len(outcomes) - 1, pair.n[0], alpha))
         self.q = np.linspace(0, last, CELLS + 1)
         highest = float(upper_limit(outcomes[0], pair.n[1], alpha))
-        self.low, self.high = self._halved(self.q, np.zeros(CELLS + 1), np.full(CELLS + 1, highest), 8)
+        self.low, self.high = self._bisect(self.q, np.zeros(CELLS + 1), np.full(CELLS + 1, highest), 8)
 
     def top(self, estimate: float) -> float:
         """The largest total, from above; how close depends on its distance from the estimate."""
@@ -119,7 +119,7 @@ class _Search:
         middle = (self.q[cells] + self.q[cells + 1]) / 2
         points = np.concatenate([self.q[cells], middle])
         low, high = np.concatenate([self.low[cells], self.low[cells + 1]]), np.tile(self.high[cells], 2)
-        low, high = self._halved(points, low, high, 2)
+        low, high = self._bisect(points, low, high, 2)
         k = len(cells)
         self.low[cells], self.high[cells] = low[:k], high[:k]
         self.q, self.low, self.high = (
@@ -127,7 +127,7 @@ class _Search:
             for old, new in ((self.q, middle), (self.low, low[k:]), (self.high, high[k:]))
         )
 
-    def _halved(self, q: np.ndarray, low: np.ndarray, high: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
+    def _bisect(self, q: np.ndarray, low: np.ndarray, high: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
         for _ in range(times):
             middle = (low + high) / 2
             likely = self._chance(q, middle) >= self.alpha * (1 - ROUNDING)

@@ -28,10 +28,10 @@ MOST = 0.5
 RISE = 0.001
 NOISE, CERTIFICATE, CAPACITY, SAMPLES = "noise", "certificate", "capacity", "samples"
 
-# Gains below this are not worth a word, and neither are differences below so many standard errors.
+# Gains below this are not mentioned, nor differences of less than so many standard errors.
 LEAST, ERRORS = 0.0005, 2.0
-# A label is rare up to this share of the rows, and missed if the copy agrees on fewer than this share of those. Before
-# so many answers, it may as well be that there are too few of it to know where to look.
+# A label is rare up to this share of the rows, and missed if the copy agrees on fewer than this share of those. It is
+# mentioned from so many answers on: with fewer, the copy may have seen too few rows with it.
 RARE, MISSED, ENOUGH = 0.03, 0.5, 1000
 BUDGET, SCORES, FAMILY, LABEL = "budget", "scores", "family", "label"
 
@@ -95,7 +95,7 @@ def diagnose(
 
 
 def further_answers(trend: Trend | None, error: float, allowed: float) -> tuple[int | None, str]:
-    """What the trend says of the answers that bring an error down to what is allowed: how many more, and in words."""
+    """How many more answers bring the error down to the allowed one, by the trend; with a sentence that says so."""
     if trend is None or allowed <= 0:
         return None, "how many more answers it takes cannot be told from this run"
     more = trend.further(error, allowed)
@@ -103,7 +103,7 @@ def further_answers(trend: Trend | None, error: float, allowed: float) -> tuple[
         return None, f"it needs more answers, by the trend of its run more than {BEYOND} times as many as so far"
     if not more:
         return None, "it needs more answers"
-    more = _rounded_down(more)
+    more = _round_down(more)
     return more, f"it needs more answers, by the trend of its run at least {more} more"
 
 
@@ -125,11 +125,11 @@ def allowed_error(target: float, n: int, level: float) -> float | None:
     >>> allowed_error(0.9, 100, 0.95), allowed_error(0.99, 100, 0.95)
     (0.04, None)
     """
-    agreed = _least(target, n, level)
+    agreed = _fewest_agreed(target, n, level)
     return None if agreed > n else (n - agreed) / n
 
 
-def _least(target: float, n: int, level: float) -> int:
+def _fewest_agreed(target: float, n: int, level: float) -> int:
     """The fewest of n held-out rows that have to agree to show the target; n + 1 if even all do not."""
     return bisect_left(range(n + 1), target, key=lambda agreed: lower_bound(agreed, n, level))
 
@@ -140,15 +140,15 @@ def rows_to_show(target: float, fidelity: float, n: int, level: float) -> int | 
 
     for rows in np.geomspace(n, FURTHEST * n, 60):
         rows = int(np.ceil(rows / 100) * 100)
-        if bdtrc(_least(target, rows, level) - 1, rows, fidelity) >= POWER:
+        if bdtrc(_fewest_agreed(target, rows, level) - 1, rows, fidelity) >= POWER:
             return rows
     return None
 
 
-def _rounded_down(number: int) -> int:
+def _round_down(number: int) -> int:
     """A number with two significant digits, since it is an estimate of the least.
 
-    >>> _rounded_down(1298), _rounded_down(7)
+    >>> _round_down(1298), _round_down(7)
     (1200, 7)
     """
     unit = 10 ** max(0, len(str(number)) - 2)
@@ -157,7 +157,7 @@ def _rounded_down(number: int) -> int:
 
 @dataclass(frozen=True)
 class Advice:
-    """What would help, in a sentence, and by how much fidelity is expected to rise, where that can be told."""
+    """A piece of advice: a sentence, and the expected rise of fidelity, where that can be told."""
 
     about: str
     """`budget`, `scores`, `family` or `label`."""
@@ -175,7 +175,7 @@ def advise(
     blend: float | None = None,
     choosable: bool = False,
 ) -> list[Advice]:
-    """What would help a copy of this certificate; `curve` has the error by number of queries.
+    """Advice for a copy of this certificate; `curve` has the error by number of queries.
 
     `repeats` were asked twice; `scores` were there and not used; `blend` is what the blend of all answers reaches on
     the same rows, if the copy is something else; `choosable`: queries could be about other rows, such as those of a

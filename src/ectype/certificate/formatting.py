@@ -32,7 +32,7 @@ def sentence(proof: Certificate, what: str = "") -> str:
 
 
 def caveats(proof: Certificate, share: Callable[[float], str] = percent) -> Iterator[str]:
-    """What a fidelity alone would hide, a sentence each: the worst label, the majority baseline, labels not measured.
+    """Sentences that stand beside a fidelity: the worst label, the majority baseline, labels that were not measured.
 
     `share` writes a share in percent.
     """
@@ -132,7 +132,7 @@ def _notes(proof: Certificate) -> Iterator[str]:
 
 
 def about_rows(proof: Certificate, what: str = "rows of your own") -> Iterator[str]:
-    """What has to be known of rows that the user gave, a sentence each: which were left out, and what was sent."""
+    """Sentences about the user's own rows: the population of the bound, rows left out, and columns sent."""
     yield (
         f"the bound on {what} is about the population that they are a random sample of; rows that come in groups, such "
         "as many of one customer or one day, are no random sample"

@@ -42,7 +42,7 @@ class Repeats:
 
     @property
     def text(self) -> str:
-        """What they show, as a sentence; nothing if no answer changed."""
+        """The ceiling as a sentence; empty if no answer changed."""
         if not self.disagreed:
             return ""
         changed = f"the original answered {self.disagreed} of {self.n} rows differently when asked again"

@@ -1,4 +1,4 @@
-"""How many rows a wanted width of a certificate would take: the bound at the fidelity that was estimated."""
+"""The sample size for a wanted width of a certificate, at the fidelity that was estimated."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class UserSample:
             found = replace(found, further=beside, order=tuple(whole.columns))
             _warn_of_further(name, original, further)
         found = found.without(~known_levels(space, found.rows), LEVELS)
-        found = found if original.model is None else found.without(_remembered(original, found, name), REMEMBERED)
+        found = found if original.model is None else found.without(_rows_in_memory(original, found, name), REMEMBERED)
         return found.some(name)
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class UserSample:
         except OriginalError as error:
             if self.further is None:
                 raise
-            more = f"these rows have columns that the space lacks ({_named(self.further.columns)}): if the original "
+            more = f"these rows have columns that the space lacks ({_column_names(self.further.columns)}): if the original "
             hint = "; ".join(filter(None, (error.hint, f"{more}does not take them, leave them out of the rows")))
             raise type(error)(error.where, error.expected, error.found, hint) from error
 
@@ -157,7 +157,7 @@ class UserSample:
         return first, which
 
 
-def _remembered(original: Original, sample: UserSample, name: str) -> np.ndarray:
+def _rows_in_memory(original: Original, sample: UserSample, name: str) -> np.ndarray:
     """Which rows stand in the original itself."""
     found = remembered(original.model, sample.present(np.arange(len(sample))))
     if reads_its_context(original.model) and not found.any():
@@ -171,11 +171,11 @@ def _remembered(original: Original, sample: UserSample, name: str) -> np.ndarray
 def _warn_of_further(name: str, original: Original, further: Sequence[str]) -> None:
     """Name the columns that the space lacks, and say what that means."""
     warn(
-        f"{name}: the space lacks {_named(further)}. {original.name} is sent these rows with all of their columns, but "
+        f"{name}: the space lacks {_column_names(further)}. {original.name} is sent these rows with all of their columns, but "
         "drawn rows without those: the copy learns, and is certified on the space, as if they did not exist. If it "
         "uses them, describe the space with them and copy again; if not, leave them out of these rows"
     )
 
 
-def _named(columns: Iterable[str]) -> str:
+def _column_names(columns: Iterable[str]) -> str:
     return listed([*map(repr, columns)])

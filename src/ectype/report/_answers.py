@@ -41,7 +41,7 @@ class PaidAnswers:
 
     @classmethod
     def of(cls, result: Result, directory: str | Path | None) -> PaidAnswers:
-        """What the ledger in a run's directory holds, or else what the result still has."""
+        """Read the ledger in a run's directory; without one, take the answers that the result still has."""
         folder = None if directory is None else Path(directory)
         book = None if folder is None or not (folder / NAME).is_file() else folder / NAME
         found = {**result.asked, **({} if book is None else answers(book))}
@@ -93,7 +93,7 @@ class PaidAnswers:
 
     @cached_property
     def encoding(self) -> Encoding:
-        """What boosting sees of rows: all columns."""
+        """The encoding of rows for boosting, which sees all columns."""
         return Encoding(self.result.space)
 
     @cached_property

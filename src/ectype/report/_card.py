@@ -46,7 +46,7 @@ def model_card(directory: str | Path, types: Sequence[str] = ()) -> str:
 
 
 def _certificates(proof: Certificate | None) -> Iterator[tuple[str, Certificate, list[str]]]:
-    """The certificates that there are: what tells each apart, and what has to be known of its fidelity."""
+    """Every certificate of a run with its name and the sentences about its fidelity."""
     if proof is None:
         return
     parts = ("", proof), (" on rows of your own", proof.on_data), (f" on {GIVEN}", proof.on_answers)
@@ -58,7 +58,7 @@ def _certificates(proof: Certificate | None) -> Iterator[tuple[str, Certificate,
 
 
 def known_limits(result: Result, show: Callable[[object], str] = escape_markdown) -> Iterator[str]:
-    """What the certificate does not cover, a sentence each; `show` writes what comes from outside."""
+    """Sentences about what the certificate does not cover; `show` escapes text from outside."""
     proof, settings = result.certificate, result.settings
     yield (
         "The bound is about inputs that are drawn as the space says. On others, and where the space draws rarely, the "

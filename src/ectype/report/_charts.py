@@ -165,7 +165,7 @@ def _grid(axes: Axes) -> str:
 
 
 def _x_labels(axes: Axes) -> list[tuple[float, str, str]]:
-    """What stands below the horizontal axis, and how it is aligned: round numbers, or of others the ends."""
+    """Labels of the horizontal axis, with their alignment: round numbers, or the two ends."""
     if axes.x_label is None:
         return [(number, f"{number:,.6g}", "middle") for number in _ticks(axes.x, 4)]
     return [(axes.x.low, axes.x_label(axes.x.low), "start"), (axes.x.high, axes.x_label(axes.x.high), "end")]

@@ -81,7 +81,7 @@ def _policy(style: str, script: str) -> str:
 
 
 def page_context(paid: PaidAnswers, results: Mapping[str, Result], original: Original | None) -> Json:
-    """What the page's template is filled with."""
+    """The variables of the template `page.html`."""
     result = paid.result
     drawn = result.space.sample(DRAWN, stream(0, Stream.PAGE))
     bins = [bins_of(column, drawn[:, j]) for j, column in enumerate(result.space.columns)]

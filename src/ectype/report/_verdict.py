@@ -116,7 +116,7 @@ def kappa_of(counts: Counter[tuple[Label, Label]]) -> float | None:
 
 
 def _majority_baseline(proof: Certificate) -> Baseline | None:
-    """What always answering the commonest label would reach."""
+    """The majority baseline: always answer the commonest label."""
     if not proof.per_class:
         return None
     label, most = max(proof.per_class.items(), key=lambda entry: entry[1].n)
@@ -126,7 +126,7 @@ def _majority_baseline(proof: Certificate) -> Baseline | None:
 
 
 def _boosting_baseline(paid: PaidAnswers) -> Baseline | None:
-    """What plain boosting of the same answers reaches on the same rows."""
+    """Plain boosting of the same answers, measured on the same rows."""
     comparison, model = paid.comparison, paid.plain_boosting
     if comparison is None or model is None:
         return None
