@@ -118,8 +118,9 @@ class UserSample:
         except OriginalError as error:
             if self.further is None:
                 raise
-            more = f"these rows have columns that the space lacks ({_column_names(self.further.columns)}): if the original "
-            hint = "; ".join(filter(None, (error.hint, f"{more}does not take them, leave them out of the rows")))
+            more = f"these rows have columns that the space lacks ({_column_names(self.further.columns)})"
+            leave = f"{more}: if the original does not take them, leave them out of the rows"
+            hint = "; ".join(filter(None, (error.hint, leave)))
             raise type(error)(error.where, error.expected, error.found, hint) from error
 
     @property
@@ -171,9 +172,9 @@ def _rows_in_memory(original: Original, sample: UserSample, name: str) -> np.nda
 def _warn_of_further(name: str, original: Original, further: Sequence[str]) -> None:
     """Name the columns that the space lacks, and say what that means."""
     warn(
-        f"{name}: the space lacks {_column_names(further)}. {original.name} is sent these rows with all of their columns, but "
-        "drawn rows without those: the copy learns, and is certified on the space, as if they did not exist. If it "
-        "uses them, describe the space with them and copy again; if not, leave them out of these rows"
+        f"{name}: the space lacks {_column_names(further)}. {original.name} is sent these rows with all of their "
+        "columns, but drawn rows without those: the copy learns, and is certified on the space, as if they did not "
+        "exist. If it uses them, describe the space with them and copy again; if not, leave them out of these rows"
     )
 
 
