@@ -178,6 +178,7 @@ def refused(share: float, trials: int, deterministic: bool) -> Row:
     import numpy as np
 
     import ectype as ec
+    from ectype.ledger import Purpose
     from ectype.queries import MORE, Queries, check
     from ectype.refresh._new_answers import AGAIN
 
@@ -186,7 +187,7 @@ def refused(share: float, trials: int, deterministic: bool) -> Row:
     for trial in range(trials):
         rng = np.random.default_rng([trial, round(1e4 * share)])
         rows = space.sample(2000, rng)
-        queries = Queries(original, space, dict.fromkeys(("check", "repeat"), MORE * AGAIN))
+        queries = Queries(original, space, dict.fromkeys((Purpose.CHECK, Purpose.REPEAT), MORE * AGAIN))
         found.append(check(queries, rows, rows[:, 0] > 0.5, AGAIN, MORE * AGAIN, rng, deterministic))
     asked = fmean(len(one.places) + one.repeated for one in found)
     return {"refused": sum(one.changed for one in found), "trials": trials, "asked": asked}

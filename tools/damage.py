@@ -29,6 +29,7 @@ import numpy as np
 import ectype as ec
 from ectype import ledger
 from ectype.errors import EctypeError
+from ectype.ledger import Purpose
 from ectype.queries import Queries
 from ectype.report import card
 from ectype.runs.api import copy_steps, finish
@@ -112,7 +113,7 @@ def resume(out: Path) -> Iterator[object]:
             yield (
                 purpose,
                 rows.tobytes(),
-                Queries(original, SPACE, {purpose: len(rows)}, book).ask(purpose, rows).tolist(),
+                Queries(original, SPACE, {Purpose(purpose): len(rows)}, book).ask(Purpose(purpose), rows).tolist(),
             )
         yield [(np.asarray(found[0]).tobytes(), found[1]) for t in range(9) if (found := book.round(t)) is not None]
 

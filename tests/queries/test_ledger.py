@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ectype import ledger
 from ectype.errors import DirectoryError, EctypeError, OriginalError
-from ectype.ledger import REPEAT, Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.original import Original
 from ectype.space import RowIndex, Space, first_of_each, keys_of
 from problems import ask_through
@@ -42,7 +42,7 @@ def test_identical_rows_are_never_asked_twice(path, rng):
         np.testing.assert_array_equal(ask_through(book, counting(asked), LINE, rows, "training"), first[:100])
         assert sum(map(len, asked)) == 102
         for _ in range(2):
-            ask_through(book, counting(asked), LINE, rows[:5], REPEAT)
+            ask_through(book, counting(asked), LINE, rows[:5], Purpose.REPEAT)
             assert sum(map(len, asked)) == 107
     found = ledger.summary(path)
     assert (found.asked, found.answered, found.maybe_paid, found.saved, found.repeated) == (107, 107, 0, 255, 5)

@@ -14,7 +14,7 @@ from ectype import ledger
 from ectype.algorithm.training import steps
 from ectype.certificate.certify_offline import known_of, on_answers
 from ectype.errors import AnswersError, DirectoryError, OriginalError, SettingError
-from ectype.ledger import CHECK, REPEAT
+from ectype.ledger import Purpose
 from ectype.queries import LabelClaims, Queries, check, sources_of
 from ectype.refresh import Refresh
 from problems import disc
@@ -165,7 +165,7 @@ def test_claims_of_a_noisy_original_are_no_change(noise):
         noisy = ec.Original(lambda rows, rng=rng: (rows[:, 0] > 0.5) ^ (rng.random(len(rows)) < noise))
         rows = space.sample(1000, rng)
         first, second = noisy.answer(rows), noisy.answer(rows)
-        queries = Queries(noisy, space, {CHECK: 200, REPEAT: 400})
+        queries = Queries(noisy, space, {Purpose.CHECK: 200, Purpose.REPEAT: 400})
         found.append(check(queries, rows, first, 50, 200, rng, claims=LabelClaims(np.arange(1000), second)))
     assert all(0 < one.contested.asked <= 50 for one in found)
     assert sum(one.changed for one in found) <= 14  # 200 * 5 %, and a little luck
@@ -213,7 +213,7 @@ def test_kept_traffic_counts_as_often_as_it_came(finished, tmp_path):
     table = traffic(disc)
     (tmp_path / "kept").mkdir()
     with ledger.Ledger(tmp_path / "kept" / ledger.NAME, {"original": "mine", "dropped": []}, PLANE) as book:
-        book.record(table[["x0", "x1"]].to_numpy(), table["label"].to_numpy(), ledger.TRAFFIC)
+        book.record(table[["x0", "x1"]].to_numpy(), table["label"].to_numpy(), ledger.Purpose.TRAFFIC)
     found = [
         ec.refresh(finished, disc, out=tmp_path / "new", check=50, answers=answers).refreshed["on_answers"]
         for answers in (tmp_path / "kept", table)

@@ -18,7 +18,7 @@ from commands import run_command
 from ectype import ledger
 from ectype.algorithm.training import steps
 from ectype.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
-from ectype.ledger import CHECK, REPEAT
+from ectype.ledger import Purpose
 from ectype.queries import Queries, check
 from ectype.queries._drift_test import evidence
 from ectype.refresh import Refresh
@@ -76,7 +76,7 @@ def noisy_check(noise, seed, change=0.0):
     rows = space.sample(2000, rng)
     answers = original(rows)
     threshold += change
-    queries = Queries(ec.Original(original), space, {CHECK: 1200, REPEAT: 1200})
+    queries = Queries(ec.Original(original), space, {Purpose.CHECK: 1200, Purpose.REPEAT: 1200})
     return check(queries, rows, answers, 300, 1200, rng)
 
 

@@ -14,7 +14,7 @@ from ectype.certificate.certificate import Certificate
 from ectype.certificate.certifier import Certifier
 from ectype.certificate.differences import low_margin
 from ectype.errors import DirectoryError
-from ectype.ledger import NAME, REPEAT, answers
+from ectype.ledger import NAME, Purpose, answers
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import training_rows_of
 from ectype.original import as_original
@@ -45,7 +45,7 @@ def unknown_to(known: PriorAnswers, run: str | Path, columns: Sequence[int]) -> 
     if not found:
         raise DirectoryError(str(run), "a ledger, to tell which answers the copy learned from", "none")
     for purpose, (rows, _) in found.items():
-        if purpose != REPEAT:
+        if purpose != Purpose.REPEAT:
             known = known.without(rows[:, columns], OWN)
     return known
 

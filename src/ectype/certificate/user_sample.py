@@ -15,6 +15,7 @@ import numpy as np
 from ectype._common.formatting import listed
 from ectype.certificate.differences import known_levels
 from ectype.errors import OriginalError, SettingError, SpaceError, warn
+from ectype.ledger import Purpose
 from ectype.models.training_rows import TrainingRows
 from ectype.original import Original
 from ectype.original.in_memory_rows import reads_its_context, remembered
@@ -109,7 +110,7 @@ class UserSample:
         beside = self.further.iloc[places].reset_index(drop=True)  # each column of the type that it has
         return pd.concat([presented, beside], axis=1)[list(self.order)]
 
-    def asked(self, queries: Queries, purpose: str) -> UserSample:
+    def asked(self, queries: Queries, purpose: Purpose) -> UserSample:
         """The same with the original's labels, each distinct row asked once."""
         first, which = self._distinct
         try:

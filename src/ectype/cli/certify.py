@@ -21,7 +21,7 @@ from ectype.types import Json
 
 if TYPE_CHECKING:
     from ectype.certificate.certificate import Certificate
-    from ectype.ledger import Session
+    from ectype.ledger import Purpose, Session
     from ectype.original import Original
     from ectype.queries import PriorAnswers
     from ectype.runs.result import Result
@@ -98,7 +98,7 @@ def command(
     from ectype.cli.copy import resumable
     from ectype.cli.progress import heard
     from ectype.cli.tables import certificate
-    from ectype.ledger import session
+    from ectype.ledger import Purpose, session
     from ectype.original.stored_answers import read_table
     from ectype.queries import sentence, sources_of
     from ectype.runs.result import load
@@ -120,7 +120,7 @@ def command(
     n = validation.count("n", (ROWS if source.stored is None else len(source.stored[1])) if n is None else n, 1)
     rows = None if data is None else sample_of(read_table(data), result.copy, source, result.space)
     different = 0 if rows is None else rows.distinct
-    most = allowed(source, {"certificate": n, "data": different}, retries)
+    most = allowed(source, {Purpose.CERTIFICATE: n, Purpose.DATA: different}, retries)
     words = f"{source.name} will be asked {most.planned} queries"
     say(f"{words}, and at most {most.retries} again if requests fail, {most.total} in all", err=True)
     clock = perf_counter()
@@ -134,7 +134,7 @@ def command(
             )
             check()
         proof, plan = replace(proof, on_answers=given), sample_size_for(proof, width)
-        queries = {"certificate": n, "data": different}
+        queries = {Purpose.CERTIFICATE: n, Purpose.DATA: different}
         told = replace(result, certificate=proof, queries=_spent(result, queries))
         page = None if report is None else _reported(report, directory, told, asked, source)
         if as_json:
@@ -178,9 +178,11 @@ def _tell_given(directory: Path, known: PriorAnswers | None, given: Certificate 
     say(sentence(known.as_json()))
 
 
-def _spent(result: Result, queries: Mapping[str, int]) -> dict[str, int]:
+def _spent(result: Result, queries: Mapping[Purpose, int]) -> dict[str, int]:
     """The queries of a run, and those that a comparison made, as its page calls them."""
-    words = {"certificate": "this comparison", "data": "this comparison, on rows of your own"}
+    from ectype.ledger import Purpose
+
+    words = {Purpose.CERTIFICATE: "this comparison", Purpose.DATA: "this comparison, on rows of your own"}
     return {**result.queries, **{words[purpose]: n for purpose, n in queries.items() if n}}
 
 
@@ -198,8 +200,10 @@ def _reported(path: Path, directory: Path, result: Result, asked: Answered, sour
 
 def _fresh(table: Original, result: Result) -> Original:
     """Stored answers; if the copy was made from this very table, those that were not used for it."""
+    from ectype.ledger import Purpose
     from ectype.queries import unused
 
     if table.fingerprint != result.settings["fingerprint"]:
         return table
-    return unused(table, result.settings["seed"], result.queries["training"] + result.queries["certificate"])
+    used = result.queries[Purpose.TRAINING] + result.queries[Purpose.CERTIFICATE]
+    return unused(table, result.settings["seed"], used)

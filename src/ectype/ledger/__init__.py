@@ -11,6 +11,7 @@ from __future__ import annotations
 from ectype.ledger._compact import compacted
 from ectype.ledger._connections import BESIDE, NAME, SESSIONS
 from ectype.ledger._ledger import Ledger
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._reader import (
     Summary,
     anchored,
@@ -26,25 +27,21 @@ from ectype.ledger._reader import (
 from ectype.ledger._records import LedgerEntry, answered, write_new
 from ectype.ledger._row_counts import RowCounts
 from ectype.ledger._salvage import salvage
-from ectype.ledger._schema import CHECK, FORMAT, FURTHER, GIVEN, REPEAT, TRAFFIC, USER_ROWS
+from ectype.ledger._schema import FORMAT, FURTHER
 from ectype.ledger._session import WITHIN, Session, session, sessions, taken_over
 from ectype.ledger._timeline import Timeline, timeline
 from ectype.ledger._verify import Verification, verify
 
 __all__ = [
     "BESIDE",
-    "CHECK",
     "FORMAT",
     "FURTHER",
-    "GIVEN",
     "NAME",
-    "REPEAT",
     "SESSIONS",
-    "TRAFFIC",
-    "USER_ROWS",
     "WITHIN",
     "Ledger",
     "LedgerEntry",
+    "Purpose",
     "RowCounts",
     "Session",
     "Summary",

@@ -10,7 +10,7 @@ import numpy as np
 
 from ectype.ledger._hash_chain import Row
 from ectype.ledger._label_codes import Vocabulary
-from ectype.ledger._schema import GIVEN
+from ectype.ledger._purpose import Purpose
 from ectype.original import CHUNK, LabelledRows
 
 
@@ -31,7 +31,7 @@ def given_rows(told: LabelledRows, vocabulary: Vocabulary, number: int = 1) -> I
     for at, start in enumerate(range(0, len(rows), CHUNK), number):
         part = slice(start, min(start + CHUNK, len(rows)))
         n = part.stop - part.start
-        yield "requests", (at, GIVEN, n, now, rows[part].tobytes())
+        yield "requests", (at, Purpose.GIVEN, n, now, rows[part].tobytes())
         yield "attempts", (None, at, now, -n)
         if said.scores is not None:
             yield "scores", (at, said.scores[part].tobytes())

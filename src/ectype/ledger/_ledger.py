@@ -20,14 +20,12 @@ from ectype.ledger._group_commit import GroupCommit
 from ectype.ledger._hash_chain import head_of
 from ectype.ledger._import_rows import given_rows
 from ectype.ledger._label_codes import Vocabulary
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._row_counts import RowCounts
 from ectype.ledger._schema import (
     FORMAT,
     FURTHER,
-    GIVEN,
-    REPEAT,
-    USER_ROWS,
     answered_requests,
     labels_of,
     later_settings,
@@ -62,13 +60,13 @@ class Ledger:
             self.vocabulary = Vocabulary(labels_of(self._reader))
             self.prefix = self._begun(settings)
             # Purposes whose rows are another question: those asked again, and those sent with more columns.
-            self._apart = {REPEAT, USER_ROWS} if settings.get(FURTHER) else {REPEAT}
+            self._apart = {Purpose.REPEAT, Purpose.USER_ROWS} if settings.get(FURTHER) else {Purpose.REPEAT}
             self._indexes = defaultdict[str, RowIndex](RowIndex)
             self._given = 0  # requests that were never sent
             known = 0
             for number, purpose, rows, _ in answered_requests(self._reader, self.prefix):
-                self._given += purpose == GIVEN
-                if purpose != GIVEN:
+                self._given += purpose == Purpose.GIVEN
+                if purpose != Purpose.GIVEN:
                     known += len(rows)
                     self.index(purpose).add(keys_of(rows), number)
             self._tried = defaultdict[str, set[int]](set)  # keys of rows sent and not answered
@@ -122,11 +120,11 @@ class Ledger:
         """Say that nobody will want to go on from here: what was answered is known from elsewhere."""
         self._abandoned = True
 
-    def batch(self, rows: np.ndarray, purpose: str, scores: int = 0) -> LedgerBatch:
+    def batch(self, rows: np.ndarray, purpose: Purpose, scores: int = 0) -> LedgerBatch:
         """Rows that are asked about together, each with so many scores."""
         return LedgerBatch(self, rows, purpose, scores)
 
-    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str, scores: np.ndarray | None = None) -> int:
+    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: Purpose, scores: np.ndarray | None = None) -> int:
         """Write down rows that were asked and answered elsewhere, all or none, and wait until they are on disk.
 
         Gives how many of them are not here for the first time: what was asked again is written down again.

@@ -18,10 +18,9 @@ from ectype.ledger._blobs import codes_of, matrix_of, parameters_of
 from ectype.ledger._connections import readable
 from ectype.ledger._import_rows import given_rows
 from ectype.ledger._label_codes import Vocabulary
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._schema import (
-    GIVEN,
-    REPEAT,
     SAVED,
     UNCHAINED,
     answered_requests,
@@ -97,8 +96,8 @@ def summary(path: Path) -> Summary:
         checked = format_of(connection, path) != UNCHAINED
         labels, counts, given = labels_of(connection), Counter[int](), 0
         for _, purpose, _, codes in answered_requests(connection):
-            counts.update(codes.tolist() if plain(purpose) not in (REPEAT, GIVEN) else ())
-            given += len(codes) if purpose == GIVEN else 0
+            counts.update(codes.tolist() if plain(purpose) not in (Purpose.REPEAT, Purpose.GIVEN) else ())
+            given += len(codes) if purpose == Purpose.GIVEN else 0
         requests, answered = connection.execute(_COUNTED.format(sent(connection))).fetchone()
         by_purpose = Counter[str]()
         for purpose, n in sent_by_purpose(connection).items():
@@ -111,7 +110,7 @@ def summary(path: Path) -> Summary:
             maybe_paid=sum(by_purpose.values()) - answered,
             lost=sum(len(rows) for _, rows, failed in unanswered(connection) if not failed),
             saved=tallies.pop(SAVED, 0),
-            repeated=by_purpose.get(REPEAT, 0),
+            repeated=by_purpose.get(Purpose.REPEAT, 0),
             by_purpose=dict(by_purpose),
             labels={labels[code]: n for code, n in sorted(counts.items())},
             failures=tallies,

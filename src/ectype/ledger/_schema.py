@@ -17,6 +17,7 @@ from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of, matrix_of, scores_of
 from ectype.ledger._connections import NAME, bounded, readable
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._tables import SCHEMA, check_values, tables_of
 from ectype.original.labels import classes_array
@@ -26,16 +27,8 @@ from ectype.types import Json, Label
 FORMAT = 2
 # Ledgers of format 1, of version 0.1, have no chain.
 UNCHAINED = 1
-# Rows that were asked again on purpose, to see whether the original answers alike.
-REPEAT = "repeat"
-# The purpose of rows that are asked again to see whether an original changed.
-CHECK = "check"
-# The purpose of answers that a run was given, and did not ask for. Their requests were never sent.
-GIVEN = "given"
-# The purpose of rows that people or programs asked about, while a copy stood in for its original.
-TRAFFIC = "traffic"
-# The purpose of the user's own rows that measure a copy, and what settings call the columns that only these have.
-USER_ROWS, FURTHER = "rows", "further"
+# What settings call the columns that the user's own rows have, and no others.
+FURTHER = "further"
 # What the ledger belongs to, in its table of facts.
 SETTINGS = "settings"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
@@ -228,5 +221,5 @@ def check_rows(space: Space, rows: np.ndarray, purpose: str) -> None:
     """ValueError for rows that no run with this space has asked about; what was not asked by a run may lack values."""
     if rows.shape[1] != space.d or not representable(space, rows).all():
         raise ValueError(f"rows of {rows.shape[1]} columns, or with values that no row of the space has")
-    if purpose not in (GIVEN, TRAFFIC) and not complete(space, rows).all():
+    if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC) and not complete(space, rows).all():
         raise ValueError("rows with gaps in columns that have none")

@@ -25,6 +25,7 @@ from ectype._common.bounded_io import check_type, parse_json
 from ectype.errors import DirectoryError, warn
 from ectype.ledger._connections import BESIDE, SESSIONS
 from ectype.ledger._ledger import Ledger
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._schema import answered_requests, labels_of, reading, scores_for
 from ectype.original import Original, label_array
 from ectype.original.fingerprint import identified
@@ -105,7 +106,7 @@ class Session(Ledger):
         for number, purpose, rows, codes in answered_requests(self._reader, self.prefix):
             new, scores = to.unknown(rows, purpose), scores_for(self._reader, number, len(rows))
             if len(new):
-                to.record(rows[new], labels[codes[new]], purpose, None if scores is None else scores[new])
+                to.record(rows[new], labels[codes[new]], Purpose(purpose), None if scores is None else scores[new])
 
     def end(self) -> None:
         """Write down that it has ended, and wait until that has reached the disk."""
@@ -127,7 +128,7 @@ def session(
     >>> from ectype.queries import Queries
     >>> sign, space = Original(lambda rows: rows[:, 0] > 0, name="sign"), Space.normal(1)
     >>> with TemporaryDirectory() as run, session(run, "certify", sign, space, {"n": 10}) as ledger:
-    ...     _ = Queries(sign, space, {"certificate": 10}, ledger).ask("certificate", np.ones((10, 1)))
+    ...     _ = Queries(sign, space, {Purpose.CERTIFICATE: 10}, ledger).ask(Purpose.CERTIFICATE, np.ones((10, 1)))
     ...     ledger.counts.sent
     1
     """

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ectype._common.bounded_io import parse_json
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._schema import UNCHAINED, format_of, reading, sent
 
 # How long a bin is, in seconds, and up to which span such bins are used: what a screen has room for.
 BINS = {"minute": (60, 7200), "hour": (3600, 3 * 86400), "day": (86400, float("inf"))}
-TRAINING = "training"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _binned(found: list[tuple[float, int, int]], width: int) -> Iterator[Bin]:
 
 def _rounds(connection: sqlite3.Connection) -> Iterator[dict[str, int]]:
     """The order in which rows were written says what a round knew: its requests come before its parameters."""
-    sizes = dict(connection.execute("SELECT id, n FROM requests WHERE purpose = ?", (TRAINING,)).fetchall())
+    sizes = dict(connection.execute("SELECT id, n FROM requests WHERE purpose = ?", (Purpose.TRAINING,)).fetchall())
     waiting, done = list[int](), set[int]()
     for (entries,) in connection.execute("SELECT entries FROM chain ORDER BY batch"):
         for table, key, _ in parse_json(entries):

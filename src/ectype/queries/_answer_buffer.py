@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ectype.errors import OriginalError
+from ectype.ledger import Purpose
 from ectype.original import Answers, LabelledRows, concatenate
 from ectype.queries._dispatch import Journal
 
@@ -32,7 +33,7 @@ class Batch(Journal[Any], Protocol):
 class AnswerStore(Protocol):
     """What may know answers already, and keeps those that come."""
 
-    def batch(self, rows: np.ndarray, purpose: str, scores: int) -> Batch:
+    def batch(self, rows: np.ndarray, purpose: Purpose, scores: int) -> Batch:
         """Rows that are asked about together, each with so many scores."""
 
 
@@ -50,7 +51,7 @@ class AnswerBuffer:
         self._most, self._bytes = most, defaultdict[str, int](int)
         self._found = defaultdict[str, list[LabelledRows]](list)
 
-    def batch(self, rows: np.ndarray, purpose: str, scores: int) -> Batch:
+    def batch(self, rows: np.ndarray, purpose: Purpose, scores: int) -> Batch:
         """Rows that are asked about together. All are fresh: memory looks nothing up, and asks the same row twice."""
         return _Unwritten(self, rows, purpose)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ectype._common.bounded_io import check_type
 from ectype.errors import DamagedError, DirectoryError, SettingError
-from ectype.ledger import GIVEN, NAME, REPEAT, TRAFFIC, answers, settings_of, space_of
+from ectype.ledger import NAME, Purpose, answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.stored_answers import LABEL, labelled, read_table
 from ectype.space import Space, complete, framed, is_frame
@@ -100,11 +100,11 @@ def _of_directory(path: Path) -> Source:
         check_type(settings, KeptTraffic, "settings")
     except ValueError as error:
         raise DamagedError(str(path / NAME), "the settings of a run or of kept traffic", str(error)) from error
-    parts = {purpose: told for purpose, told in found.items() if purpose != REPEAT}
+    parts = {purpose: told for purpose, told in found.items() if purpose != Purpose.REPEAT}
     if not parts:
         raise DirectoryError(str(path / NAME), "answers", "none", "name a run that has asked something")
     rows, said = _in_order(parts)
-    drawn = sum(len(told[1]) for purpose, told in parts.items() if purpose not in (GIVEN, TRAFFIC))
+    drawn = sum(len(told[1]) for purpose, told in parts.items() if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC))
     classes = settings.get("classes")
     known = None if classes is None else Labels(classes)
     space, dropped = space_of(path / NAME), tuple(settings.get(DROPPED, ()))
@@ -113,5 +113,5 @@ def _of_directory(path: Path) -> Source:
 
 def _in_order(parts: dict[str, LabelledRows]) -> LabelledRows:
     """All answers, those that were asked first; of two to the same row, so, the run's own comes first."""
-    order: Iterable[str] = sorted(parts, key=lambda purpose: purpose == GIVEN)
+    order: Iterable[str] = sorted(parts, key=lambda purpose: purpose == Purpose.GIVEN)
     return concatenate(parts[purpose] for purpose in order)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ectype.ledger import CHECK, REPEAT
+from ectype.ledger import Purpose
 from ectype.queries._queries import Queries
 
 # Rows asked by default: a change of 1 % of answers shows in 95 of 100 checks.
@@ -131,7 +131,7 @@ def check(
     most: int,
     rng: np.random.Generator,
     deterministic: bool = False,
-    purpose: str = CHECK,
+    purpose: Purpose = Purpose.CHECK,
     claims: LabelClaims | None = None,
 ) -> DriftTest:
     """Ask n random rows again; fewer once a change is shown, up to `most` while the e-value is above 1.
@@ -151,7 +151,7 @@ def check(
         asked = order[at : min(at + LOOK, n if at < n else len(order))]
         found = queries.ask(purpose, rows[asked])
         differs = found != answers[asked]
-        again = queries.ask(REPEAT, rows[asked[differs]]) if differs.any() else found[:0]
+        again = queries.ask(Purpose.REPEAT, rows[asked[differs]]) if differs.any() else found[:0]
         done = replace(
             done,
             places=order[: at + len(asked)],
@@ -171,7 +171,7 @@ def _settled(
         if done.changed:
             break
         places, labels = (part[at : min(at + LOOK, most)] for part in claims)
-        found, before = queries.ask(REPEAT, rows[places]), done.contested or ContestedRow()
+        found, before = queries.ask(Purpose.REPEAT, rows[places]), done.contested or ContestedRow()
         contested = ContestedRow(
             before.asked + len(places),
             before.stayed + _alike(found, labels),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ectype._common.atomic_io import as_path, whole_folder
 from ectype.errors import AnswersError, DirectoryError
-from ectype.ledger import FORMAT, NAME, REPEAT, LedgerEntry, answered, settings_of, write_new
+from ectype.ledger import FORMAT, NAME, LedgerEntry, Purpose, answered, settings_of, write_new
 from ectype.original import Answers
 from ectype.queries._answer_sources import DROPPED, Source
 from ectype.queries._row_conversion import convert_rows
@@ -84,7 +84,7 @@ def _refuse_conflicts(entries: Sequence[LedgerEntry], space: Space) -> None:
     for entry in entries:
         for row, label in zip(np.ascontiguousarray(entry.rows), entry.said.labels.tolist(), strict=True):
             known = said.setdefault(row.tobytes(), label)
-            if known != label and entry.purpose != REPEAT:
+            if known != label and entry.purpose != Purpose.REPEAT:
                 values = ", ".join(f"{name}={value:.6g}" for name, value in zip(space.names, row.tolist(), strict=True))
                 told.append(f"{values} is {known!r} and {label!r}")
     if told:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ectype._common.formatting import listed
 from ectype.errors import BudgetError, SettingError, SpaceError
-from ectype.ledger import Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.original import CHUNK, Answers, Original
 from ectype.queries._answer_buffer import AnswerBuffer, AnswerStore
 from ectype.queries._dispatch import ask
@@ -33,11 +33,11 @@ class Queries:
     The allowance is the most rows that may reach the original, those that are sent again after a failure included; the
     ledger's counts from the beginning of its run.
 
-    >>> queries = Queries(Original(lambda rows: rows[:, 0] > 0), Space.normal(1), {"training": 10})
-    >>> rows, said = next(queries.fresh("training", 6, np.random.default_rng(0)))
+    >>> queries = Queries(Original(lambda rows: rows[:, 0] > 0), Space.normal(1), {Purpose.TRAINING: 10})
+    >>> rows, said = next(queries.fresh(Purpose.TRAINING, 6, np.random.default_rng(0)))
     >>> len(said), queries.made
     (6, {'training': 6})
-    >>> next(queries.fresh("training", 6, np.random.default_rng(0)))
+    >>> next(queries.fresh(Purpose.TRAINING, 6, np.random.default_rng(0)))
     Traceback (most recent call last):
         ...
     ectype.errors.BudgetError: budget: expected at most 10 queries, found 6 made and 6 more asked for; raise it
@@ -47,14 +47,14 @@ class Queries:
         self,
         original: Original,
         space: Space,
-        limits: Mapping[str, int],
+        limits: Mapping[Purpose, int],
         ledger: Ledger | None = None,
         seed: int = 0,
         allowance: Allowance | None = None,
     ):
         check_fit(original, space)
         self.original, self.space, self.limits, self.ledger = original, space, dict(limits), ledger
-        self.made = dict.fromkeys(limits, 0)
+        self.made = dict.fromkeys(map(str, limits), 0)
         self.kept = AnswerBuffer()
         """What no ledger holds."""
         self._store: AnswerStore = self.kept if ledger is None else ledger
@@ -63,7 +63,7 @@ class Queries:
         self.meter.allow(usual if allowance is None else allowance)
         self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
 
-    def fresh(self, purpose: str, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Answers]]:
+    def fresh(self, purpose: Purpose, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Answers]]:
         """n fresh rows with what the original says to them, a chunk at a time; refused whole if beyond the limit."""
         self._allow(purpose, n)
         for at in range(0, n, CHUNK):
@@ -77,11 +77,11 @@ class Queries:
                 rows = self.space.sample(size, rng)
                 yield rows, self.said(purpose, rows)
 
-    def ask(self, purpose: str, rows: np.ndarray, present: Present | None = None) -> np.ndarray:
+    def ask(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> np.ndarray:
         """The original's labels for these rows."""
         return self.said(purpose, rows, present).labels
 
-    def said(self, purpose: str, rows: np.ndarray, present: Present | None = None) -> Answers:
+    def said(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> Answers:
         """What the original says to these rows; `present` gives them as it takes them, if not the space does.
 
         What a ledger has is taken from it; all else is asked, and written down there.
@@ -105,7 +105,7 @@ class Queries:
         declared = self.original.declared
         return len(declared) if self.original.scored and declared is not None else 0
 
-    def _allow(self, purpose: str, n: int) -> None:
+    def _allow(self, purpose: Purpose, n: int) -> None:
         made, limit = self.made[purpose], self.limits[purpose]
         if made + n > limit:
             raise BudgetError("budget", f"at most {limit} queries", f"{made} made and {n} more asked for", "raise it")

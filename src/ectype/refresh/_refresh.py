@@ -14,7 +14,7 @@ from ectype._common import validation
 from ectype._common.atomic_io import as_path
 from ectype.algorithm.training import steps
 from ectype.errors import SettingError
-from ectype.ledger import CHECK, REPEAT, Ledger, session, taken_over
+from ectype.ledger import Ledger, Purpose, session, taken_over
 from ectype.models.training_rows import TrainingRows
 from ectype.original import Original
 from ectype.plan.batch_schedule import BATCH, growing
@@ -147,7 +147,7 @@ class Refresh:
 
         What is asked is kept beside the run: the same check goes on where it was interrupted.
         """
-        with session(self.directory, CHECK, self.original, self.past.result.space, self.about) as ledger:
+        with session(self.directory, Purpose.CHECK, self.original, self.past.result.space, self.about) as ledger:
             since = time.time() if ledger is None else ledger.since
             return self._checked(ledger), since
 
@@ -161,7 +161,7 @@ class Refresh:
         told = None if self.given is None else self.given.learned.told
         with open_run(self.out, self.about, past.result.space, told) as ledger:
             warn_in_flight(ledger, self.allowance)
-            taken_over(self.directory, CHECK, self.original, past.result.space, self.about, ledger)
+            taken_over(self.directory, Purpose.CHECK, self.original, past.result.space, self.about, ledger)
             again = self._checked(ledger)
             origin = {"of": str(self.directory), "sha256": past.digest, "whole": _whole(past), "check": again.as_json()}
             if not again.changed:
@@ -171,13 +171,13 @@ class Refresh:
             result, run = yield from run_steps(self._job(warm), ledger)
             ledger.settle()
             result = replace(result, copy=result.copy.taught_by(self._training_rows(warm, run)))
-            queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.repeated}
+            queries = {**result.queries, str(Purpose.REPEAT): result.queries.get(Purpose.REPEAT, 0) + again.repeated}
             found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = self._with_answers(replace(result, queries=queries, refreshed=found))
             return replace(result, directory=result.commit(self.out))
 
     def _checked(self, ledger: Ledger | None) -> DriftTest:
-        past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget + self._contested}
+        past, limits = self.past, {Purpose.CHECK: self.budget, Purpose.REPEAT: self.budget + self._contested}
         queries = Queries(self.original, past.result.space, limits, ledger, allowance=self.allowance)
         rng = stream(self.plan.asked.seed, past.seed, Stream.CHECK)
         able = past.askable
@@ -266,4 +266,4 @@ def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
 
 def _whole(past: PreviousRun) -> int:
     """The training queries of the first run, before any refresh."""
-    return past.result.refreshed["whole"] if past.result.refreshed else past.result.queries["training"]
+    return past.result.refreshed["whole"] if past.result.refreshed else past.result.queries[Purpose.TRAINING]

@@ -16,7 +16,7 @@ from ectype.algorithm.mlp import PAPER_LAYERS, Network
 from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import DirectoryError
-from ectype.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
+from ectype.ledger import NAME, Purpose, learned
 from ectype.models.training_rows import hashed
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.plan.plan import settings_of_json
@@ -63,13 +63,13 @@ class PreviousRun:
         _check_planned(path, result.settings)
         # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
         found, t, theta = learned(path / NAME)
-        purposes = (GIVEN, CHECK, "training", "certificate")
+        purposes = (Purpose.GIVEN, Purpose.CHECK, Purpose.TRAINING, Purpose.CERTIFICATE)
         rows, said = concatenate(found[purpose] for purpose in purposes if purpose in found)
-        held_out = len(found["certificate"][1]) if "certificate" in found else 0
+        held_out = len(found[Purpose.CERTIFICATE][1]) if Purpose.CERTIFICATE in found else 0
         network = _network(path, result, theta)
         digest = hashlib.sha256(read_bytes(path / RUN) + read_bytes(path / "copy.json")).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
-        return cls(result, network, t, rows, said, held_out, digest, seed, found.get(USER_ROWS))
+        return cls(result, network, t, rows, said, held_out, digest, seed, found.get(Purpose.USER_ROWS))
 
     @property
     def user_sample(self) -> UserSample | None:

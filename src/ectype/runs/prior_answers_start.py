@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ectype.errors import AnswersError, warn
-from ectype.ledger import REPEAT
+from ectype.ledger import Purpose
 from ectype.methods.acquisition import POLICIES, Policy
 from ectype.original import LabelledRows, concatenate
 from ectype.queries import MORE, DriftTest, PriorAnswers, Queries, check
@@ -17,9 +17,8 @@ from ectype.runs.initialisation import ColdStart
 from ectype.runs.query_session import QuerySession
 from ectype.space import Space
 
-# The purpose of given rows that are asked again, to see whether the original is the same.
-SAME = "same"
-# How many; while it is not clear, up to so many times more, and those that differ once more.
+# How many given rows are asked again, to see whether the original is the same. While that is not clear, up to MORE
+# times as many are, and those that differ once more.
 ROWS = 16
 # How many rows that differ a message shows, and columns of each.
 SHOWN, COLUMNS = 5, 8
@@ -41,10 +40,10 @@ class PriorAnswersMixin:
         return self.known.told
 
     @property
-    def checks(self) -> Mapping[str, int]:
+    def checks(self) -> Mapping[Purpose, int]:
         """Rows that are asked again, and those of them that differ once more."""
         most = min(MORE * self.again, len(self.known))
-        return {SAME: most, REPEAT: most}
+        return {Purpose.RECHECK: most, Purpose.REPEAT: most}
 
     def prepare(self, inquiry: QuerySession) -> None:
         """Refuse answers of another original."""
@@ -81,7 +80,7 @@ def recognise(start: PriorAnswersMixin, queries: Queries, space: Space, rng: np.
         warn(said)
         return None
     rows, labels = known.rows[places], known.said.labels[places]
-    found = check(queries, rows, labels, start.again, MORE * start.again, rng, start.deterministic, SAME)
+    found = check(queries, rows, labels, start.again, MORE * start.again, rng, start.deterministic, Purpose.RECHECK)
     _refuse_type(labels, found.answers)
     differ = found.answers != labels[found.places]
     shown = [*_differences(space, rows[found.places[differ]], labels[found.places[differ]], found.answers[differ])]

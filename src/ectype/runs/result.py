@@ -25,7 +25,7 @@ from ectype.certificate.certificate import Certificate
 from ectype.certificate.diagnosis import Diagnosis
 from ectype.certificate.repeats import Repeats
 from ectype.errors import DirectoryError, warn
-from ectype.ledger import CHECK, GIVEN, NAME, anchored, answers
+from ectype.ledger import NAME, Purpose, anchored, answers
 from ectype.metrics import efficiency
 from ectype.models.base import check_answers, model_of
 from ectype.models.copy_classifier import CopyClassifier
@@ -43,7 +43,7 @@ from ectype.types import Json, Label
 # Of copy.json.
 FORMAT = 1
 # Where run.json says which rows taught the copy, and for which purposes a ledger has such rows.
-TRAINING_ROWS, TAUGHT = "training_rows", (GIVEN, CHECK, "training")
+TRAINING_ROWS, TAUGHT = "training_rows", (Purpose.GIVEN, Purpose.CHECK, Purpose.TRAINING)
 # What the labels of a copy may be, by the kind of their type; and the most bytes that they may take.
 KINDS = {"b": "booleans", "U": "words", **dict.fromkeys("iuf", "numbers")}
 # The parts of a result that run.json holds as they are.
