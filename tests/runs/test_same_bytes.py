@@ -24,7 +24,7 @@ from problems import disc
 EXPECTED = Path(__file__).with_name("same_bytes.json")
 PLANE = ec.Space.normal(2)
 QUICK = {"certificate_n": 200, "repeat": 0.05}
-SHORT = ec.algorithm.training.steps(150)
+SHORT = ec.training.steps(150)
 
 
 class Table:
