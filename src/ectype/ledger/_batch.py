@@ -106,17 +106,17 @@ class LedgerBatch:
             with errors_of(self._ledger.path):
                 self._ledger.writer.wait(written)
 
-    def answered(self, ticket: Ticket, said: Answers) -> None:
+    def answered(self, ticket: Ticket, answers: Answers) -> None:
         """Write down what was answered."""
         number, part, _ = ticket
-        codes, new = self._ledger.vocabulary.codes(said.labels)
+        codes, new = self._ledger.vocabulary.codes(answers.labels)
         for code, value in new:
             self._ledger.writer.put("labels", code, json.dumps(value))
-        if said.scores is not None:  # first: an answer that is there has its scores
-            self._ledger.writer.put("scores", number, said.scores.tobytes())
+        if answers.scores is not None:  # first: an answer that is there has its scores
+            self._ledger.writer.put("scores", number, answers.scores.tobytes())
         # A table of its own: SQLite writes a whole row anew to change it, and requests are large.
         self._ledger.writer.put("answers", number, time.time(), codes.tobytes())
-        self._found.fill(self.fresh[part], Codes(codes, said.scores), np.arange(len(codes)))
+        self._found.fill(self.fresh[part], Codes(codes, answers.scores), np.arange(len(codes)))
         self._ledger.index(self._purpose).add(self._keys[part], number)
 
     def failed(self, ticket: Ticket, error: OriginalError) -> None:

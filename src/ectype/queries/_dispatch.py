@@ -34,31 +34,36 @@ Ticket = TypeVar("Ticket")
 
 
 class Journal(Protocol[Ticket]):
-    """Where requests are announced before they are sent, and answers written down."""
+    """Where requests are announced before they are sent, and answers written down. By default, nothing is written."""
 
     def asked_before(self, part: Part) -> int:
         """How many of these rows were sent before, and not answered."""
+        return 0
 
     def announce(self, part: Part) -> Ticket:
         """Write down that these rows will be asked; gives a ticket."""
 
     def ready(self, ticket: Ticket) -> None:
         """Wait until the announcement is safe."""
+        return
 
     def withdraw(self, ticket: Ticket) -> None:
         """Take an announcement back: the request was not sent."""
+        return
 
     def again(self, ticket: Ticket, n: int) -> None:
         """Write down that n rows of a request are sent once more, safely, or, below zero, that they never arrived."""
+        return
 
-    def answered(self, ticket: Ticket, said: Answers) -> None:
+    def answered(self, ticket: Ticket, answers: Answers) -> None:
         """Write down what was answered."""
 
     def failed(self, ticket: Ticket, error: OriginalError) -> None:
         """Write down that there was no answer."""
+        return
 
 
-def ask(
+def send(
     original: Original,
     rows_of: Callable[[Part], Table],
     n: int,
@@ -66,13 +71,12 @@ def ask(
     meter: Meter,
     gently: bool = False,
 ) -> None:
-    """Ask about n rows, until all are answered in the journal. `rows_of` gives them as the original takes them.
+    """Send n rows, until all are answered in the journal. `rows_of` gives them as the original takes them.
 
-    `gently`: of an original that never answered yet, the first request is a small one. If it cannot answer, few rows
-    are to be sent again once it can.
+    `gently`: start with a small request, until the original has answered once. If it cannot answer, few rows have to
+    be sent again once it can.
     """
-    asked = _Asked(original, rows_of, journal, meter)
-    asked.n = n
+    asked = _Asked(original, rows_of, n, journal, meter)
     size = original.request_rows if original.remote else meter.near(original.request_rows)
     first = min(FIRST, n) if gently and original.request_rows > LARGE else 0
     requests = [*parts(first, size), *parts(n, size, first)]
@@ -105,9 +109,13 @@ class _Toll(Generic[Ticket]):
 
 
 class _Asked(Generic[Ticket]):
-    def __init__(self, original: Original, rows_of: Callable[[Part], Table], journal: Journal[Ticket], meter: Meter):
-        self.original, self.rows_of, self.journal, self.meter = original, rows_of, journal, meter
-        self.n = self.answered = 0
+    """The requests of one batch: those that wait, those under way, and what came of them."""
+
+    def __init__(
+        self, original: Original, rows_of: Callable[[Part], Table], n: int, journal: Journal[Ticket], meter: Meter
+    ):
+        self.original, self.rows_of, self.n, self.journal, self.meter = original, rows_of, n, journal, meter
+        self.answered = 0
 
     def one_by_one(self, requests: list[Part]) -> None:
         waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()

@@ -13,9 +13,9 @@ from ectype._common.formatting import listed
 from ectype.errors import BudgetError, SettingError, SpaceError
 from ectype.ledger import Ledger, Purpose
 from ectype.original import CHUNK, Answers, Original
-from ectype.queries._answer_buffer import AnswerBuffer, AnswerStore
-from ectype.queries._dispatch import ask
+from ectype.queries._dispatch import send
 from ectype.queries._quota import NEAR, Allowance, Meter
+from ectype.queries._store import Batch, MemoryStore, Store
 from ectype.rng import Stream, stream
 from ectype.space import Space
 from ectype.types import Table
@@ -55,10 +55,10 @@ class Queries:
         check_fit(original, space)
         self.original, self.space, self.limits, self.ledger = original, space, dict(limits), ledger
         self.made = dict.fromkeys(map(str, limits), 0)
-        self.kept = AnswerBuffer()
-        """What no ledger holds."""
-        self._store: AnswerStore = self.kept if ledger is None else ledger
-        self.meter = Meter(None if ledger is None else ledger.counts)
+        self.memory = MemoryStore()
+        """Answers that are in no ledger: all where there is none, and those of a table."""
+        self._store: Store = self.memory if ledger is None else ledger
+        self.meter = Meter(self._store.counts)
         usual = allowance_of(original, sum(limits.values()), max(limits.values(), default=0))
         self.meter.allow(usual if allowance is None else allowance)
         self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
@@ -71,7 +71,7 @@ class Queries:
             if self._stored is not None:
                 self.made[purpose] += size
                 rows, labels = self._stored.take(size)
-                self.kept.add(purpose, rows, Answers(labels))
+                self.memory.add(purpose, rows, Answers(labels))
                 yield rows, Answers(labels)
             else:
                 rows = self.space.sample(size, rng)
@@ -90,14 +90,18 @@ class Queries:
         self.made[purpose] += len(rows)
         batch = self._store.batch(rows, purpose, self._scores)
         if len(batch.fresh):
-            shown = present or (lambda places: self.space.present(rows[places]))
-            before = Counter(self.original.failures)
-            gently = self.ledger is not None and not self.meter.counts.answered
-            try:
-                ask(self.original, lambda part: shown(batch.fresh[part]), len(batch.fresh), batch, self.meter, gently)
-            finally:
-                batch.end(self.original.failures - before)
+            present = present or (lambda places: self.space.present(rows[places]))
+            self._send(batch, present)
         return batch.answers
+
+    def _send(self, batch: Batch, present: Present) -> None:
+        """Send the rows of a batch that have no answer yet."""
+        before = Counter(self.original.failures)
+        gently = self.ledger is not None and not self.meter.counts.answered
+        try:
+            send(self.original, lambda part: present(batch.fresh[part]), len(batch.fresh), batch, self.meter, gently)
+        finally:
+            batch.end(self.original.failures - before)
 
     @property
     def _scores(self) -> int:

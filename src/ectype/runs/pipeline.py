@@ -189,7 +189,7 @@ class Run:
             tried=listed(ended.outcome.tried, self._copy),
             ms=rounded_latency(copy),
             given=self.job.given,
-            asked=self.inquiry.queries.kept.answers,
+            asked=self.inquiry.queries.memory.answers,
         )
 
     def _held(self) -> HeldOut:
