@@ -10,27 +10,24 @@ from __future__ import annotations
 
 from ectype.ledger._compact import compacted
 from ectype.ledger._connections import BESIDE, NAME, SESSIONS
+from ectype.ledger._import_rows import duplicate, write_new
 from ectype.ledger._ledger import Ledger
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._reader import (
-    Summary,
+    LedgerEntry,
     anchored,
+    answered,
     answers,
-    duplicate,
     entries,
     last_round,
     learned,
     settings_of,
     space_of,
-    summary,
 )
-from ectype.ledger._records import LedgerEntry, answered, write_new
-from ectype.ledger._row_counts import RowCounts
-from ectype.ledger._salvage import salvage
+from ectype.ledger._recovery import salvage
 from ectype.ledger._schema import FORMAT, FURTHER
 from ectype.ledger._session import WITHIN, Session, session, sessions, taken_over
-from ectype.ledger._timeline import Timeline, timeline
-from ectype.ledger._verify import Verification, verify
+from ectype.ledger._summary import RowCounts, Summary, Timeline, Verification, summary, timeline, verify
 
 __all__ = [
     "BESIDE",

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from ectype._common.bounded_io import parse_json
 from ectype._common.manifest import Anchor
+from ectype._legacy.ledger import FORMAT_1
 from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._connections import connect
-from ectype.ledger._schema import UNCHAINED, begin, format_of, reading
+from ectype.ledger._hash_chain import begin
+from ectype.ledger._schema import format_of, reading
 
 
 def compacted(path: Path, to: Path) -> int:
@@ -23,7 +25,7 @@ def compacted(path: Path, to: Path) -> int:
     of all but the last are left out: a run that goes on makes them again. What was counted is kept as sums.
     """
     with reading(path) as connection, closing(connect(to)) as other:
-        if format_of(connection, path) == UNCHAINED:
+        if format_of(connection, path) == FORMAT_1:
             hint = "remake the run, or run its command once more, which writes checksums"
             raise DirectoryError(str(path), "a ledger with checksums", "one of version 0.1", hint)
         last = connection.execute("SELECT max(t) FROM rounds").fetchone()[0]

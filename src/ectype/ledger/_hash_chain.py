@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeAlias
 from zlib import crc32
@@ -29,7 +29,8 @@ from ectype._common.bounded_io import parse_json, read_bytes
 from ectype._common.manifest import Anchor
 from ectype._common.portable import open_without_links, write_at_start
 from ectype.errors import DamagedError, DirectoryError
-from ectype.ledger._tables import check_values, tables_of
+from ectype.ledger._tables import SCHEMA, check_values, tables_of
+from ectype.types import Json
 
 Value: TypeAlias = int | float | str | bytes | memoryview | None
 """What SQLite keeps. None is a key that it chooses."""
@@ -59,6 +60,21 @@ _LARGE = {"requests": "rows", "answers": "codes", "scores": "p"}
 # The most bytes of the file that says how far a chain has come.
 HEAD_BYTES = 1000
 _FLOAT = struct.Struct("<d")
+
+
+def begin(connection: sqlite3.Connection, about: Json, more: Iterable[Row] = ()) -> None:
+    """Make a new ledger, with what it belongs to and further rows, in one transaction: one with tables is whole."""
+    connection.execute("BEGIN IMMEDIATE")
+    rows: list[Row] = [("meta", (key, json.dumps(value))) for key, value in about.items()]
+    create(connection, chain(rows, more))
+    connection.execute("COMMIT")
+
+
+def create(connection: sqlite3.Connection, rows: Iterable[Row]) -> Anchor:
+    """Create all tables within a transaction, and write their first rows; gives how far the chain then is."""
+    for statement in SCHEMA.split(";"):
+        connection.execute(statement)
+    return write(connection, rows, BEGINNING)
 
 
 def write(connection: sqlite3.Connection, rows: Iterable[Row], last: Anchor) -> Anchor:

@@ -1,17 +1,26 @@
-"""Answers that a run is given, as rows of its ledger: in it like all others, and never sent."""
+"""Answers from elsewhere as rows of a ledger: prior answers of a run, merged ledgers, the ledger of another run."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 
+from ectype.ledger import _hash_chain as hash_chain
+from ectype.ledger._connections import connect
 from ectype.ledger._hash_chain import Row
 from ectype.ledger._label_codes import Vocabulary
 from ectype.ledger._purpose import Purpose
+from ectype.ledger._reader import LedgerEntry
+from ectype.ledger._recovery import errors_of
+from ectype.ledger._schema import labels_of, later_settings, prepared, reading
 from ectype.original import CHUNK, LabelledRows
+from ectype.types import Json
 
 
 def given_rows(told: LabelledRows, vocabulary: Vocabulary, number: int = 1) -> Iterator[Row]:
@@ -36,3 +45,40 @@ def given_rows(told: LabelledRows, vocabulary: Vocabulary, number: int = 1) -> I
         if said.scores is not None:
             yield "scores", (at, said.scores[part].tobytes())
         yield "answers", (at, now, codes[part].tobytes())
+
+
+def write_new(path: Path, about: Json, entries: Iterable[LedgerEntry]) -> None:
+    """A new ledger of these requests, written in one transaction."""
+    with errors_of(path), closing(connect(path)) as connection:
+        hash_chain.begin(connection, about, _rows_of(entries))
+
+
+def _rows_of(entries: Iterable[LedgerEntry]) -> Iterator[Row]:
+    vocabulary = Vocabulary([])
+    for number, entry in enumerate(entries, 1):
+        codes, new = vocabulary.codes(entry.said.labels)
+        yield from (("labels", (code, json.dumps(value))) for code, value in new)
+        rows = np.ascontiguousarray(entry.rows).tobytes()
+        yield "requests", (number, entry.purpose, len(codes), entry.announced, rows)
+        if entry.said.scores is not None:
+            yield "scores", (number, entry.said.scores.tobytes())
+        yield "answers", (number, entry.at, codes.tobytes())
+
+
+def duplicate(path: Path, to: Path, settings: Json, given: LabelledRows | None = None) -> None:
+    """Write a ledger once more, to another file, for a run with these settings, once all in it was checked.
+
+    Further answers that the run is given are added to it.
+    """
+    with reading(path) as connection, closing(sqlite3.connect(to, isolation_level=None)) as other:
+        connection.backup(other)
+        last = prepared(other, to, {})
+        other.execute("BEGIN IMMEDIATE")
+        hash_chain.write(other, [later_settings(other, settings), *_more(other, given)], last)
+        other.execute("COMMIT")
+
+
+def _more(connection: sqlite3.Connection, given: LabelledRows | None) -> Iterator[Row]:
+    if given is not None:
+        last = connection.execute("SELECT coalesce(max(id), 0) FROM requests").fetchone()[0]
+        yield from given_rows(given, Vocabulary(labels_of(connection)), last + 1)

@@ -22,7 +22,6 @@ from ectype.ledger._import_rows import given_rows
 from ectype.ledger._label_codes import Vocabulary
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
-from ectype.ledger._row_counts import RowCounts
 from ectype.ledger._schema import (
     FORMAT,
     FURTHER,
@@ -35,6 +34,7 @@ from ectype.ledger._schema import (
     sent_by_purpose,
     unanswered,
 )
+from ectype.ledger._summary import RowCounts
 from ectype.original import LabelledRows
 from ectype.space import RowIndex, Space, keys_of
 from ectype.types import Json

@@ -1,21 +1,21 @@
-"""What is left of a ledger that was damaged, and the errors that say so."""
+"""Damaged ledgers: errors that say what can be recovered, and the recovery."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ectype._common.atomic_io import current, is_full
+from ectype._common.atomic_io import as_path, current, is_full, whole_folder
 from ectype._common.bounded_io import UNREADABLE, parse_json
 from ectype._common.manifest import RUN
 from ectype.errors import DamagedError, DirectoryError, EctypeError, UnwrittenError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of
-from ectype.ledger._connections import NAME, copied
+from ectype.ledger._connections import NAME, connect, copied
 from ectype.ledger._tables import check_values, tables_of
 
 # What comes of values that are not what they should be.
@@ -88,6 +88,26 @@ def _consistent(
         del found["answers"][key]
     found["scores"] = {key: row for key, row in found["scores"].items() if key in found["answers"]}
     return found
+
+
+def salvage(directory: str | Path, out: str | Path) -> int:
+    """Write the answers of a damaged ledger that are whole to the ledger of a new directory; gives how many rows.
+
+    The command of the run goes on there, and asks only what was lost.
+    """
+    path, new = as_path(directory) / NAME, as_path(out)
+    left = RecoverableRows.of(path)
+    if not left.usable:
+        raise DamagedError(str(path), "answers that can be used", "none", "restore it from a backup")
+    if new.exists() and (not new.is_dir() or any(new.iterdir())):
+        raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
+    with errors_of(new / NAME), whole_folder(new) as folder, closing(connect(folder / NAME)) as connection:
+        hash_chain.begin(connection, {str(key): parse_json(str(row[1])) for key, row in left.rows["meta"].items()})
+        connection.execute("BEGIN IMMEDIATE")
+        rows = [(table, row) for table, kept in left.rows.items() if table != "meta" for row in kept.values()]
+        hash_chain.write(connection, rows, hash_chain.last(connection))
+        connection.execute("COMMIT")
+    return left.answered
 
 
 @contextmanager

@@ -13,20 +13,20 @@ import numpy as np
 from ectype._common.atomic_io import current
 from ectype._common.bounded_io import parse_json
 from ectype._common.manifest import RUN, Anchor, anchor_of, read_run
+from ectype._legacy.ledger import FORMAT_1, has_table, take_rows
 from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of, matrix_of, scores_of
 from ectype.ledger._connections import NAME, bounded, readable
+from ectype.ledger._hash_chain import begin
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
-from ectype.ledger._tables import SCHEMA, check_values, tables_of
+from ectype.ledger._tables import check_values, tables_of
 from ectype.original.labels import classes_array
 from ectype.space import Space, complete, representable
 from ectype.types import Json, Label
 
 FORMAT = 2
-# Ledgers of format 1, of version 0.1, have no chain.
-UNCHAINED = 1
 # What settings call the columns that the user's own rows have, and no others.
 FURTHER = "further"
 # What the ledger belongs to, in its table of facts.
@@ -38,8 +38,6 @@ _SENT = """(SELECT requests.*, n + coalesce(more, 0) AS sent FROM requests LEFT 
   (SELECT request AS number, sum(n) AS more FROM attempts GROUP BY request) ON number = id)"""
 # Requests whose purpose begins with a prefix, for SQL, and what follows it: several may write to one ledger in turn.
 _BEGINS, _REST = "substr(purpose, 1, length(:prefix)) = :prefix", "substr(purpose, length(:prefix) + 1) AS purpose"
-# What version 0.1 had otherwise: columns, in the order that they have now.
-_BEFORE = {"failures": "NULL, request, at, found", "tallies": "NULL, name, n"}
 
 
 @contextmanager
@@ -73,38 +71,17 @@ def prepared(connection: sqlite3.Connection, path: Path, about: Json, more: Iter
     if found is not None:
         return found
     if is_begun(connection):
-        _adopt(connection)
+        _convert_format_1(connection)
     else:
         begin(connection, about, more)
     return hash_chain.last(connection)
 
 
-def begin(connection: sqlite3.Connection, about: Json, more: Iterable[hash_chain.Row] = ()) -> None:
-    """All tables and what the ledger belongs to, in one transaction: a ledger with tables is whole."""
+def _convert_format_1(connection: sqlite3.Connection) -> None:
+    """Write a ledger of version 0.1 anew, in today's format. The chain vouches for its rows from now on only."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in SCHEMA.split(";"):
-        connection.execute(statement)
-    rows: list[hash_chain.Row] = [("meta", (key, json.dumps(value))) for key, value in about.items()]
-    hash_chain.write(connection, [*rows, *more], hash_chain.BEGINNING)
+    hash_chain.create(connection, take_rows(connection, hash_chain.TABLES, FORMAT))
     connection.execute("COMMIT")
-
-
-def _adopt(connection: sqlite3.Connection) -> None:
-    """Bring a ledger of version 0.1 into today's format: what is in it now is chained, whatever befell it before."""
-    connection.execute("BEGIN IMMEDIATE")
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    found = {table: _rows(connection, table) for table in hash_chain.TABLES if table in there}
-    for table in there:
-        connection.execute(f'DROP TABLE "{table}"')
-    for statement in SCHEMA.split(";"):
-        connection.execute(statement)
-    found["meta"] = [(key, str(FORMAT) if key == "format" else value) for key, value in found["meta"]]
-    hash_chain.write(connection, [(table, row) for table, rows in found.items() for row in rows], hash_chain.BEGINNING)
-    connection.execute("COMMIT")
-
-
-def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[hash_chain.Value, ...]]:
-    return connection.execute(f"SELECT {_BEFORE.get(table, '*')} FROM {table}").fetchall()
 
 
 def anchors(path: Path) -> list[tuple[str, Anchor]]:
@@ -122,7 +99,7 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
             raise hash_chain.damaged(path, f"{anchor.batch} batches of rows, as {name} says", "none")
         return None
     hash_chain.check_structure(connection, path)
-    if format_of(connection, path) != UNCHAINED:
+    if format_of(connection, path) != FORMAT_1:
         return hash_chain.check(connection, path, known)
     for table, definition in tables_of(connection).items():
         for row in connection.execute(f"SELECT * FROM {table}"):
@@ -133,9 +110,9 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
 def format_of(connection: sqlite3.Connection, path: Path) -> int:
     """The format of a ledger, if it is one that is known."""
     found = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'format'")).get("format")
-    if found not in (str(FORMAT), str(UNCHAINED)):
+    if found not in (str(FORMAT), str(FORMAT_1)):
         hint = "use the ectype that wrote it, or a newer one; or it is damaged"
-        raise DirectoryError(str(path), f"a ledger of format {FORMAT} or {UNCHAINED}", found, hint)
+        raise DirectoryError(str(path), f"a ledger of format {FORMAT} or {FORMAT_1}", found, hint)
     return int(found)
 
 
@@ -167,8 +144,7 @@ def sent(connection: sqlite3.Connection) -> str:
 
     Ledgers of earlier versions have one attempt each.
     """
-    there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'attempts'").fetchone()[0]
-    return _SENT if there else "(SELECT *, n AS sent FROM requests)"
+    return _SENT if has_table(connection, "attempts") else "(SELECT *, n AS sent FROM requests)"
 
 
 def plain(purpose: str) -> str:
@@ -212,8 +188,9 @@ def answered_requests(
 
 def scores_for(connection: sqlite3.Connection, number: int, n: int) -> np.ndarray | None:
     """The scores that came with the answers to a request, if any did; ledgers of earlier versions have none."""
-    there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'scores'").fetchone()[0]
-    found = connection.execute("SELECT p FROM scores WHERE request = ?", (number,)).fetchone() if there else None
+    if not has_table(connection, "scores"):
+        return None
+    found = connection.execute("SELECT p FROM scores WHERE request = ?", (number,)).fetchone()
     return None if found is None else scores_of(found[0], n)
 
 

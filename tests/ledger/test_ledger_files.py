@@ -16,7 +16,7 @@ from ectype.errors import DamagedError, DirectoryError
 from ectype.ledger import NAME
 from ectype.ledger import _connections as connections
 from ectype.ledger import _hash_chain as hash_chain
-from ectype.ledger._schema import begin
+from ectype.ledger._hash_chain import begin
 from problems import disc
 
 PLANE = ec.Space.normal(2)
