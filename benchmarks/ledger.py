@@ -41,7 +41,7 @@ def at_work(rows: np.ndarray) -> np.ndarray:
 def directly(original: Original, space: Space, rows: np.ndarray) -> float:
     queries = Queries(original, space, {Purpose.TRAINING: len(rows)})
     clock = perf_counter()
-    queries.ask(Purpose.TRAINING, rows)
+    queries.query_labels(Purpose.TRAINING, rows)
     return perf_counter() - clock
 
 
@@ -49,7 +49,7 @@ def through_a_ledger(original: Original, space: Space, rows: np.ndarray) -> floa
     with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite", {}, space) as ledger:
         queries = Queries(original, space, {Purpose.TRAINING: len(rows)}, ledger)
         clock = perf_counter()
-        queries.ask(Purpose.TRAINING, rows)
+        queries.query_labels(Purpose.TRAINING, rows)
         return perf_counter() - clock
 
 

@@ -13,7 +13,7 @@ from ectype.cascades._thresholds import Held
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.certify import allowed
 from ectype.certificate.user_sample import UserSample
-from ectype.ledger import NAME, Purpose, answers, session
+from ectype.ledger import LEDGER, Purpose, open_session, read_answers
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import CHUNK, LabelledRows, Labels, Original, joined
 from ectype.progress import ROWS, shown
@@ -105,8 +105,8 @@ def _free(result: Result) -> np.ndarray:
 
 def _answers(result: Result) -> dict[str, LabelledRows]:
     """What was answered in the run, by purpose, as far as that is kept: in its ledger, or in memory."""
-    path = None if result.directory is None else result.directory / NAME
-    return answers(path) if path is not None and path.is_file() else result.asked
+    path = None if result.directory is None else result.directory / LEDGER
+    return read_answers(path) if path is not None and path.is_file() else result.asked
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def _queries(result: Result, original: Original, n: int, seed: int, about: Json 
     folder, known = result.directory, bool(original.opened or original.fingerprint)
     folder = folder if folder is not None and folder.is_dir() else None
     about = {"n": n, "seed": seed, **(about or {})}
-    with session(folder, Purpose.CASCADE, original, result.space, about, ends=not known) as ledger:
+    with open_session(folder, Purpose.CASCADE, original, result.space, about, ends=not known) as ledger:
         limits = {Purpose.CASCADE: n}
         yield Queries(original, result.space, limits, ledger, seed, allowed(original, limits))
 

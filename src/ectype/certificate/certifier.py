@@ -46,7 +46,7 @@ class Certifier:
         """Rows of these ranks with what the original says to them, some at a time."""
         rng = stream(self.seed, Stream.CERTIFY)
         for rows in drawn(ranks, lambda size: self.space.sample(size, rng), self._chances):
-            yield rows, queries.said(Purpose.CERTIFICATE, rows)
+            yield rows, queries.query(Purpose.CERTIFICATE, rows)
 
     def _chances(self, rows: np.ndarray) -> np.ndarray:
         chances = chances_of(self.copy, self.space, rows)

@@ -18,11 +18,11 @@ from ectype.certificate.differences import gives_chances, low_margin
 from ectype.certificate.stratified import DESIGNS, PLAIN, STRATIFIED, strata_of
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import SettingError
-from ectype.ledger import Ledger, Purpose, session
+from ectype.ledger import Ledger, Purpose, open_session
 from ectype.models.training_rows import training_rows_of
 from ectype.original import Original, as_original, joined
 from ectype.progress import ROWS, shown
-from ectype.queries import Allowance, AnswerSources, Queries, allowance_of, sources_of
+from ectype.queries import Allowance, AnswerSources, Queries, allowance_of, read_sources
 from ectype.rng import Stream, stream
 from ectype.space import Space
 from ectype.types import Answered, Json, Rows
@@ -65,7 +65,7 @@ def certify(
     and nothing that was answered is asked twice; once it has ended, it asks anew. Without, answers are in memory alone.
     `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
     `progress` shows how far it is, on a terminal or in a notebook.
-    Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
+    Of stored answers, give only those that did not train the copy: `queries.unused_rows` has what a run left over.
 
     >>> sign = lambda rows: rows[:, 0] > 0
     >>> always = lambda rows: [True] * len(rows)
@@ -75,9 +75,9 @@ def certify(
     """
     n, confidence = validation.count("n", n, 1), validation.fraction("confidence", confidence)
     asked, seed = as_original(original), validation.count("seed", seed, 0)
-    known = None if answers is None else known_of(sources_of(answers), copy, space, run)
+    known = None if answers is None else known_of(read_sources(answers), copy, space, run)
     sample = None if data is None else sample_of(data, copy, asked, space)
-    with session(run, CERTIFY, asked, space, about_of(n, seed, design, sample)) as ledger:
+    with open_session(run, CERTIFY, asked, space, about_of(n, seed, design, sample)) as ledger:
         options: CertifyOptions = {"explain": explain, "retries": retries, "progress": progress, "design": design}
         proof = proved(copy, asked, space, n, confidence, seed, sample, ledger, **options)[0]
     return proof if known is None else replace(proof, on_answers=on_answers(copy, space, known, confidence, seed))

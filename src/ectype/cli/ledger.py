@@ -51,16 +51,16 @@ def show_command(
     if salvage is not None:
         _salvage(directory, salvage, as_json)
         return
-    from ectype.ledger import NAME, SESSIONS, sessions, summary, timeline
+    from ectype.ledger import LEDGER, SESSIONS, read_sessions, read_timeline, summarise_ledger
 
-    since = summary(directory / SESSIONS) if (directory / SESSIONS).is_file() else None
-    path = directory / (SESSIONS if since is not None and not (directory / NAME).is_file() else NAME)
-    found, when = summary(path), timeline(path)
+    since = summarise_ledger(directory / SESSIONS) if (directory / SESSIONS).is_file() else None
+    path = directory / (SESSIONS if since is not None and not (directory / LEDGER).is_file() else LEDGER)
+    found, when = summarise_ledger(path), read_timeline(path)
     since = None if path.name == SESSIONS else since  # of a run that was saved from memory, there is nothing else
     if export is not None:
         _export(path, export)
     cost = None if price is None else _cost(price, found, since)
-    asked = [entry.as_json() for entry in sessions(directory)]
+    asked = [entry.as_json() for entry in read_sessions(directory)]
     if as_json:
         labels = [{"label": label, "n": n} for label, n in found.labels.items()]
         more = {"labels": labels, **asdict(when), **(cost or {}), "export": export and str(export)}
@@ -109,9 +109,9 @@ def _counted(since: Summary) -> dict[str, Any]:
 
 def _salvage(directory: Path, out: Path, as_json: bool) -> None:
     """Write what is left of a damaged ledger to a new directory."""
-    from ectype.ledger import salvage
+    from ectype.ledger import salvage_ledger
 
-    n = salvage(directory, out)
+    n = salvage_ledger(directory, out)
     if as_json:
         click.echo(json.dumps({"out": str(out), "answered": n}))
     else:
@@ -123,11 +123,11 @@ def _export(ledger: Path, path: Path) -> None:
     from ectype._common.atomic_io import written
     from ectype._common.csv_injection import without_formulas
     from ectype.errors import SettingError
-    from ectype.ledger import entries, space_of
+    from ectype.ledger import query_table, space_of
 
     if path.suffix not in (".csv", ".parquet"):
         raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))
-    frame: Any = entries(ledger, space_of(ledger))
+    frame: Any = query_table(ledger, space_of(ledger))
     try:
         with written(path) as part:
             if path.suffix == ".csv":
@@ -149,10 +149,10 @@ def verify_command(directory: Path, as_json: bool) -> None:
 
     Exit codes: 0 all agree, or there are no checksums, as in version 0.1; 2 it is damaged: the message names the place.
     """
-    from ectype.ledger import NAME, SESSIONS, verify
+    from ectype.ledger import LEDGER, SESSIONS, verify_ledger
 
-    since = verify(directory / SESSIONS) if (directory / SESSIONS).is_file() else None
-    found = since if since is not None and not (directory / NAME).is_file() else verify(directory / NAME)
+    since = verify_ledger(directory / SESSIONS) if (directory / SESSIONS).is_file() else None
+    found = since if since is not None and not (directory / LEDGER).is_file() else verify_ledger(directory / LEDGER)
     if as_json:
         more = {} if since is None else {"since": asdict(since)}
         click.echo(json.dumps({"directory": str(directory), **asdict(found), **more}))
@@ -178,13 +178,13 @@ def merge_command(directories: tuple[Path, ...], out: Path, as_json: bool) -> No
 
     Exit codes: 0 done; 2 bad input, nothing was written.
     """
-    from ectype.queries import merge, reasons
+    from ectype.queries import merge_answers, reasons_in_words
 
-    found = merge(directories, out)
+    found = merge_answers(directories, out)
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(found)}))
         return
-    left = f"; left out: {', '.join(reasons(found.left_out))}" if found.left_out else ""
+    left = f"; left out: {', '.join(reasons_in_words(found.left_out))}" if found.left_out else ""
     say(f"{found.answers} answers are in {out}{left}")
 
 

@@ -20,11 +20,11 @@ from ectype._common.bounded_io import open_regular, refuse_irregular
 from ectype.errors import DamagedError, DirectoryError
 from ectype.ledger._tables import check_tables
 
-NAME = "ledger.sqlite"
+LEDGER = "ledger.sqlite"
 # The ledger of what is asked about a finished run, beside the run's own, which nothing is added to.
 SESSIONS = "asked.sqlite"
 # What lies beside it while it is open, and after a run was killed.
-BESIDE = BESIDE_DATABASE
+BESIDE_LEDGER = BESIDE_DATABASE
 # What SQLite would read beside it, if it were there.
 JOURNAL = "-journal"
 # The most steps of SQLite's machine while a ledger is read: so many, and for each of its bytes. All readings together
@@ -39,14 +39,14 @@ HOLES, HOLES_BYTES = 1000, 2**30
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[sqlite3.Connection]:
+def open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to read by: also from an archive that cannot be written to, and past symbolic links."""
     place, path = path, current(path)
     path = path.resolve() if (linked := path.is_symlink()) else path
     if path == place and not linked and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         opened = closing(connect(path))
     elif beside(path, "-wal").is_file() and beside(path, "-wal").stat().st_size:
-        with copied(path) as connection:
+        with open_copy(path) as connection:
             check_tables(connection, path)
             yield connection
         return
@@ -55,12 +55,12 @@ def readable(path: Path) -> Iterator[sqlite3.Connection]:
         opened = closing(_hardened(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)))
     with opened as connection:
         _check_tables(connection, path)
-        with bounded(connection, path):
+        with limit_steps(connection, path):
             yield connection
 
 
 @contextmanager
-def copied(path: Path) -> Iterator[sqlite3.Connection]:
+def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a copy of a ledger, whatever is in it: SQLite writes where it recovers a write-ahead log."""
     _check_files(path)
     with tempfile.TemporaryDirectory(prefix="ectype-") as folder:
@@ -69,7 +69,7 @@ def copied(path: Path) -> Iterator[sqlite3.Connection]:
                 with open_regular(file) as source, open(Path(folder) / file.name, "wb") as copy:
                     shutil.copyfileobj(source, copy)
         own = Path(folder) / path.name
-        with closing(_opened(own)) as connection, bounded(connection, own):
+        with closing(_opened(own)) as connection, limit_steps(connection, own):
             yield connection
 
 
@@ -91,7 +91,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def bounded(connection: sqlite3.Connection, path: Path, most: int | None = None) -> Iterator[None]:
+def limit_steps(connection: sqlite3.Connection, path: Path, most: int | None = None) -> Iterator[None]:
     """Within, SQLite is interrupted after so many steps: by default, once no ledger of this size can take more."""
     files = (path, beside(path, "-wal"))
     most = most or STEPS + STEPS_PER_BYTE * sum(_taken(file.stat()) for file in files if file.is_file())
@@ -107,7 +107,7 @@ def bounded(connection: sqlite3.Connection, path: Path, most: int | None = None)
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
-        with bounded(connection, path, DEFINITIONS):
+        with limit_steps(connection, path, DEFINITIONS):
             _prepare(_hardened(connection))
     except BaseException:
         connection.close()
@@ -125,7 +125,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    with bounded(connection, path, DEFINITIONS):
+    with limit_steps(connection, path, DEFINITIONS):
         check_tables(connection, path)
 
 
@@ -140,7 +140,7 @@ def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
 def _check_files(path: Path) -> None:
     """Refuse what is no regular file, which SQLite would wait for, one that is longer than it says, and a hole."""
     there = dict[Path, os.stat_result]()
-    for suffix in ("", *BESIDE, JOURNAL):
+    for suffix in ("", *BESIDE_LEDGER, JOURNAL):
         file = beside(path, suffix)
         try:
             there[file] = file.stat()
@@ -177,7 +177,7 @@ def _check_length(path: Path) -> None:
 
 def refuse_links(path: Path) -> None:
     """Refuse to write where a symbolic link leads elsewhere."""
-    for file in (path, *(beside(path, suffix) for suffix in BESIDE)):
+    for file in (path, *(beside(path, suffix) for suffix in BESIDE_LEDGER)):
         if file.is_symlink():
             hint = "nothing is written through links: move the file here, or choose another directory"
             raise DirectoryError(str(file), "a file", f"a symbolic link to {os.readlink(file)}", hint)

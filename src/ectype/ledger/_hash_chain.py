@@ -126,7 +126,7 @@ def last(connection: sqlite3.Connection) -> Anchor:
     return BEGINNING if found is None else Anchor(*found)
 
 
-def finished(connection: sqlite3.Connection) -> Anchor:
+def final_anchor(connection: sqlite3.Connection) -> Anchor:
     """How far the chain is, unchecked, with a digest of all that it has only the CRC of."""
     requests = connection.execute("SELECT max(id) FROM requests").fetchone()[0] or 0
     return replace(last(connection), requests=requests, content=_content(connection, requests))
@@ -152,21 +152,21 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
     for name, anchor in known:
         if anchor.batch >= len(digests):
             found = f"{len(digests) - 1}: the last are lost, as with a write-ahead log that is damaged or gone"
-            raise damaged(path, f"{anchor.batch} batches of rows, as {name} says", found)
+            raise damage_error(path, f"{anchor.batch} batches of rows, as {name} says", found)
         if digests[anchor.batch] != anchor.sha256:
             expected_here = f"sha256 {anchor.sha256}, as {name} says"
-            raise damaged(f"{path}: batch {anchor.batch}", expected_here, digests[anchor.batch])
+            raise damage_error(f"{path}: batch {anchor.batch}", expected_here, digests[anchor.batch])
     definitions = tables_of(connection)
     for table in TABLES:
         for row in connection.execute(f"SELECT * FROM {table}"):
             check_values(definitions[table], row, f"{path}: {_named(table, row[0])}")
             if expected.pop((table, row[0]), None) != digest_of(row):
-                raise damaged(f"{path}: {_named(table, row[0])}", "the row that was written", "another")
+                raise damage_error(f"{path}: {_named(table, row[0])}", "the row that was written", "another")
     for table, key in expected:
-        raise damaged(f"{path}: {_named(table, key)}", "the row that was written", "none")
+        raise damage_error(f"{path}: {_named(table, key)}", "the row that was written", "none")
     for name, anchor in known:
         if anchor.content and anchor.content != (content := _content(connection, anchor.requests)):
-            raise damaged(f"{path}: rows and answers", f"sha256 {anchor.content}, as {name} says", content)
+            raise damage_error(f"{path}: rows and answers", f"sha256 {anchor.content}, as {name} says", content)
     return Anchor(len(digests) - 1, digests[-1])
 
 
@@ -174,7 +174,7 @@ def check_structure(connection: sqlite3.Connection, path: Path) -> None:
     """Check the structure of the database: every page has one place in it, so that reading comes to an end."""
     structure = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if structure != "ok":
-        raise damaged(path, "the structure of a database", structure)
+        raise damage_error(path, "the structure of a database", structure)
 
 
 def _chained(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dict[tuple[str, Value], str]]:
@@ -182,13 +182,13 @@ def _chained(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dic
     digests, rows = [BEGINNING.sha256], dict[tuple[str, Value], str]()
     for batch, entries, digest in connection.execute("SELECT batch, entries, digest FROM chain ORDER BY batch"):
         if batch != len(digests) or not isinstance(entries, str) or digest != _link(digests[-1], entries):
-            raise damaged(f"{path}: batch {len(digests)}", "a batch that follows from the last", "another")
+            raise damage_error(f"{path}: batch {len(digests)}", "a batch that follows from the last", "another")
         digests.append(digest)
         rows.update(((table, key), found) for table, key, found in parse_json(entries))
     return digests, rows
 
 
-def damaged(where: object, expected: str, found: object) -> DamagedError:
+def damage_error(where: object, expected: str, found: object) -> DamagedError:
     """The error of a ledger that is not what was written."""
     return DamagedError(str(where), expected, found)
 

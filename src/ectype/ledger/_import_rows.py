@@ -14,26 +14,26 @@ import numpy as np
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._connections import connect
 from ectype.ledger._hash_chain import Row
-from ectype.ledger._label_codes import Vocabulary
+from ectype.ledger._label_codes import LabelCodes
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._reader import LedgerEntry
 from ectype.ledger._recovery import errors_of
-from ectype.ledger._schema import labels_of, later_settings, prepared, reading
+from ectype.ledger._schema import labels_of, later_settings, open_checked, prepare
 from ectype.original import CHUNK, LabelledRows
 from ectype.types import Json
 
 
-def given_rows(told: LabelledRows, vocabulary: Vocabulary, number: int = 1) -> Iterator[Row]:
+def given_rows(answered: LabelledRows, vocabulary: LabelCodes, number: int = 1) -> Iterator[Row]:
     """Answers as rows of a ledger that knows these labels, in requests from this number on.
 
     As many attempts are taken back as each request has rows, so that none of them counts as asked.
 
     >>> from ectype.original import Answers
-    >>> told = np.zeros((2, 1)), Answers(np.array(["no", "yes"]))
-    >>> [table for table, _ in given_rows(told, Vocabulary(["no"]))]
+    >>> answered = np.zeros((2, 1)), Answers(np.array(["no", "yes"]))
+    >>> [table for table, _ in given_rows(answered, Vocabulary(["no"]))]
     ['labels', 'requests', 'attempts', 'answers']
     """
-    rows, said = np.ascontiguousarray(told[0]), told[1]
+    rows, said = np.ascontiguousarray(answered[0]), answered[1]
     codes, new = vocabulary.codes(said.labels)
     yield from (("labels", (code, json.dumps(value))) for code, value in new)
     now = time.time()
@@ -47,32 +47,32 @@ def given_rows(told: LabelledRows, vocabulary: Vocabulary, number: int = 1) -> I
         yield "answers", (at, now, codes[part].tobytes())
 
 
-def write_new(path: Path, about: Json, entries: Iterable[LedgerEntry]) -> None:
+def write_ledger(path: Path, about: Json, entries: Iterable[LedgerEntry]) -> None:
     """A new ledger of these requests, written in one transaction."""
     with errors_of(path), closing(connect(path)) as connection:
         hash_chain.begin(connection, about, _rows_of(entries))
 
 
 def _rows_of(entries: Iterable[LedgerEntry]) -> Iterator[Row]:
-    vocabulary = Vocabulary([])
+    vocabulary = LabelCodes([])
     for number, entry in enumerate(entries, 1):
-        codes, new = vocabulary.codes(entry.said.labels)
+        codes, new = vocabulary.codes(entry.answers.labels)
         yield from (("labels", (code, json.dumps(value))) for code, value in new)
         rows = np.ascontiguousarray(entry.rows).tobytes()
         yield "requests", (number, entry.purpose, len(codes), entry.announced, rows)
-        if entry.said.scores is not None:
-            yield "scores", (number, entry.said.scores.tobytes())
+        if entry.answers.scores is not None:
+            yield "scores", (number, entry.answers.scores.tobytes())
         yield "answers", (number, entry.at, codes.tobytes())
 
 
-def duplicate(path: Path, to: Path, settings: Json, given: LabelledRows | None = None) -> None:
+def copy_ledger(path: Path, to: Path, settings: Json, given: LabelledRows | None = None) -> None:
     """Write a ledger once more, to another file, for a run with these settings, once all in it was checked.
 
     Further answers that the run is given are added to it.
     """
-    with reading(path) as connection, closing(sqlite3.connect(to, isolation_level=None)) as other:
+    with open_checked(path) as connection, closing(sqlite3.connect(to, isolation_level=None)) as other:
         connection.backup(other)
-        last = prepared(other, to, {})
+        last = prepare(other, to, {})
         other.execute("BEGIN IMMEDIATE")
         hash_chain.write(other, [later_settings(other, settings), *_more(other, given)], last)
         other.execute("COMMIT")
@@ -81,4 +81,4 @@ def duplicate(path: Path, to: Path, settings: Json, given: LabelledRows | None =
 def _more(connection: sqlite3.Connection, given: LabelledRows | None) -> Iterator[Row]:
     if given is not None:
         last = connection.execute("SELECT coalesce(max(id), 0) FROM requests").fetchone()[0]
-        yield from given_rows(given, Vocabulary(labels_of(connection)), last + 1)
+        yield from given_rows(given, LabelCodes(labels_of(connection)), last + 1)

@@ -9,7 +9,7 @@ from ectype.original import Labels, label_array
 from ectype.types import Label
 
 
-class Vocabulary:
+class LabelCodes:
     """The labels an original has answered so far, and their codes in the order they came.
 
     `Labels` finds a label among those that are known, sorted; `_codes` has the code of each in that order.

@@ -19,20 +19,20 @@ from ectype.ledger._connections import beside, connect, refuse_links
 from ectype.ledger._group_commit import GroupCommit
 from ectype.ledger._hash_chain import head_of
 from ectype.ledger._import_rows import given_rows
-from ectype.ledger._label_codes import Vocabulary
+from ectype.ledger._label_codes import LabelCodes
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._schema import (
-    FORMAT,
-    FURTHER,
+    FURTHER_COLUMNS,
+    LEDGER_FORMAT,
     answered_requests,
     labels_of,
     later_settings,
     meta_of,
-    prepared,
+    prepare,
     scores_for,
     sent_by_purpose,
-    unanswered,
+    unanswered_requests,
 )
 from ectype.ledger._summary import RowCounts
 from ectype.original import LabelledRows
@@ -52,15 +52,15 @@ class Ledger:
         with errors_of(path), ExitStack() as undone:
             refuse_links(path)
             self._reader = undone.enter_context(closing(connect(path)))
-            about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
-            more = () if given is None else given_rows(given, Vocabulary([]))
-            self.writer = undone.enter_context(closing(GroupCommit(path, prepared(self._reader, path, about, more))))
+            about = {"format": LEDGER_FORMAT, "settings": settings, "space": space.to_json()}
+            more = () if given is None else given_rows(given, LabelCodes([]))
+            self.writer = undone.enter_context(closing(GroupCommit(path, prepare(self._reader, path, about, more))))
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._known = lru_cache(maxsize=64)(self._read)
-            self.vocabulary = Vocabulary(labels_of(self._reader))
+            self.vocabulary = LabelCodes(labels_of(self._reader))
             self.prefix = self._begun(settings)
             # Purposes whose rows are another question: those asked again, and those sent with more columns.
-            self._apart = {Purpose.REPEAT, Purpose.USER_ROWS} if settings.get(FURTHER) else {Purpose.REPEAT}
+            self._apart = {Purpose.REPEAT, Purpose.USER_ROWS} if settings.get(FURTHER_COLUMNS) else {Purpose.REPEAT}
             self._indexes = defaultdict[str, RowIndex](RowIndex)
             self._given = 0  # requests that were never sent
             known = 0
@@ -87,7 +87,7 @@ class Ledger:
     def _counted(self, known: int) -> RowCounts:
         """What was sent so far, and what was under way when an earlier process ended without a word."""
         lost = 0
-        for purpose, rows, failed in unanswered(self._reader, self.prefix):
+        for purpose, rows, failed in unanswered_requests(self._reader, self.prefix):
             keys = keys_of(rows)
             later, _ = self.index(purpose).find(keys)
             self.tried(purpose).update(np.delete(keys, later).tolist())
@@ -158,7 +158,7 @@ class Ledger:
         """Write on after `record` has failed, as on a disk that was full: nothing of it is in the file."""
         with errors_of(self.path):
             self.writer.mend()
-            self.vocabulary = Vocabulary(labels_of(self._reader))
+            self.vocabulary = LabelCodes(labels_of(self._reader))
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
 
     @property

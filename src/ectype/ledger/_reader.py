@@ -14,7 +14,7 @@ from ectype._legacy.ledger import FORMAT_1
 from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of, matrix_of, parameters_of
-from ectype.ledger._connections import readable
+from ectype.ledger._connections import open_for_reading
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._schema import (
     answered_requests,
@@ -23,9 +23,9 @@ from ectype.ledger._schema import (
     is_begun,
     labels_of,
     meta_of,
-    reading,
+    open_checked,
     scores_for,
-    sent,
+    sent_sql,
 )
 from ectype.original import Answers, LabelledRows, concatenate, label_array
 from ectype.space import Space
@@ -37,39 +37,39 @@ class LedgerEntry(NamedTuple):
 
     purpose: str
     rows: np.ndarray
-    said: Answers
+    answers: Answers
     announced: float
     at: float
 
 
 def settings_of(path: Path) -> Json | None:
     """The settings of the run that a ledger belongs to; none if it was not even begun before the run was killed."""
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         return meta_of(connection, path)["settings"] if is_begun(connection) else None
 
 
-def anchored(path: Path) -> Anchor | None:
+def chain_anchor(path: Path) -> Anchor | None:
     """How far the chain of a ledger is, for run.json, unchecked; None for those of version 0.1, which have none."""
-    with errors_of(path), readable(path) as connection:
-        return None if format_of(connection, path) == FORMAT_1 else hash_chain.finished(connection)
+    with errors_of(path), open_for_reading(path) as connection:
+        return None if format_of(connection, path) == FORMAT_1 else hash_chain.final_anchor(connection)
 
 
 def space_of(path: Path) -> Space:
     """The space that the rows of a ledger were drawn from."""
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         return Space.from_json(meta_of(connection, path)["space"])
 
 
-def answers(path: Path) -> dict[str, LabelledRows]:
+def read_answers(path: Path) -> dict[str, LabelledRows]:
     """By purpose, the rows that were answered, as they were drawn, and what was said: labels, scores if any."""
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         return _answers(connection, path)
 
 
-def answered(path: Path) -> tuple[Space, list[LedgerEntry]]:
+def read_entries(path: Path) -> tuple[Space, list[LedgerEntry]]:
     """The space of a ledger, and its requests that were answered."""
     sql = "SELECT id, purpose, n, rows, codes, announced, at FROM requests JOIN answers ON request = id ORDER BY id"
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         space, table = Space.from_json(meta_of(connection, path)["space"]), _table(labels_of(connection))
         found = list[LedgerEntry]()
         for number, purpose, n, rows, codes, announced, at in connection.execute(sql):
@@ -80,9 +80,9 @@ def answered(path: Path) -> tuple[Space, list[LedgerEntry]]:
         return space, found
 
 
-def learned(path: Path) -> tuple[dict[str, LabelledRows], int, np.ndarray]:
+def read_answers_and_round(path: Path) -> tuple[dict[str, LabelledRows], int, np.ndarray]:
     """The answers, of which there must be some, and the last round of training, from one look through the ledger."""
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         found = _answers(connection, path)
         if not found:
             hint = "copy again with a directory (out= or --out) and an original that is asked"
@@ -101,7 +101,7 @@ def _answers(connection: sqlite3.Connection, path: Path) -> dict[str, LabelledRo
 
 def last_round(path: Path) -> tuple[int, np.ndarray]:
     """The number of the last round of training that was written down, and the parameters after it."""
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         return _last_round(connection, path)
 
 
@@ -112,13 +112,13 @@ def _last_round(connection: sqlite3.Connection, path: Path) -> tuple[int, np.nda
     return found[0], parameters_of(found[1])
 
 
-def entries(path: Path, space: Space) -> Frame:
+def query_table(path: Path, space: Space) -> Frame:
     """Every query as a data frame in the layout of production, with its purpose, its label and when it was answered."""
     import pandas as pd
 
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         table, parts = _table(labels_of(connection)), []
-        sql = f"""SELECT id, purpose, n, rows, codes, at FROM {sent(connection)}
+        sql = f"""SELECT id, purpose, n, rows, codes, at FROM {sent_sql(connection)}
           LEFT JOIN answers ON request = id WHERE sent > 0 ORDER BY id"""
         for number, purpose, n, rows, answers, answered in connection.execute(sql):
             asked = matrix_of(rows, n)

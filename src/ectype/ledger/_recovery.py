@@ -15,7 +15,7 @@ from ectype._common.manifest import RUN
 from ectype.errors import DamagedError, DirectoryError, EctypeError, UnwrittenError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of
-from ectype.ledger._connections import NAME, connect, copied
+from ectype.ledger._connections import LEDGER, connect, open_copy
 from ectype.ledger._tables import check_values, tables_of
 
 # What comes of values that are not what they should be.
@@ -35,7 +35,7 @@ class RecoverableRows:
     def of(cls, path: Path) -> RecoverableRows:
         """Look for them in a copy of the file, one by one."""
         rows = defaultdict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]](dict)
-        with suppress(*_UNREADABLE, EctypeError), copied(path) as connection:
+        with suppress(*_UNREADABLE, EctypeError), open_copy(path) as connection:
             there = tables_of(connection)
             for table, key, digest in _entries(connection) if "chain" in there else ():
                 if table not in there:
@@ -90,18 +90,22 @@ def _consistent(
     return found
 
 
-def salvage(directory: str | Path, out: str | Path) -> int:
+def salvage_ledger(directory: str | Path, out: str | Path) -> int:
     """Write the answers of a damaged ledger that are whole to the ledger of a new directory; gives how many rows.
 
     The command of the run goes on there, and asks only what was lost.
     """
-    path, new = as_path(directory) / NAME, as_path(out)
+    path, new = as_path(directory) / LEDGER, as_path(out)
     left = RecoverableRows.of(path)
     if not left.usable:
         raise DamagedError(str(path), "answers that can be used", "none", "restore it from a backup")
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
         raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
-    with errors_of(new / NAME), whole_folder(new) as folder, closing(connect(folder / NAME)) as connection:
+    with (
+        errors_of(new / LEDGER),
+        whole_folder(new) as folder,
+        closing(connect(folder / LEDGER)) as connection,
+    ):
         hash_chain.begin(connection, {str(key): parse_json(str(row[1])) for key, row in left.rows["meta"].items()})
         connection.execute("BEGIN IMMEDIATE")
         rows = [(table, row) for table, kept in left.rows.items() if table != "meta" for row in kept.values()]
@@ -142,7 +146,7 @@ def _error(path: Path, error: Exception) -> DirectoryError:
 def _how_to_go_on(path: Path) -> str:
     """What is left of a damaged ledger, and what to do with it."""
     backup = "restore it from a backup"
-    if path.name != NAME:
+    if path.name != LEDGER:
         return f"{backup}, or move it and its -head away: the same command then asks anew what was paid for"
     beside = "; the copy beside it can be used without it" if current(path.parent / RUN).is_file() else ""
     try:

@@ -17,7 +17,7 @@ from ectype._legacy.ledger import FORMAT_1, has_table, take_rows
 from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of, matrix_of, scores_of
-from ectype.ledger._connections import NAME, bounded, readable
+from ectype.ledger._connections import LEDGER, limit_steps, open_for_reading
 from ectype.ledger._hash_chain import begin
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
@@ -26,9 +26,9 @@ from ectype.original.labels import classes_array
 from ectype.space import Space, complete, representable
 from ectype.types import Json, Label
 
-FORMAT = 2
+LEDGER_FORMAT = 2
 # What settings call the columns that the user's own rows have, and no others.
-FURTHER = "further"
+FURTHER_COLUMNS = "further"
 # What the ledger belongs to, in its table of facts.
 SETTINGS = "settings"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
@@ -41,13 +41,13 @@ _BEGINS, _REST = "substr(purpose, 1, length(:prefix)) = :prefix", "substr(purpos
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def open_checked(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a ledger that must be there, once all in it was checked; nothing is changed meanwhile."""
     if not path.is_file():
         raise DirectoryError(str(path), "a ledger", "nothing", "name the directory of a run that was given --out")
     with errors_of(path):
         known = anchors(path)  # before anything is read: a run that is at work only ever comes further
-        with readable(path) as connection:
+        with open_for_reading(path) as connection:
             connection.execute("BEGIN")
             check(connection, path, known)
             yield connection
@@ -61,12 +61,12 @@ def is_begun(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def prepared(connection: sqlite3.Connection, path: Path, about: Json, more: Iterable[hash_chain.Row] = ()) -> Anchor:
+def prepare(connection: sqlite3.Connection, path: Path, about: Json, more: Iterable[hash_chain.Row] = ()) -> Anchor:
     """Make a ledger ready for further rows, once it was checked; gives how far its chain is.
 
     A new one begins with what it belongs to, and with `more`.
     """
-    with bounded(connection, path):
+    with limit_steps(connection, path):
         found = check(connection, path, anchors(path))
     if found is not None:
         return found
@@ -80,14 +80,14 @@ def prepared(connection: sqlite3.Connection, path: Path, about: Json, more: Iter
 def _convert_format_1(connection: sqlite3.Connection) -> None:
     """Write a ledger of version 0.1 anew, in today's format. The chain vouches for its rows from now on only."""
     connection.execute("BEGIN IMMEDIATE")
-    hash_chain.create(connection, take_rows(connection, hash_chain.TABLES, FORMAT))
+    hash_chain.create(connection, take_rows(connection, hash_chain.TABLES, LEDGER_FORMAT))
     connection.execute("COMMIT")
 
 
 def anchors(path: Path) -> list[tuple[str, Anchor]]:
     """How far a ledger's chain has come at least, by the files that say so."""
     head = hash_chain.read_head(path)
-    finished = path.name == NAME and current(path.parent / RUN).is_file()
+    finished = path.name == LEDGER and current(path.parent / RUN).is_file()
     run = anchor_of(read_run(path.parent)) if finished else None
     return [(name, found) for name, found in ((f"{path.name}-head", head), (RUN, run)) if found is not None]
 
@@ -96,7 +96,7 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
     """Check a ledger; gives how far its chain is, None if it has none: not begun, or of version 0.1."""
     if not is_begun(connection):
         for name, anchor in known:
-            raise hash_chain.damaged(path, f"{anchor.batch} batches of rows, as {name} says", "none")
+            raise hash_chain.damage_error(path, f"{anchor.batch} batches of rows, as {name} says", "none")
         return None
     hash_chain.check_structure(connection, path)
     if format_of(connection, path) != FORMAT_1:
@@ -110,9 +110,9 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
 def format_of(connection: sqlite3.Connection, path: Path) -> int:
     """The format of a ledger, if it is one that is known."""
     found = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'format'")).get("format")
-    if found not in (str(FORMAT), str(FORMAT_1)):
+    if found not in (str(LEDGER_FORMAT), str(FORMAT_1)):
         hint = "use the ectype that wrote it, or a newer one; or it is damaged"
-        raise DirectoryError(str(path), f"a ledger of format {FORMAT} or {FORMAT_1}", found, hint)
+        raise DirectoryError(str(path), f"a ledger of format {LEDGER_FORMAT} or {FORMAT_1}", found, hint)
     return int(found)
 
 
@@ -139,7 +139,7 @@ def _settings_key(time: int) -> str:
     return SETTINGS if time <= 1 else f"{SETTINGS} {time}"
 
 
-def sent(connection: sqlite3.Connection) -> str:
+def sent_sql(connection: sqlite3.Connection) -> str:
     """Requests, for SQL, with the rows that were sent in all attempts: none, if a request was taken back in time.
 
     Ledgers of earlier versions have one attempt each.
@@ -147,20 +147,20 @@ def sent(connection: sqlite3.Connection) -> str:
     return _SENT if has_table(connection, "attempts") else "(SELECT *, n AS sent FROM requests)"
 
 
-def plain(purpose: str) -> str:
+def without_session(purpose: str) -> str:
     """A purpose without the number of the session that it is of, where there are some."""
     return purpose.rpartition(" ")[2]
 
 
 def sent_by_purpose(connection: sqlite3.Connection, prefix: str = "") -> dict[str, int]:
     """The rows that were sent, in all attempts, for purposes that begin so."""
-    sql = f"SELECT {_REST}, sum(sent) FROM {sent(connection)} WHERE {_BEGINS} GROUP BY purpose"
+    sql = f"SELECT {_REST}, sum(sent) FROM {sent_sql(connection)} WHERE {_BEGINS} GROUP BY purpose"
     return {purpose: n for purpose, n in connection.execute(sql, {"prefix": prefix}) if n}
 
 
-def unanswered(connection: sqlite3.Connection, prefix: str = "") -> Iterator[tuple[str, np.ndarray, bool]]:
+def unanswered_requests(connection: sqlite3.Connection, prefix: str = "") -> Iterator[tuple[str, np.ndarray, bool]]:
     """Purpose and rows of every request that was sent and has no answer, and whether it is known to have failed."""
-    sql = f"""SELECT {_REST}, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent(connection)} AS asked
+    sql = f"""SELECT {_REST}, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent_sql(connection)} AS asked
       WHERE sent > 0 AND asked.id NOT IN (SELECT request FROM answers) AND {_BEGINS} ORDER BY asked.id"""
     for purpose, n, rows, failed in connection.execute(sql, {"prefix": prefix}):
         yield purpose, matrix_of(rows, n), bool(failed)

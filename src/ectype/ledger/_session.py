@@ -23,10 +23,10 @@ import numpy as np
 from ectype._common.atomic_io import as_path, locked
 from ectype._common.bounded_io import check_type, parse_json
 from ectype.errors import DirectoryError, warn
-from ectype.ledger._connections import BESIDE, SESSIONS
+from ectype.ledger._connections import BESIDE_LEDGER, SESSIONS
 from ectype.ledger._ledger import Ledger
 from ectype.ledger._purpose import Purpose
-from ectype.ledger._schema import answered_requests, labels_of, reading, scores_for
+from ectype.ledger._schema import answered_requests, labels_of, open_checked, scores_for
 from ectype.original import Original, label_array
 from ectype.original.fingerprint import identified
 from ectype.space import Space
@@ -34,7 +34,7 @@ from ectype.types import Json
 
 # How long after its last answer a session is gone on with, in seconds. Later, its answers are too old to be told
 # together with new ones.
-WITHIN = 7 * 86400
+SESSION_LIFETIME = 7 * 86400
 # What the ledger calls the settings of a session, and its end, among what it belongs to; a number follows.
 _SETTINGS, _ENDED = "session", "ended"
 
@@ -62,7 +62,7 @@ class SessionEntry:
     @property
     def goes_on(self) -> bool:
         """Whether the same command goes on with it."""
-        return self.ended is None and (self.last is None or time.time() - self.last < WITHIN)
+        return self.ended is None and (self.last is None or time.time() - self.last < SESSION_LIFETIME)
 
     def as_json(self) -> Json:
         """What was asked, of whom and when, as JSON values."""
@@ -115,7 +115,7 @@ class Session(Ledger):
 
 
 @contextmanager
-def session(
+def open_session(
     folder: str | Path | None, purpose: str, original: Original, space: Space, about: Json, *, ends: bool = True
 ) -> Iterator[Session | None]:
     """A session about a run in a folder, which ends if nothing is raised within; None where nothing can be kept.
@@ -127,8 +127,9 @@ def session(
     >>> import numpy as np
     >>> from ectype.queries import Queries
     >>> sign, space = Original(lambda rows: rows[:, 0] > 0, name="sign"), Space.normal(1)
-    >>> with TemporaryDirectory() as run, session(run, "certify", sign, space, {"n": 10}) as ledger:
-    ...     _ = Queries(sign, space, {Purpose.CERTIFICATE: 10}, ledger).ask(Purpose.CERTIFICATE, np.ones((10, 1)))
+    >>> with TemporaryDirectory() as run, open_session(run, "certify", sign, space, {"n": 10}) as ledger:
+    ...     queries = Queries(sign, space, {Purpose.CERTIFICATE: 10}, ledger)
+    ...     _ = queries.query_labels(Purpose.CERTIFICATE, np.ones((10, 1)))
     ...     ledger.counts.sent
     1
     """
@@ -147,25 +148,25 @@ def session(
         finally:
             ledger.close()
             if new and ledger.empty:
-                for suffix in ("", *BESIDE):
+                for suffix in ("", *BESIDE_LEDGER):
                     path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
-def taken_over(folder: Path, purpose: str, original: Original, space: Space, about: Json, to: Ledger) -> None:
+def take_over_session(folder: Path, purpose: str, original: Original, space: Space, about: Json, to: Ledger) -> None:
     """Have the ledger of a run go on with what was answered in a session that was interrupted, and end that."""
     about = _about(purpose, original, space, about)
-    if any(entry.about == about and entry.goes_on for entry in sessions(folder)):
-        with session(folder, purpose, original, space, about) as found:
+    if any(entry.about == about and entry.goes_on for entry in read_sessions(folder)):
+        with open_session(folder, purpose, original, space, about) as found:
             if found is not None:
                 found.hand_over(to)
 
 
-def sessions(folder: Path) -> list[SessionEntry]:
+def read_sessions(folder: Path) -> list[SessionEntry]:
     """What was asked about the run in a folder, the first session first."""
     path = folder / SESSIONS
     if not path.is_file():
         return []
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         return _entries(connection)
 
 

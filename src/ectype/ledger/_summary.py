@@ -19,11 +19,11 @@ from ectype.ledger._schema import (
     answered_requests,
     format_of,
     labels_of,
-    plain,
-    reading,
-    sent,
+    open_checked,
     sent_by_purpose,
-    unanswered,
+    sent_sql,
+    unanswered_requests,
+    without_session,
 )
 from ectype.types import Label
 
@@ -84,25 +84,25 @@ class Summary:
     """Rows whose answers the run was given: they were not asked here."""
 
 
-def summary(path: Path) -> Summary:
+def summarise_ledger(path: Path) -> Summary:
     """What a ledger holds."""
-    with reading(path) as connection:
+    with open_checked(path) as connection:
         checked = format_of(connection, path) != FORMAT_1
         labels, counts, given = labels_of(connection), Counter[int](), 0
         for _, purpose, _, codes in answered_requests(connection):
-            counts.update(codes.tolist() if plain(purpose) not in (Purpose.REPEAT, Purpose.GIVEN) else ())
+            counts.update(codes.tolist() if without_session(purpose) not in (Purpose.REPEAT, Purpose.GIVEN) else ())
             given += len(codes) if purpose == Purpose.GIVEN else 0
-        requests, answered = connection.execute(_COUNTED.format(sent(connection))).fetchone()
+        requests, answered = connection.execute(_COUNTED.format(sent_sql(connection))).fetchone()
         by_purpose = Counter[str]()
         for purpose, n in sent_by_purpose(connection).items():
-            by_purpose[plain(purpose)] += n
+            by_purpose[without_session(purpose)] += n
         tallies = dict(connection.execute("SELECT name, sum(n) FROM tallies GROUP BY name").fetchall())
         return Summary(
             requests=requests,
             asked=sum(by_purpose.values()),
             answered=answered,
             maybe_paid=sum(by_purpose.values()) - answered,
-            lost=sum(len(rows) for _, rows, failed in unanswered(connection) if not failed),
+            lost=sum(len(rows) for _, rows, failed in unanswered_requests(connection) if not failed),
             saved=tallies.pop(SAVED, 0),
             repeated=by_purpose.get(Purpose.REPEAT, 0),
             by_purpose=dict(by_purpose),
@@ -138,10 +138,10 @@ class Timeline:
     bins: list[Bin]
 
 
-def timeline(path: Path) -> Timeline:
+def read_timeline(path: Path) -> Timeline:
     """When the answers of a ledger came."""
-    with reading(path) as connection:
-        sql = f"""SELECT announced, sent, CASE WHEN request IS NULL THEN 0 ELSE n END FROM {sent(connection)}
+    with open_checked(path) as connection:
+        sql = f"""SELECT announced, sent, CASE WHEN request IS NULL THEN 0 ELSE n END FROM {sent_sql(connection)}
           LEFT JOIN answers ON request = id WHERE sent > 0 ORDER BY announced"""
         found = connection.execute(sql).fetchall()
         rounds = [] if format_of(connection, path) == FORMAT_1 else [*_rounds(connection)]
@@ -202,10 +202,10 @@ class Verification:
     """The files that say how far the chain had come."""
 
 
-def verify(path: Path) -> Verification:
+def verify_ledger(path: Path) -> Verification:
     """Check a ledger; damage is an error that names the place, and says what is left."""
     known = [name for name, _ in anchors(path)] if path.is_file() else []
-    with reading(path) as connection:  # which checks all of it
+    with open_checked(path) as connection:  # which checks all of it
         chained = format_of(connection, path) != FORMAT_1
         rows = sum(len(codes) for _, _, _, codes in answered_requests(connection))
         return Verification(chained, hash_chain.last(connection).batch if chained else 0, rows, known)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ectype._common.bounded_io import check_type
 from ectype.errors import DamagedError, DirectoryError, SettingError
-from ectype.ledger import NAME, Purpose, answers, settings_of, space_of
+from ectype.ledger import LEDGER, Purpose, read_answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.stored_answers import LABEL, labelled, read_table
 from ectype.space import Space, complete, framed, is_frame
@@ -37,7 +37,7 @@ class Source:
     """Answers from one place: rows of a space of their own, or a table, and what was said to them."""
 
     name: str
-    said: Answers
+    answers: Answers
     space: Space | None = None
     rows: np.ndarray | None = None
     """Rows of that space's matrix, if there is one."""
@@ -50,7 +50,7 @@ class Source:
     drawn: int = 0
     """How many of the rows a run drew; others are as somebody has them."""
 
-    def presented(self) -> tuple[Frame, np.ndarray]:
+    def present(self) -> tuple[Frame, np.ndarray]:
         """The rows of a space in the layout of production, and their places; only those with all values kept."""
         import pandas as pd
 
@@ -62,7 +62,7 @@ class Source:
         return pd.DataFrame(space.present(self.rows[places][:, kept]), columns=list(space.names)), places
 
 
-def sources_of(given: AnswerSources) -> list[Source]:
+def read_sources(given: AnswerSources) -> list[Source]:
     """Read answers, from one place or several."""
     listed = list(given) if isinstance(given, (list, tuple)) else [given]
     return [_source(one) for one in listed]
@@ -92,26 +92,26 @@ def _of_table(frame: Frame, name: str) -> Source:
 
 
 def _of_directory(path: Path) -> Source:
-    if not (path / NAME).is_file():
+    if not (path / LEDGER).is_file():
         hint = "name the directory of a run that was given --out, or of kept traffic"
         raise DirectoryError(str(path), "a directory with a ledger of answers", "none", hint)
-    settings, found = settings_of(path / NAME) or {}, answers(path / NAME)
+    settings, found = settings_of(path / LEDGER) or {}, read_answers(path / LEDGER)
     try:
         check_type(settings, KeptTraffic, "settings")
     except ValueError as error:
-        raise DamagedError(str(path / NAME), "the settings of a run or of kept traffic", str(error)) from error
+        raise DamagedError(str(path / LEDGER), "the settings of a run or of kept traffic", str(error)) from error
     parts = {purpose: told for purpose, told in found.items() if purpose != Purpose.REPEAT}
     if not parts:
-        raise DirectoryError(str(path / NAME), "answers", "none", "name a run that has asked something")
-    rows, said = _in_order(parts)
+        raise DirectoryError(str(path / LEDGER), "answers", "none", "name a run that has asked something")
+    rows, said = _own_first(parts)
     drawn = sum(len(told[1]) for purpose, told in parts.items() if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC))
     classes = settings.get("classes")
     known = None if classes is None else Labels(classes)
-    space, dropped = space_of(path / NAME), tuple(settings.get(DROPPED, ()))
+    space, dropped = space_of(path / LEDGER), tuple(settings.get(DROPPED, ()))
     return Source(str(path), said, space, rows, None, dropped, known, drawn)
 
 
-def _in_order(parts: dict[str, LabelledRows]) -> LabelledRows:
+def _own_first(parts: dict[str, LabelledRows]) -> LabelledRows:
     """All answers, those that were asked first; of two to the same row, so, the run's own comes first."""
     order: Iterable[str] = sorted(parts, key=lambda purpose: purpose == Purpose.GIVEN)
     return concatenate(parts[purpose] for purpose in order)

@@ -19,8 +19,8 @@ import numpy as np
 from ectype import progress
 from ectype.errors import CountError, OriginalError, OutageError, SpentError
 from ectype.original import Answers, Original
-from ectype.queries._bisection import Part, failing_rows, parts
-from ectype.queries._quota import Meter
+from ectype.queries._bisection import RowSlice, failing_rows, request_slices
+from ectype.queries._quota import Quota
 from ectype.types import Table
 
 # How many requests may be announced before they are sent, so that only the first has to wait for it.
@@ -36,11 +36,11 @@ Ticket = TypeVar("Ticket")
 class Journal(Protocol[Ticket]):
     """Where requests are announced before they are sent, and answers written down. By default, nothing is written."""
 
-    def asked_before(self, part: Part) -> int:
+    def asked_before(self, part: RowSlice) -> int:
         """How many of these rows were sent before, and not answered."""
         return 0
 
-    def announce(self, part: Part) -> Ticket:
+    def announce(self, part: RowSlice) -> Ticket:
         """Write down that these rows will be asked; gives a ticket."""
 
     def ready(self, ticket: Ticket) -> None:
@@ -65,10 +65,10 @@ class Journal(Protocol[Ticket]):
 
 def send(
     original: Original,
-    rows_of: Callable[[Part], Table],
+    rows_of: Callable[[RowSlice], Table],
     n: int,
     journal: Journal[Ticket],
-    meter: Meter,
+    quota: Quota,
     gently: bool = False,
 ) -> None:
     """Send n rows, until all are answered in the journal. `rows_of` gives them as the original takes them.
@@ -76,27 +76,27 @@ def send(
     `gently`: start with a small request, until the original has answered once. If it cannot answer, few rows have to
     be sent again once it can.
     """
-    asked = _Asked(original, rows_of, n, journal, meter)
-    size = original.request_rows if original.remote else meter.near(original.request_rows)
+    sending = _Sending(original, rows_of, n, journal, quota)
+    size = original.request_rows if original.remote else quota.near(original.request_rows)
     first = min(FIRST, n) if gently and original.request_rows > LARGE else 0
-    requests = [*parts(first, size), *parts(n, size, first)]
+    requests = [*request_slices(first, size), *request_slices(n, size, first)]
     if original.concurrency == 1 and not original.remote:
-        asked.one_by_one(requests)
+        sending.one_by_one(requests)
     else:
-        asked.several_at_once(requests)
+        sending.several_at_once(requests)
 
 
-class _Toll(Generic[Ticket]):
+class _RequestMeter(Generic[Ticket]):
     """The attempts of one request: the first is counted with its announcement, each further one before it is sent."""
 
-    def __init__(self, meter: Meter, journal: Journal[Ticket], ticket: Ticket, n: int):
-        self._meter, self._journal, self._ticket, self._n = meter, journal, ticket, n
+    def __init__(self, quota: Quota, journal: Journal[Ticket], ticket: Ticket, n: int):
+        self._quota, self._journal, self._ticket, self._n = quota, journal, ticket, n
         self._paid, self._cause = True, ""
 
     def sending(self) -> None:
         """Count an attempt, or refuse it."""
         if not self._paid:
-            self._meter.take(self._n, first=0, cause=self._cause)
+            self._quota.take(self._n, first=0, cause=self._cause)
             self._journal.again(self._ticket, self._n)
         self._paid = False
 
@@ -104,21 +104,21 @@ class _Toll(Generic[Ticket]):
         """Keep the cause; rows that never arrived do not count."""
         self._cause = found
         if not reached:
-            self._meter.give_back(self._n)
+            self._quota.give_back(self._n)
             self._journal.again(self._ticket, -self._n)
 
 
-class _Asked(Generic[Ticket]):
+class _Sending(Generic[Ticket]):
     """The requests of one batch: those that wait, those under way, and what came of them."""
 
     def __init__(
-        self, original: Original, rows_of: Callable[[Part], Table], n: int, journal: Journal[Ticket], meter: Meter
+        self, original: Original, rows_of: Callable[[RowSlice], Table], n: int, journal: Journal[Ticket], quota: Quota
     ):
-        self.original, self.rows_of, self.n, self.journal, self.meter = original, rows_of, n, journal, meter
+        self.original, self.rows_of, self.n, self.journal, self.quota = original, rows_of, n, journal, quota
         self.answered = 0
 
-    def one_by_one(self, requests: list[Part]) -> None:
-        waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()
+    def one_by_one(self, requests: list[RowSlice]) -> None:
+        waiting, failed = deque(requests), list[tuple[RowSlice, OriginalError]]()
         announced, ahead = deque(self.following(waiting, 1, failed)), 1  # the first alone, as it is waited for
         try:
             while announced:
@@ -137,16 +137,16 @@ class _Asked(Generic[Ticket]):
         for _, error in failed:
             raise error
 
-    def several_at_once(self, requests: list[Part]) -> None:
+    def several_at_once(self, requests: list[RowSlice]) -> None:
         """Up to `concurrency` requests under way; once one fails, those are waited for, and their answers kept."""
-        under_way: dict[Future[Answers], tuple[Part, Ticket]] = {}
-        waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()
+        under_way: dict[Future[Answers], tuple[RowSlice, Ticket]] = {}
+        waiting, failed = deque(requests), list[tuple[RowSlice, OriginalError]]()
         with ThreadPoolExecutor(self.original.concurrency, thread_name_prefix="ectype-ask") as pool:
             try:
                 while under_way or (waiting and not failed):
                     for part, ticket in self.following(waiting, self.original.concurrency - len(under_way), failed):
                         self.journal.ready(ticket)
-                        under_way[pool.submit(self.said, part, ticket)] = part, ticket
+                        under_way[pool.submit(self.query, part, ticket)] = part, ticket
                     for done in wait(under_way, return_when=FIRST_COMPLETED).done:
                         part, ticket = under_way.pop(done)
                         if error := self.settle(ticket, done.result):
@@ -162,10 +162,10 @@ class _Asked(Generic[Ticket]):
             self.several_at_once(list(waiting))
 
     def following(
-        self, waiting: deque[Part], most: int, failed: list[tuple[Part, OriginalError]]
-    ) -> list[tuple[Part, Ticket]]:
+        self, waiting: deque[RowSlice], most: int, failed: list[tuple[RowSlice, OriginalError]]
+    ) -> list[tuple[RowSlice, Ticket]]:
         """The next requests, announced, unless one has failed; one that may not be sent has."""
-        found: list[tuple[Part, Ticket]] = []
+        found: list[tuple[RowSlice, Ticket]] = []
         try:
             while waiting and len(found) < most and not failed:
                 found.append((waiting[0], self.announce(waiting[0])))
@@ -174,26 +174,26 @@ class _Asked(Generic[Ticket]):
             failed.append((waiting[0], error))
         return found
 
-    def announce(self, part: Part, after: OriginalError | None = None) -> Ticket:
+    def announce(self, part: RowSlice, after: OriginalError | None = None) -> Ticket:
         """Count a request and write it down before it is sent; `after` is the failure that it follows."""
         n = part.stop - part.start
         first = 0 if after else n - self.journal.asked_before(part)
-        self.meter.take(n, first, str(after.found) if after else "")
+        self.quota.take(n, first, str(after.found) if after else "")
         return self.journal.announce(part)
 
-    def withdraw(self, part: Part, ticket: Ticket) -> None:
+    def withdraw(self, part: RowSlice, ticket: Ticket) -> None:
         """Take back a request that was not sent."""
         n = part.stop - part.start
-        self.meter.give_back(n, n - self.journal.asked_before(part))
+        self.quota.give_back(n, n - self.journal.asked_before(part))
         self.journal.withdraw(ticket)
 
-    def put(self, part: Part, ticket: Ticket) -> OriginalError | None:
+    def put(self, part: RowSlice, ticket: Ticket) -> OriginalError | None:
         """Ask, and write down what came of it; gives the error, if it failed."""
-        return self.settle(ticket, lambda: self.said(part, ticket))
+        return self.settle(ticket, lambda: self.query(part, ticket))
 
-    def said(self, part: Part, ticket: Ticket) -> Answers:
-        toll = _Toll(self.meter, self.journal, ticket, part.stop - part.start)
-        return self.original.said(self.rows_of(part), toll)
+    def query(self, part: RowSlice, ticket: Ticket) -> Answers:
+        meter = _RequestMeter(self.quota, self.journal, ticket, part.stop - part.start)
+        return self.original.said(self.rows_of(part), meter)
 
     def settle(self, ticket: Ticket, answer: Callable[[], Answers]) -> OriginalError | None:
         try:
@@ -202,12 +202,12 @@ class _Asked(Generic[Ticket]):
             self.journal.failed(ticket, error)
             return error
         self.journal.answered(ticket, said)
-        self.meter.answer(len(said))
+        self.quota.answer(len(said))
         self.answered += len(said)
         progress.answered(self.answered, self.n)
         return None
 
-    def halve(self, part: Part, first: OriginalError) -> None:
+    def halve(self, part: RowSlice, first: OriginalError) -> None:
         """Halve a request that failed until the row to blame is found; then that is the error.
 
         A row alone comes first: if it fails, and so do two others, no row is to blame, and the first error stands. If
@@ -223,7 +223,7 @@ class _Asked(Generic[Ticket]):
                 raise first from spent
             raise
 
-    def _halve(self, part: Part, first: OriginalError) -> None:
+    def _halve(self, part: RowSlice, first: OriginalError) -> None:
         head, rest = slice(part.start, part.start + 1), slice(part.start + 1, part.stop)
         if error := self.ask_after(first, head):
             others = {(part.start + part.stop) // 2, part.stop - 1}
@@ -234,7 +234,7 @@ class _Asked(Generic[Ticket]):
             for row, error in failing_rows(rest, left, partial(self.ask_after, first)):
                 raise self.blame(row, error)
 
-    def ask_after(self, first: OriginalError, part: Part) -> OriginalError | None:
+    def ask_after(self, first: OriginalError, part: RowSlice) -> OriginalError | None:
         """Ask about a part of a request that failed; an outage is raised."""
         ticket = self.announce(part, first)
         self.journal.ready(ticket)
@@ -243,7 +243,7 @@ class _Asked(Generic[Ticket]):
             raise error
         return error
 
-    def blame(self, part: Part, error: OriginalError) -> OriginalError:
+    def blame(self, part: RowSlice, error: OriginalError) -> OriginalError:
         rows = self.rows_of(part)
         row = rows[0].tolist() if isinstance(rows, np.ndarray) else rows.iloc[0].to_dict()
         hint = "keep such rows out of the space by a bound, a level or a rule, or have the original mended"

@@ -24,9 +24,9 @@ from ectype.ledger import Purpose
 from ectype.queries._queries import Queries
 
 # Rows asked by default: a change of 1 % of answers shows in 95 of 100 checks.
-ROWS = 300
+DRIFT_TEST_ROWS = 300
 # While the evidence is not conclusive, the check goes on up to so many times its rows.
-MORE = 4
+DRIFT_TEST_FACTOR = 4
 # Rows asked between two looks at the e-value.
 LOOK = 50
 # The fractions bet by the martingales that are averaged, and the false alarm rate.
@@ -50,7 +50,7 @@ class LabelClaims(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ContestedRow:
+class ContestedRows:
     """Rows whose given answer differs from the ledger's, asked once: what the original says to them."""
 
     asked: int = 0
@@ -76,7 +76,7 @@ class DriftTest:
     """Of those, how many third answers equal the old one."""
     deterministic: bool = False
     """Whether the original was declared to be deterministic."""
-    contested: ContestedRow | None = None
+    contested: ContestedRows | None = None
     """Other rows, whose answers were given and differ."""
 
     @property
@@ -88,7 +88,7 @@ class DriftTest:
     def evidence(self) -> float:
         """The e-value against "unchanged"."""
         returned = self.returned + (0 if self.contested is None else self.contested.returned)
-        return evidence(self._stayed, returned)
+        return e_value(self._stayed, returned)
 
     @property
     def repeated(self) -> int:
@@ -114,7 +114,7 @@ class DriftTest:
         return {"asked": len(self.places), **counts, "at_most": self.at_most}
 
 
-def evidence(stayed: int, returned: int) -> float:
+def e_value(stayed: int, returned: int) -> float:
     """The e-value against "unchanged": what one unit has become, bet on flipped answers to stay flipped.
 
     >>> evidence(5, 0) > 20, evidence(5, 1) > 20, evidence(9, 1) > 20
@@ -123,7 +123,7 @@ def evidence(stayed: int, returned: int) -> float:
     return fmean((1 + stake) ** stayed * (1 - stake) ** returned for stake in STAKES)
 
 
-def check(
+def run_drift_test(
     queries: Queries,
     rows: np.ndarray,
     answers: np.ndarray,
@@ -149,9 +149,9 @@ def check(
         if at >= n and done.evidence <= 1:
             break
         asked = order[at : min(at + LOOK, n if at < n else len(order))]
-        found = queries.ask(purpose, rows[asked])
+        found = queries.query_labels(purpose, rows[asked])
         differs = found != answers[asked]
-        again = queries.ask(Purpose.REPEAT, rows[asked[differs]]) if differs.any() else found[:0]
+        again = queries.query_labels(Purpose.REPEAT, rows[asked[differs]]) if differs.any() else found[:0]
         done = replace(
             done,
             places=order[: at + len(asked)],
@@ -171,8 +171,8 @@ def _settled(
         if done.changed:
             break
         places, labels = (part[at : min(at + LOOK, most)] for part in claims)
-        found, before = queries.ask(Purpose.REPEAT, rows[places]), done.contested or ContestedRow()
-        contested = ContestedRow(
+        found, before = queries.query_labels(Purpose.REPEAT, rows[places]), done.contested or ContestedRows()
+        contested = ContestedRows(
             before.asked + len(places),
             before.stayed + _alike(found, labels),
             before.returned + _alike(found, answers[places]),

@@ -23,7 +23,7 @@ from ectype.types import Json
 CONFLICTS, HELD_OUT, OWN, APART = "conflicts", "held_out", "own", "apart"
 # Why a row of the user's own cannot certify a copy: it was taught, might have been, or the original remembers it.
 TAUGHT, CANDIDATES, REMEMBERED = SEEN = "taught", "candidates", "remembered"
-REASONS = {
+LEFT_OUT_REASONS = {
     COLUMNS: "lack a column that is needed",
     LEVELS: "have a level that the space does not know",
     VALUES: "have a value that the space does not allow",
@@ -57,7 +57,7 @@ class PriorAnswers:
     """
 
     rows: np.ndarray
-    said: Answers
+    answers: Answers
     drawn: int = 0
     """How many of the rows were drawn by runs; others are as somebody has them."""
     repeated: int = 0
@@ -68,7 +68,7 @@ class PriorAnswers:
     @classmethod
     def of(cls, sources: Sequence[Source], wanted: AnswerFilter) -> PriorAnswers:
         """Carry answers over, each row once; it is an error if there are none that can be used."""
-        return cls.all_of(sources, wanted).distinct().some()
+        return cls.all_of(sources, wanted).distinct().require_some()
 
     @classmethod
     def all_of(cls, sources: Sequence[Source], wanted: AnswerFilter) -> PriorAnswers:
@@ -77,23 +77,24 @@ class PriorAnswers:
         for source in sources:
             found, lost = convert_rows(source, wanted.space, wanted.exclude)
             left_out.update(lost)
-            told.append((found.rows, _said(source, wanted, found.places)))
+            told.append((found.rows, _answers_of(source, wanted, found.places)))
             drawn += int((found.places < source.drawn).sum())
-        rows, said = _together(told)
+        rows, said = _concatenate(told)
         return cls(rows, said, drawn, 0, dict(left_out), tuple(source.name for source in sources))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
-    def told(self) -> LabelledRows:
+    def labelled_rows(self) -> LabelledRows:
         """The rows with what was said to them."""
-        return self.rows, self.said
+        return self.rows, self.answers
 
-    def some(self) -> PriorAnswers:
+    def require_some(self) -> PriorAnswers:
         """Itself, unless there is nothing in it."""
         if not len(self):
-            found = f"none of {sum(self.left_out.values())}: {'; '.join(reasons(self.left_out)) or 'there are none'}"
+            why = "; ".join(reasons_in_words(self.left_out)) or "there are none"
+            found = f"none of {sum(self.left_out.values())}: {why}"
             hint = "" if {*self.left_out} <= {OWN, HELD_OUT, *SEEN} else "see that space and columns are the same"
             raise SettingError("answers", "answers that can be used", found, hint)
         return self
@@ -106,13 +107,13 @@ class PriorAnswers:
             groups[int(first[at])].append(at)
         keep, repeated, conflicts = np.ones(len(self), bool), 0, 0
         for places in groups.values():
-            agreed = _elected(self.said.labels, places)
+            agreed = _majority(self.answers.labels, places)
             keep[places] = False
             keep[agreed[:1]] = True
             repeated += max(len(agreed) - 1, 0)
             conflicts += len(places) - len(agreed)
-        found = self.where(keep)
-        return replace(found, repeated=repeated, left_out={**self.left_out, **_counted(CONFLICTS, conflicts)})
+        found = self.select(keep)
+        return replace(found, repeated=repeated, left_out={**self.left_out, **_count_if_any(CONFLICTS, conflicts)})
 
     def without(self, rows: np.ndarray, why: str, columns: Sequence[int] | None = None) -> PriorAnswers:
         """The same without answers about any of these rows, which are counted as left out.
@@ -121,19 +122,19 @@ class PriorAnswers:
         """
         own = self.rows if columns is None else self.rows[:, columns]
         asked = {row.tobytes() for row in np.ascontiguousarray(rows)}
-        return self.leaving(np.array([row.tobytes() in asked for row in np.ascontiguousarray(own)], bool), why)
+        return self.leave_out(np.array([row.tobytes() in asked for row in np.ascontiguousarray(own)], bool), why)
 
-    def leaving(self, which: np.ndarray, why: str) -> PriorAnswers:
+    def leave_out(self, which: np.ndarray, why: str) -> PriorAnswers:
         """The same without some of them, which are counted as left out."""
-        left_out = {**self.left_out, **_counted(why, self.left_out.get(why, 0) + int(which.sum()))}
-        return replace(self.where(~which), left_out=left_out)
+        left_out = {**self.left_out, **_count_if_any(why, self.left_out.get(why, 0) + int(which.sum()))}
+        return replace(self.select(~which), left_out=left_out)
 
-    def where(self, keep: np.ndarray) -> PriorAnswers:
+    def select(self, keep: np.ndarray) -> PriorAnswers:
         """Some of them."""
-        scores = None if self.said.scores is None else self.said.scores[keep]
-        return replace(self, rows=self.rows[keep], said=Answers(self.said.labels[keep], scores))
+        scores = None if self.answers.scores is None else self.answers.scores[keep]
+        return replace(self, rows=self.rows[keep], answers=Answers(self.answers.labels[keep], scores))
 
-    def askable(self, space: Space) -> np.ndarray:
+    def complete_places(self, space: Space) -> np.ndarray:
         """The places of rows that the original can be asked about: all of their columns are known."""
         return np.flatnonzero(complete(space, self.rows))
 
@@ -141,8 +142,8 @@ class PriorAnswers:
     def digest(self) -> str:
         """What tells them from other answers."""
         found = sha256(np.ascontiguousarray(self.rows).tobytes())
-        found.update(json.dumps(self.said.labels.tolist()).encode())
-        found.update(b"" if self.said.scores is None else self.said.scores.tobytes())
+        found.update(json.dumps(self.answers.labels.tolist()).encode())
+        found.update(b"" if self.answers.scores is None else self.answers.scores.tobytes())
         return found.hexdigest()
 
     @property
@@ -156,29 +157,29 @@ class PriorAnswers:
         return {**counts, "sources": list(self.sources), "sha256": self.digest}
 
 
-def reasons(left_out: dict[str, int]) -> Iterator[str]:
+def reasons_in_words(left_out: dict[str, int]) -> Iterator[str]:
     """Why answers were left out, in words.
 
     >>> [*reasons({"levels": 3})]
     ['3 have a level that the space does not know']
     """
-    return (f"{n} {REASONS[why]}" for why, n in left_out.items())
+    return (f"{n} {LEFT_OUT_REASONS[why]}" for why, n in left_out.items())
 
 
-def sentence(given: Json) -> str:
+def describe_answers(given: Json) -> str:
     """What was given, in a sentence, from what `PriorAnswers.as_json` says.
 
     >>> sentence({"used": 20, "repeated": 0, "left_out": {"rules": 2}})
     '20 answers were given and cost nothing; left out: 2 break a rule of the space.'
     """
-    left = f"; left out: {', '.join(reasons(given['left_out']))}" if given["left_out"] else ""
+    left = f"; left out: {', '.join(reasons_in_words(given['left_out']))}" if given["left_out"] else ""
     again = f" ({given['repeated']} more say the same of the same rows)" if given["repeated"] else ""
     return f"{given['used']} answers were given and cost nothing{again}{left}."
 
 
-def _said(source: Source, wanted: AnswerFilter, places: np.ndarray) -> Answers:
+def _answers_of(source: Source, wanted: AnswerFilter, places: np.ndarray) -> Answers:
     """What was said to some rows, in terms of the labels wanted; answers without scores are taken for certain."""
-    labels, declared = source.said.labels[places], wanted.declared
+    labels, declared = source.answers.labels[places], wanted.declared
     if declared is None:
         return Answers(labels)
     codes = declared.find(labels)
@@ -187,15 +188,15 @@ def _said(source: Source, wanted: AnswerFilter, places: np.ndarray) -> Answers:
         raise SettingError(source.name, f"labels among {declared}", found, "give answers of the same original")
     scores = np.eye(len(declared), dtype=np.float32)[codes] if wanted.scored else None
     known = source.classes
-    if scores is not None and source.said.scores is not None and known is not None:
+    if scores is not None and source.answers.scores is not None and known is not None:
         at = declared.find(known.classes)
         if (at >= 0).all():
             scores[:] = 0
-            scores[:, at] = source.said.scores[places]
+            scores[:, at] = source.answers.scores[places]
     return Answers(declared.decode(codes), scores)
 
 
-def _together(told: Sequence[LabelledRows]) -> LabelledRows:
+def _concatenate(told: Sequence[LabelledRows]) -> LabelledRows:
     """Answers of all sources, if their labels are of one type."""
     kinds = [part for part in told if len(part[0])] or list(told[:1])
     try:
@@ -205,7 +206,7 @@ def _together(told: Sequence[LabelledRows]) -> LabelledRows:
     return concatenate(kinds)
 
 
-def _elected(labels: np.ndarray, places: Sequence[int]) -> list[int]:
+def _majority(labels: np.ndarray, places: Sequence[int]) -> list[int]:
     """Of answers to the same row, those that say what most say; none, if no label has most."""
     counts = Counter(labels[at].item() for at in places).most_common(2)
     if len(counts) > 1 and counts[0][1] == counts[1][1]:
@@ -213,5 +214,5 @@ def _elected(labels: np.ndarray, places: Sequence[int]) -> list[int]:
     return [at for at in places if labels[at].item() == counts[0][0]]
 
 
-def _counted(why: str, n: int) -> dict[str, int]:
+def _count_if_any(why: str, n: int) -> dict[str, int]:
     return {why: n} if n else {}

@@ -14,7 +14,7 @@ from ectype.errors import BudgetError, SettingError, SpaceError
 from ectype.ledger import Ledger, Purpose
 from ectype.original import CHUNK, Answers, Original
 from ectype.queries._dispatch import send
-from ectype.queries._quota import NEAR, Allowance, Meter
+from ectype.queries._quota import NEAR, Allowance, Quota
 from ectype.queries._store import Batch, MemoryStore, Store
 from ectype.rng import Stream, stream
 from ectype.space import Space
@@ -58,9 +58,9 @@ class Queries:
         self.memory = MemoryStore()
         """Answers that are in no ledger: all where there is none, and those of a table."""
         self._store: Store = self.memory if ledger is None else ledger
-        self.meter = Meter(self._store.counts)
+        self.quota = Quota(self._store.counts)
         usual = allowance_of(original, sum(limits.values()), max(limits.values(), default=0))
-        self.meter.allow(usual if allowance is None else allowance)
+        self.quota.allow(usual if allowance is None else allowance)
         self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
 
     def fresh(self, purpose: Purpose, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Answers]]:
@@ -75,13 +75,13 @@ class Queries:
                 yield rows, Answers(labels)
             else:
                 rows = self.space.sample(size, rng)
-                yield rows, self.said(purpose, rows)
+                yield rows, self.query(purpose, rows)
 
-    def ask(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> np.ndarray:
+    def query_labels(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> np.ndarray:
         """The original's labels for these rows."""
-        return self.said(purpose, rows, present).labels
+        return self.query(purpose, rows, present).labels
 
-    def said(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> Answers:
+    def query(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> Answers:
         """What the original says to these rows; `present` gives them as it takes them, if not the space does.
 
         What a ledger has is taken from it; all else is asked, and written down there.
@@ -97,9 +97,9 @@ class Queries:
     def _send(self, batch: Batch, present: Present) -> None:
         """Send the rows of a batch that have no answer yet."""
         before = Counter(self.original.failures)
-        gently = self.ledger is not None and not self.meter.counts.answered
+        gently = self.ledger is not None and not self.quota.counts.answered
         try:
-            send(self.original, lambda part: present(batch.fresh[part]), len(batch.fresh), batch, self.meter, gently)
+            send(self.original, lambda part: present(batch.fresh[part]), len(batch.fresh), batch, self.quota, gently)
         finally:
             batch.end(self.original.failures - before)
 
@@ -146,7 +146,7 @@ class _Stored:
         return self._rows[chosen], self._labels[chosen]
 
 
-def unused(original: Original, seed: int, used: int) -> Original:
+def unused_rows(original: Original, seed: int, used: int) -> Original:
     """A table of stored answers without those that a run with this seed used, so many."""
     assert original.stored is not None
     rows, labels = original.stored

@@ -1,4 +1,4 @@
-"""The meter: rows that may have reached an original, and the most that may.
+"""The quota: rows that may have reached an original, and the most that may.
 
 Every attempt counts with all of its rows before it is sent, whatever comes of it; only one that found no connection
 does not. A row's first time is planned for, every further one is taken from a share for retries.
@@ -47,18 +47,18 @@ class Allowance(NamedTuple):
         return self.planned + self.retries
 
 
-class Meter:
+class Quota:
     """Counts rows as they are sent, and refuses to send those beyond an allowance; without one, it only counts.
 
     Rows that were lost, under way when an earlier process was killed, are asked again on top of the allowance, which is
     said.
 
-    >>> meter = Meter()
-    >>> meter.allow(Allowance(10, 5))
-    >>> meter.take(10, first=10)
-    >>> meter.take(5, first=0)
-    >>> meter.answer(10)
-    >>> meter.take(1, first=0, cause="status 500")
+    >>> quota = Quota()
+    >>> quota.allow(Allowance(10, 5))
+    >>> quota.take(10, first=10)
+    >>> quota.take(5, first=0)
+    >>> quota.answer(10)
+    >>> quota.take(1, first=0, cause="status 500")
     Traceback (most recent call last):
         ...
     ectype.errors.SpentError: retries: expected at most 5 rows sent again, found 5 sent and 1 more to send after \
@@ -81,9 +81,9 @@ rate: --retries 0.6 (retries=0.6)
         One that fails can be halved until a row is to blame, which takes as many rows again. Smaller requests to an
         original that is near cost little; room for a large one would be most of the sum that is announced.
 
-        >>> meter = Meter()
-        >>> meter.allow(Allowance.of(2400, None, NEAR, 2000))
-        >>> meter.near(8192)
+        >>> quota = Quota()
+        >>> quota.allow(Allowance.of(2400, None, NEAR, 2000))
+        >>> quota.near(8192)
         600
         """
         retries = 0 if self._allowed is None else self._allowed.retries

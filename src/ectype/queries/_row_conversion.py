@@ -33,10 +33,10 @@ def convert_rows(source: Source, space: Space, exclude: Sequence[str]) -> tuple[
 
     Columns that are excluded need not be known: rows are then judged by all others.
     """
-    found, lacking, lost = _taken(source, space, exclude)
+    found, lacking, lost = _rows_in(source, space, exclude)
     if lacking - {*exclude}:
-        return ConvertedRows(np.empty((0, space.d)), np.empty(0, int)), Counter({COLUMNS: len(source.said)})
-    unknown = [name for j, name in enumerate(space.names) if name in lacking or _open(j, found.rows, space, exclude)]
+        return ConvertedRows(np.empty((0, space.d)), np.empty(0, int)), Counter({COLUMNS: len(source.answers)})
+    unknown = [name for j, name in enumerate(space.names) if name in lacking or _unknown(j, found.rows, space, exclude)]
     judged = [j for j, name in enumerate(space.names) if name not in unknown]
     there = complete(space, found.rows, judged)
     found, lost[COLUMNS] = found.where(there), lost[COLUMNS] + int((~there).sum())
@@ -45,30 +45,30 @@ def convert_rows(source: Source, space: Space, exclude: Sequence[str]) -> tuple[
     return found.where(~np.logical_or.reduce([*wrong.values()])), +lost
 
 
-def _open(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> bool:
+def _unknown(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> bool:
     """Whether a column is excluded, and not known of every row."""
     return space.names[j] in exclude and not complete(space, rows, [j]).all()
 
 
-def _taken(source: Source, space: Space, exclude: Sequence[str]) -> tuple[ConvertedRows, set[str], Counter[str]]:
+def _rows_in(source: Source, space: Space, exclude: Sequence[str]) -> tuple[ConvertedRows, set[str], Counter[str]]:
     """The rows of a source in the space, columns that it lacks, and what was lost; none, if one of them is needed."""
     if source.space is not None and source.rows is not None and source.space.digest == space.digest:
         return ConvertedRows(source.rows, np.arange(len(source.rows))), {*source.dropped}, Counter()
-    frame, places = _presented(source, space)
+    frame, places = _present(source, space)
     lacking = {*space.names} - {*frame.columns}
     if lacking - {*exclude}:
         return ConvertedRows(np.empty((0, space.d)), places[:0]), lacking, Counter()
     found = _read(frame, places, space, sorted(lacking), source.name)
-    lost = {COLUMNS: len(source.said) - len(places), VALUES: len(places) - len(found.places)}
+    lost = {COLUMNS: len(source.answers) - len(places), VALUES: len(places) - len(found.places)}
     return found, lacking, Counter(lost)
 
 
-def _presented(source: Source, space: Space) -> tuple[Frame, np.ndarray]:
+def _present(source: Source, space: Space) -> tuple[Frame, np.ndarray]:
     """The rows of a source by the names of the new space, and their places; without those that lack a value."""
     if source.table is not None:
         frame, places = source.table.reset_index(drop=True), np.arange(len(source.table))
     else:
-        frame, places = source.presented()
+        frame, places = source.present()
     if not space.frame and not {*space.names} <= {*frame.columns} and frame.shape[1] == space.d:
         frame = frame.set_axis(list(space.names), axis=1)  # names that nobody gave are no names
     return frame, places

@@ -69,7 +69,7 @@ class MemoryStore:
 
     @property
     def answers(self) -> dict[str, LabelledRows]:
-        """Rows and labels by purpose, as `ectype.ledger.answers` gives them."""
+        """Rows and labels by purpose, as `ectype.ledger.read_answers` gives them."""
         return {purpose: concatenate(chunks) for purpose, chunks in self._chunks.items()}
 
 

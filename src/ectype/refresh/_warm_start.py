@@ -68,7 +68,7 @@ class WarmStart(NoPriorAnswers):
         rows = self.held_out_before[0][:n]
         if not len(rows):
             return inquiry.fresh(Purpose.CERTIFICATE, n, Stream.HELD_OUT)
-        again = rows, inquiry.queries.ask(Purpose.CERTIFICATE, rows)
+        again = rows, inquiry.queries.query_labels(Purpose.CERTIFICATE, rows)
         if len(rows) == n:
             return again
         more = inquiry.fresh(Purpose.CERTIFICATE, n - len(rows), Stream.MORE_HELD_OUT)
@@ -77,7 +77,7 @@ class WarmStart(NoPriorAnswers):
     def first(self, inquiry: QuerySession) -> LabelledRows:
         """The rows of the check, already answered."""
         rows = self.past.rows[self.check.places]
-        return rows, inquiry.queries.said(Purpose.TRAINING, rows)
+        return rows, inquiry.queries.query(Purpose.TRAINING, rows)
 
     def labels(self, found: Labels) -> Labels:
         """The labels found, and those of the earlier copy."""
@@ -164,4 +164,4 @@ class WarmStartWithAnswers(PriorAnswersMixin, WarmStart):
 
     def first(self, inquiry: QuerySession) -> LabelledRows:
         """The answers given, and the rows of the check."""
-        return concatenate([self.known.told, super().first(inquiry)])
+        return concatenate([self.known.labelled_rows, super().first(inquiry)])

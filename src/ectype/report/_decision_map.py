@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ectype.ledger import Purpose, session
+from ectype.ledger import Purpose, open_session
 from ectype.original import Labels, Original, as_original
 from ectype.queries import Queries
 from ectype.report._bins import shown
@@ -52,8 +52,8 @@ def maps_of(result: Result, original: Original | None, run: Path | None = None) 
 
 
 def _answers(original: Original, space: Space, rows: np.ndarray, run: Path | None) -> np.ndarray:
-    with session(run, Purpose.PAGE, original, space, {}) as ledger:
-        return Queries(original, space, {Purpose.PAGE: len(rows)}, ledger).ask(Purpose.PAGE, rows)
+    with open_session(run, Purpose.PAGE, original, space, {}) as ledger:
+        return Queries(original, space, {Purpose.PAGE: len(rows)}, ledger).query_labels(Purpose.PAGE, rows)
 
 
 def _svg(title: str, codes: np.ndarray, plane: Plane, names: tuple[str, ...]) -> str:

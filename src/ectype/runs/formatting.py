@@ -12,7 +12,7 @@ from ectype.certificate.formatting import short as in_short
 from ectype.ledger import Purpose
 from ectype.models.base import size_of
 from ectype.models.distillation import NO_TEACHER
-from ectype.queries import sentence as sentence_of
+from ectype.queries import describe_answers as sentence_of
 
 if TYPE_CHECKING:
     from ectype.runs.result import Result

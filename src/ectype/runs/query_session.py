@@ -110,7 +110,7 @@ class QuerySession:
         """What the original says to rows of the user's, sent as they came."""
         assert self.own is not None
         present = self.own.present
-        return self.queries.said(Purpose.TRAINING, own, lambda places: present(own[places]))
+        return self.queries.query(Purpose.TRAINING, own, lambda places: present(own[places]))
 
     def _compare(self, said: Answers) -> None:
         """Refuse scores that contradict the labels."""
@@ -176,7 +176,7 @@ class QuerySession:
         parts = [chosen, own] if whole else [np.concatenate([chosen, own])]
         self._teach(np.concatenate(parts))
         said = Answers.together(
-            [self.queries.said(Purpose.TRAINING, parts[0]), *([self._said_of(own)] if whole else [])]
+            [self.queries.query(Purpose.TRAINING, parts[0]), *([self._said_of(own)] if whole else [])]
         )
         X = self.view(np.concatenate(parts))
         self._note(X[n:], said)
@@ -254,7 +254,7 @@ class QuerySession:
         n = min(self.plan.repeats, len(rows))
         if not n:
             return None
-        repeats = Repeats(n, int((self.queries.ask(Purpose.REPEAT, rows[:n]) != answers[:n]).sum()))
+        repeats = Repeats(n, int((self.queries.query_labels(Purpose.REPEAT, rows[:n]) != answers[:n]).sum()))
         if repeats.disagreed:
             warn(repeats.text)
         return repeats

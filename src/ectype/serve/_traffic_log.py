@@ -24,7 +24,7 @@ from ectype._common import validation
 from ectype._common.atomic_io import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
 from ectype._common.manifest import RUN
 from ectype.errors import DamagedError, DirectoryError, OriginalError, SettingError, UnwrittenError
-from ectype.ledger import BESIDE, NAME, Ledger, Purpose
+from ectype.ledger import BESIDE_LEDGER, LEDGER, Ledger, Purpose
 from ectype.original import Original
 from ectype.original.fingerprint import identified
 from ectype.runs.directory import finished, open_run, refuse_differences
@@ -211,7 +211,7 @@ class TrafficLog:
         if self._failing:
             LOG.warning("keeping: %s: rows are kept again", self._keep.directory)
         self._failing, self.rows = False, ledger.counts.answered
-        names, self.bytes = (SPACE, *(f"{NAME}{suffix}" for suffix in ("", *BESIDE))), 0
+        names, self.bytes = (SPACE, *(f"{LEDGER}{suffix}" for suffix in ("", *BESIDE_LEDGER))), 0
         for name in names:
             with suppress(OSError):  # such as one that is not there
                 self.bytes += (self._keep.directory / name).stat().st_size
