@@ -1,4 +1,4 @@
-"""A ledger written anew: every answer as it is, in fewer bytes."""
+"""Compact a ledger: the same answers in fewer bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ectype.ledger._schema import format_of, open_checked
 
 
 def compact_ledger(path: Path, to: Path) -> int:
-    """Write a ledger to a new file once it was checked; gives how many rounds of training were left out.
+    """Check a ledger and write it to a new file; gives how many rounds of training were left out.
 
     Rows stay in the order that they were written in, under a chain of their own. Of rounds of training, the parameters
     of all but the last are left out: a run that goes on makes them again. What was counted is kept as sums.
@@ -34,13 +34,13 @@ def compact_ledger(path: Path, to: Path) -> int:
         for row in (*_rows(connection, last), *_sums(connection)):
             waiting.append(row)
             if len(waiting) == hash_chain.BATCH:
-                now, waiting = _written(other, waiting, now), []
-        _written(other, waiting, now)
+                now, waiting = _write_batch(other, waiting, now), []
+        _write_batch(other, waiting, now)
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return connection.execute("SELECT count(*) FROM rounds WHERE t < ?", (last or 0,)).fetchone()[0]
 
 
-def _written(connection: sqlite3.Connection, rows: list[hash_chain.Row], last: Anchor) -> Anchor:
+def _write_batch(connection: sqlite3.Connection, rows: list[hash_chain.Row], last: Anchor) -> Anchor:
     if not rows:
         return last
     connection.execute("BEGIN IMMEDIATE")

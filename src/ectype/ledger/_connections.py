@@ -40,7 +40,7 @@ HOLES, HOLES_BYTES = 1000, 2**30
 
 @contextmanager
 def open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to read by: also from an archive that cannot be written to, and past symbolic links."""
+    """Open a ledger for reading, also in a folder that cannot be written to, and through symbolic links."""
     place, path = path, current(path)
     path = path.resolve() if (linked := path.is_symlink()) else path
     if path == place and not linked and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
@@ -61,7 +61,7 @@ def open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a copy of a ledger, whatever is in it: SQLite writes where it recovers a write-ahead log."""
+    """Open a temporary copy of a ledger. SQLite writes to it when it recovers a write-ahead log."""
     _check_files(path)
     with tempfile.TemporaryDirectory(prefix="ectype-") as folder:
         for file in (path, beside(path, "-wal")):
@@ -79,7 +79,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection whose transactions are on disk when they are committed, to a file of our tables or a new one."""
+    """Open a new file, or one that has our tables alone. Committed transactions are on disk."""
     _check_files(path)
     connection = _opened(path)
     try:
@@ -92,7 +92,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def limit_steps(connection: sqlite3.Connection, path: Path, most: int | None = None) -> Iterator[None]:
-    """Within, SQLite is interrupted after so many steps: by default, once no ledger of this size can take more."""
+    """Interrupt SQLite after so many steps; by default, more than any ledger of this size can take."""
     files = (path, beside(path, "-wal"))
     most = most or STEPS + STEPS_PER_BYTE * sum(_taken(file.stat()) for file in files if file.is_file())
     asked = count(ASKED_AFTER, ASKED_AFTER)
@@ -116,7 +116,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """How a ledger is written; for some of it SQLite reads the definitions in the file."""
+    """Set how a ledger is written. For some of these settings SQLite reads the definitions in the file."""
     connection.execute("PRAGMA page_size = 16384")  # rows are large blobs: fewer pages, less to check and copy
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_autocheckpoint = 4096")
@@ -130,7 +130,7 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """The same connection, by which SQLite trusts neither SQL nor numbers in the file."""
+    """Make SQLite trust neither the SQL nor the numbers in the file."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
@@ -138,7 +138,7 @@ def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _check_files(path: Path) -> None:
-    """Refuse what is no regular file, which SQLite would wait for, one that is longer than it says, and a hole."""
+    """Refuse files that are not regular, that are longer than their header says, or that are mostly holes."""
     there = dict[Path, os.stat_result]()
     for suffix in ("", *BESIDE_LEDGER, JOURNAL):
         file = beside(path, suffix)
@@ -158,7 +158,7 @@ def _check_files(path: Path) -> None:
 
 
 def _taken(found: os.stat_result) -> int:
-    """The bytes that a file takes on its disk, without holes; all, where the system does not say."""
+    """The bytes that a file takes on disk, without holes; its size, where the system does not tell."""
     return min(found.st_size, 512 * getattr(found, "st_blocks", 0) or found.st_size)
 
 

@@ -33,10 +33,10 @@ from ectype.ledger._tables import SCHEMA, check_values, tables_of
 from ectype.types import Json
 
 Value: TypeAlias = int | float | str | bytes | memoryview | None
-"""What SQLite keeps. None is a key that it chooses."""
+"""A value in SQLite. None is a key that SQLite chooses."""
 
 Row: TypeAlias = tuple[str, tuple[Value, ...]]
-"""A table, and what is to be written to its columns; the first is its key."""
+"""A table and the values of a row, its key first."""
 
 # Every table, and its key.
 TABLES = {
@@ -78,18 +78,18 @@ def create(connection: sqlite3.Connection, rows: Iterable[Row]) -> Anchor:
 
 
 def write(connection: sqlite3.Connection, rows: Iterable[Row], last: Anchor) -> Anchor:
-    """Write rows within a transaction, in batches that can be read; gives how far the chain then is."""
-    written = (_written(connection, *row) for row in rows)
-    batch = [*islice(written, BATCH)]
+    """Write rows within a transaction, in batches; gives how far the chain then is."""
+    entries_of_rows = (_write_row(connection, *row) for row in rows)
+    batch = [*islice(entries_of_rows, BATCH)]
     while True:  # one batch at least
         entries = json.dumps(batch, separators=(",", ":"))
         last = Anchor(last.batch + 1, _link(last.sha256, entries))
         connection.execute("INSERT INTO chain VALUES (?, ?, ?)", (last.batch, entries, last.sha256))
-        if not (batch := [*islice(written, BATCH)]):
+        if not (batch := [*islice(entries_of_rows, BATCH)]):
             return last
 
 
-def _written(connection: sqlite3.Connection, table: str, values: tuple[Value, ...]) -> tuple[str, Value, str]:
+def _write_row(connection: sqlite3.Connection, table: str, values: tuple[Value, ...]) -> tuple[str, Value, str]:
     cursor = connection.execute(_statement(table, len(values)), values)
     row = (cursor.lastrowid, *values[1:]) if values[0] is None else values
     return table, row[0], digest_of(row)
@@ -101,7 +101,7 @@ def _statement(table: str, columns: int) -> str:
 
 
 def digest_of(row: Sequence[Value]) -> str:
-    """The checksum of a row, by the types and values of its columns.
+    """The SHA-256 of a row, by the types and values of its columns.
 
     >>> digest_of((1, "a")) == digest_of((1, b"a"))
     False
@@ -127,7 +127,7 @@ def last(connection: sqlite3.Connection) -> Anchor:
 
 
 def final_anchor(connection: sqlite3.Connection) -> Anchor:
-    """How far the chain is, unchecked, with a digest of all that it has only the CRC of."""
+    """How far the chain is, unchecked, with a digest of the large values, of which the chain has only the CRC."""
     requests = connection.execute("SELECT max(id) FROM requests").fetchone()[0] or 0
     return replace(last(connection), requests=requests, content=_content(connection, requests))
 
@@ -189,7 +189,7 @@ def _chained(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dic
 
 
 def damage_error(where: object, expected: str, found: object) -> DamagedError:
-    """The error of a ledger that is not what was written."""
+    """The error of a ledger that is not as it was written."""
     return DamagedError(str(where), expected, found)
 
 
@@ -228,7 +228,7 @@ def head_of(path: Path) -> Path:
 
 
 def read_head(path: Path) -> Anchor | None:
-    """What such a file says, if there is one."""
+    """Read such a file; None if there is none."""
     found = head_of(path)
     for _ in range(3):  # a reader may meet a line that is being written
         try:
@@ -247,6 +247,6 @@ def read_head(path: Path) -> Anchor | None:
 
 
 def _line(now: Anchor) -> bytes:
-    """Of one length, with a checksum of its own."""
+    """A line of fixed length, with a checksum of its own."""
     line = f"{now.batch:012} {now.sha256:>64}"
     return f"{line} {sha256(line.encode()).hexdigest()[:16]}\n".encode()

@@ -48,7 +48,7 @@ def given_rows(answered: LabelledRows, vocabulary: LabelCodes, number: int = 1) 
 
 
 def write_ledger(path: Path, about: Json, entries: Iterable[LedgerEntry]) -> None:
-    """A new ledger of these requests, written in one transaction."""
+    """Write a new ledger of these requests, in one transaction."""
     with errors_of(path), closing(connect(path)) as connection:
         hash_chain.begin(connection, about, _rows_of(entries))
 
@@ -66,7 +66,7 @@ def _rows_of(entries: Iterable[LedgerEntry]) -> Iterator[Row]:
 
 
 def copy_ledger(path: Path, to: Path, settings: Json, given: LabelledRows | None = None) -> None:
-    """Write a ledger once more, to another file, for a run with these settings, once all in it was checked.
+    """Check a ledger and copy it to another file, for a run with these settings.
 
     Further answers that the run is given are added to it.
     """

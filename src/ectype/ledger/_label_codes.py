@@ -10,7 +10,7 @@ from ectype.types import Label
 
 
 class LabelCodes:
-    """The labels an original has answered so far, and their codes in the order they came.
+    """The labels that an original has answered so far, with codes in the order of their first answer.
 
     `Labels` finds a label among those that are known, sorted; `_codes` has the code of each in that order.
 

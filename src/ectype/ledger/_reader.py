@@ -1,4 +1,4 @@
-"""Reading a ledger that belongs to any run: whose it is, what it holds, and every query in it."""
+"""Read the ledger of any run: its settings, its space, its answers and its rounds of training."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ectype.types import Frame, Json, Label
 
 
 class LedgerEntry(NamedTuple):
-    """A request that was answered: what it was for, its rows, what was said to them, and when."""
+    """A request that was answered."""
 
     purpose: str
     rows: np.ndarray
@@ -43,13 +43,13 @@ class LedgerEntry(NamedTuple):
 
 
 def settings_of(path: Path) -> Json | None:
-    """The settings of the run that a ledger belongs to; none if it was not even begun before the run was killed."""
+    """The settings of a ledger's run; None if the run was killed before it wrote them."""
     with open_checked(path) as connection:
         return meta_of(connection, path)["settings"] if is_begun(connection) else None
 
 
 def chain_anchor(path: Path) -> Anchor | None:
-    """How far the chain of a ledger is, for run.json, unchecked; None for those of version 0.1, which have none."""
+    """The end of a ledger's chain, for run.json, unchecked; None for a ledger of version 0.1, which has no chain."""
     with errors_of(path), open_for_reading(path) as connection:
         return None if format_of(connection, path) == FORMAT_1 else hash_chain.final_anchor(connection)
 
@@ -61,7 +61,7 @@ def space_of(path: Path) -> Space:
 
 
 def read_answers(path: Path) -> dict[str, LabelledRows]:
-    """By purpose, the rows that were answered, as they were drawn, and what was said: labels, scores if any."""
+    """Rows and answers by purpose, in the order in which they were asked."""
     with open_checked(path) as connection:
         return _answers(connection, path)
 
@@ -81,7 +81,7 @@ def read_entries(path: Path) -> tuple[Space, list[LedgerEntry]]:
 
 
 def read_answers_and_round(path: Path) -> tuple[dict[str, LabelledRows], int, np.ndarray]:
-    """The answers, of which there must be some, and the last round of training, from one look through the ledger."""
+    """Read all answers, of which there must be some, and the last round of training, and check the ledger once."""
     with open_checked(path) as connection:
         found = _answers(connection, path)
         if not found:
@@ -100,7 +100,7 @@ def _answers(connection: sqlite3.Connection, path: Path) -> dict[str, LabelledRo
 
 
 def last_round(path: Path) -> tuple[int, np.ndarray]:
-    """The number of the last round of training that was written down, and the parameters after it."""
+    """The number of the last round of training, and the parameters after it."""
     with open_checked(path) as connection:
         return _last_round(connection, path)
 
@@ -113,7 +113,7 @@ def _last_round(connection: sqlite3.Connection, path: Path) -> tuple[int, np.nda
 
 
 def query_table(path: Path, space: Space) -> Frame:
-    """Every query as a data frame in the layout of production, with its purpose, its label and when it was answered."""
+    """All queries as a data frame in the layout of production, with purpose, label and time of the answer."""
     import pandas as pd
 
     with open_checked(path) as connection:

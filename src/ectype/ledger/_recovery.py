@@ -18,7 +18,7 @@ from ectype.ledger._blobs import codes_of
 from ectype.ledger._connections import LEDGER, connect, open_copy
 from ectype.ledger._tables import check_values, tables_of
 
-# What comes of values that are not what they should be.
+# Errors of values that are not as they were written.
 _UNREADABLE = (sqlite3.Error, *UNREADABLE)
 # SQLite's codes for a file that somebody else holds, that cannot be written to, or not opened: there is no damage.
 _WHOLE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
@@ -27,13 +27,13 @@ _ROUNDS = "rounds"
 
 @dataclass(frozen=True)
 class RecoverableRows:
-    """The rows of a ledger that are as they were written, by table and key; answers only with all they need."""
+    """The rows of a damaged ledger whose checksums agree, by table and key. Answers come with their rows and labels."""
 
     rows: dict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]]
 
     @classmethod
     def of(cls, path: Path) -> RecoverableRows:
-        """Look for them in a copy of the file, one by one."""
+        """Check the rows in a copy of the file, one by one."""
         rows = defaultdict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]](dict)
         with suppress(*_UNREADABLE, EctypeError), open_copy(path) as connection:
             there = tables_of(connection)
@@ -74,7 +74,7 @@ def _entries(connection: sqlite3.Connection) -> Iterator[tuple[str, hash_chain.V
 def _consistent(
     rows: dict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]],
 ) -> dict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]]:
-    """Without answers whose rows or labels are lost, and without rounds of training, which are made again."""
+    """Leave out answers whose rows or labels are lost, and rounds of training, which are made again."""
     found = {table: dict(rows.get(table, {})) for table in hash_chain.TABLES if table != _ROUNDS}
     labels = next(code for code in range(len(found["labels"]) + 1) if code not in found["labels"])
     found["labels"] = {code: row for code, row in found["labels"].items() if code in range(labels)}
@@ -116,7 +116,7 @@ def salvage_ledger(directory: str | Path, out: str | Path) -> int:
 
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into an error of ours, which says what is left and how to go on."""
+    """Turn errors of SQLite into ours, which say what can be recovered, and how."""
     try:
         yield
     except DamagedError as error:
@@ -144,7 +144,7 @@ def _error(path: Path, error: Exception) -> DirectoryError:
 
 
 def _how_to_go_on(path: Path) -> str:
-    """What is left of a damaged ledger, and what to do with it."""
+    """What can be recovered of a damaged ledger, and the command that does it."""
     backup = "restore it from a backup"
     if path.name != LEDGER:
         return f"{backup}, or move it and its -head away: the same command then asks anew what was paid for"

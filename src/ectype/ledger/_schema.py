@@ -1,4 +1,4 @@
-"""The file of a ledger: its tables, how it is opened, and what every reader of it needs."""
+"""Open, check and prepare the file of a ledger, and the queries that all of its readers share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BEGINS, _REST = "substr(purpose, 1, length(:prefix)) = :prefix", "substr(purpos
 
 @contextmanager
 def open_checked(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a ledger that must be there, once all in it was checked; nothing is changed meanwhile."""
+    """Open a ledger that must exist, and check all of it. The connection reads one snapshot."""
     if not path.is_file():
         raise DirectoryError(str(path), "a ledger", "nothing", "name the directory of a run that was given --out")
     with errors_of(path):
@@ -62,7 +62,7 @@ def is_begun(connection: sqlite3.Connection) -> bool:
 
 
 def prepare(connection: sqlite3.Connection, path: Path, about: Json, more: Iterable[hash_chain.Row] = ()) -> Anchor:
-    """Make a ledger ready for further rows, once it was checked; gives how far its chain is.
+    """Check a ledger and make it ready for further rows; gives how far its chain is.
 
     A new one begins with what it belongs to, and with `more`.
     """
@@ -85,7 +85,7 @@ def _convert_format_1(connection: sqlite3.Connection) -> None:
 
 
 def anchors(path: Path) -> list[tuple[str, Anchor]]:
-    """How far a ledger's chain has come at least, by the files that say so."""
+    """How far a ledger's chain had come at least, with the name of each file that says so."""
     head = hash_chain.read_head(path)
     finished = path.name == LEDGER and current(path.parent / RUN).is_file()
     run = anchor_of(read_run(path.parent)) if finished else None
@@ -108,7 +108,7 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
 
 
 def format_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The format of a ledger, if it is one that is known."""
+    """The format of a ledger; an unknown one is refused."""
     found = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'format'")).get("format")
     if found not in (str(LEDGER_FORMAT), str(FORMAT_1)):
         hint = "use the ectype that wrote it, or a newer one; or it is damaged"
@@ -117,7 +117,7 @@ def format_of(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
-    """What the ledger belongs to."""
+    """The facts in a ledger: its format, its space and the latest settings of its run."""
     format_of(connection, path)
     found = {key: parse_json(value) for key, value in connection.execute("SELECT key, value FROM meta")}
     found[SETTINGS] = found.get(_settings_key(_times_set(connection)))
@@ -127,7 +127,7 @@ def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
 
 
 def later_settings(connection: sqlite3.Connection, settings: Json) -> hash_chain.Row:
-    """An entry for settings that replace those before: of a run that goes on, or that is made anew."""
+    """A row with settings that replace the earlier ones, of a run that is extended or remade."""
     return "meta", (_settings_key(_times_set(connection) + 1), json.dumps(settings))
 
 
@@ -148,12 +148,12 @@ def sent_sql(connection: sqlite3.Connection) -> str:
 
 
 def without_session(purpose: str) -> str:
-    """A purpose without the number of the session that it is of, where there are some."""
+    """A purpose without the number of its session, if it has one."""
     return purpose.rpartition(" ")[2]
 
 
 def sent_by_purpose(connection: sqlite3.Connection, prefix: str = "") -> dict[str, int]:
-    """The rows that were sent, in all attempts, for purposes that begin so."""
+    """Rows that were sent, in all attempts, by purpose, for purposes with this prefix."""
     sql = f"SELECT {_REST}, sum(sent) FROM {sent_sql(connection)} WHERE {_BEGINS} GROUP BY purpose"
     return {purpose: n for purpose, n in connection.execute(sql, {"prefix": prefix}) if n}
 
@@ -167,7 +167,7 @@ def unanswered_requests(connection: sqlite3.Connection, prefix: str = "") -> Ite
 
 
 def labels_of(connection: sqlite3.Connection) -> list[Label]:
-    """Every label that was ever answered, by code."""
+    """All labels that were answered, by code."""
     found = connection.execute("SELECT code, value FROM labels ORDER BY code").fetchall()
     labels = [parse_json(value) for _, value in found]
     known = classes_array(labels).tolist() if labels else []
@@ -179,7 +179,7 @@ def labels_of(connection: sqlite3.Connection) -> list[Label]:
 def answered_requests(
     connection: sqlite3.Connection, prefix: str = ""
 ) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
-    """Number, purpose, rows and codes of every request that was answered, of those whose purposes begin so."""
+    """Number, purpose, rows and codes of every request that was answered, for purposes with this prefix."""
     labels = connection.execute("SELECT count(*) FROM labels").fetchone()[0]
     sql = f"SELECT id, {_REST}, n, rows, codes FROM requests JOIN answers ON request = id WHERE {_BEGINS} ORDER BY id"
     for number, purpose, n, rows, answers in connection.execute(sql, {"prefix": prefix}):
@@ -195,7 +195,7 @@ def scores_for(connection: sqlite3.Connection, number: int, n: int) -> np.ndarra
 
 
 def check_rows(space: Space, rows: np.ndarray, purpose: str) -> None:
-    """ValueError for rows that no run with this space has asked about; what was not asked by a run may lack values."""
+    """Raise ValueError for rows that the space cannot have. Rows that no run asked about may lack values."""
     if rows.shape[1] != space.d or not representable(space, rows).all():
         raise ValueError(f"rows of {rows.shape[1]} columns, or with values that no row of the space has")
     if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC) and not complete(space, rows).all():

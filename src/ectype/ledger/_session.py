@@ -32,14 +32,14 @@ from ectype.original.fingerprint import identified
 from ectype.space import Space
 from ectype.types import Json
 
-# How long after its last answer a session is gone on with, in seconds. Later, its answers are too old to be told
-# together with new ones.
+# How long after its last answer a session is resumed, in seconds. Later, its answers are too old to be mixed with new
+# ones.
 SESSION_LIFETIME = 7 * 86400
 # What the ledger calls the settings of a session, and its end, among what it belongs to; a number follows.
 _SETTINGS, _ENDED = "session", "ended"
 
 
-# What every session says of itself, among what tells it from others.
+# The facts that every session has.
 Asked = TypedDict("Asked", {"for": str, "original": str})
 
 
@@ -77,12 +77,12 @@ class Session(Ledger):
     anchored = False
 
     def __init__(self, path: Path, about: Json, space: Space):
-        """Find the session about this that has not ended, or begin one."""
+        """Resume the session with these facts, unless it has ended or is too old; else begin one."""
         self._about = about
         self.earlier: SessionEntry | None = None
         super().__init__(path, {}, space)
 
-    def _begun(self, settings: Json) -> str:
+    def _begin(self, settings: Json) -> str:
         entries = _entries(self._reader)
         found = next((entry for entry in reversed(entries) if entry.about == self._about), None)
         if found is not None and found.goes_on:
@@ -92,7 +92,7 @@ class Session(Ledger):
             self.writer.put("meta", f"{_SETTINGS} {self.number}", json.dumps(self._about))
         return f"{self.number} "
 
-    def _kind(self, purpose: str) -> str:
+    def _index_key(self, purpose: str) -> str:
         return purpose  # the user's own rows may be sent with more columns than drawn ones
 
     @property
@@ -101,7 +101,7 @@ class Session(Ledger):
         return time.time() if self.earlier is None or self.earlier.first is None else self.earlier.first
 
     def hand_over(self, to: Ledger) -> None:
-        """Have another ledger know what was answered: also what a process that was killed did not come to."""
+        """Write the answers of this session to another ledger, but for those that it has."""
         labels = label_array(labels_of(self._reader)) if self.counts.answered else np.array([])
         for number, purpose, rows, codes in answered_requests(self._reader, self.prefix):
             new, scores = to.unknown(rows, purpose), scores_for(self._reader, number, len(rows))
@@ -153,7 +153,7 @@ def open_session(
 
 
 def take_over_session(folder: Path, purpose: str, original: Original, space: Space, about: Json, to: Ledger) -> None:
-    """Have the ledger of a run go on with what was answered in a session that was interrupted, and end that."""
+    """Move the answers of an interrupted session to the ledger of a run, and end the session."""
     about = _about(purpose, original, space, about)
     if any(entry.about == about and entry.goes_on for entry in read_sessions(folder)):
         with open_session(folder, purpose, original, space, about) as found:
@@ -162,7 +162,7 @@ def take_over_session(folder: Path, purpose: str, original: Original, space: Spa
 
 
 def read_sessions(folder: Path) -> list[SessionEntry]:
-    """What was asked about the run in a folder, the first session first."""
+    """The sessions about the run in a folder, in order."""
     path = folder / SESSIONS
     if not path.is_file():
         return []
@@ -171,7 +171,7 @@ def read_sessions(folder: Path) -> list[SessionEntry]:
 
 
 def _about(purpose: str, original: Original, space: Space, about: Json) -> Json:
-    """What tells a session from others, as it is written down."""
+    """What a session is recognised by, as the ledger has it."""
     found: Json = json.loads(json.dumps({"for": purpose, **identified(original), "space": space.digest, **about}))
     return found
 
@@ -206,7 +206,7 @@ def _can_be_kept(path: Path) -> bool:
 
 
 def _say_earlier(ledger: Session) -> None:
-    """Say which answers are not of today, and what may be asked beyond what was announced."""
+    """Warn of answers that are not of today, and of rows that may be sent beyond the announced number."""
     found, lost = ledger.earlier, ledger.counts.lost
     if found is not None and found.first is not None:
         words = f"{found.rows} answers are taken from {ledger.path}, the first of {_iso(found.first)}"

@@ -60,32 +60,32 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a ledger holds, counted in rows unless it says otherwise."""
+    """The contents of a ledger in numbers: rows, unless a field says otherwise."""
 
     requests: int
     asked: int
-    """Rows that were sent, as often as they were, whatever came of it."""
+    """Rows that were sent, counted once for each attempt, answered or not."""
     answered: int
     maybe_paid: int
-    """Rows of attempts without an answer, of which some may have been answered, and paid for, all the same."""
+    """Rows of attempts without an answer. Some may have been answered, and paid for, all the same."""
     lost: int
     """Of these, rows of requests that were under way when a process was killed, or was interrupted."""
     saved: int
-    """Rows that were wanted again and taken from the ledger."""
+    """Rows that were queried again and taken from the ledger."""
     repeated: int
     """Rows that were asked again on purpose."""
     by_purpose: dict[str, int]
     labels: dict[Label, int]
     failures: dict[str, int]
-    """Attempts that came to nothing, by cause."""
+    """Attempts that failed, by cause."""
     checked: bool = True
     """Whether it has checksums; ledgers of version 0.1 have none."""
     given: int = 0
-    """Rows whose answers the run was given: they were not asked here."""
+    """Rows of prior answers, which were not asked."""
 
 
 def summarise_ledger(path: Path) -> Summary:
-    """What a ledger holds."""
+    """Count the contents of a ledger."""
     with open_checked(path) as connection:
         checked = format_of(connection, path) != FORMAT_1
         labels, counts, given = labels_of(connection), Counter[int](), 0
@@ -118,7 +118,7 @@ def summarise_ledger(path: Path) -> Summary:
 
 @dataclass(frozen=True)
 class Bin:
-    """What was sent from a moment on, until the next bin."""
+    """Rows that were sent within a minute, an hour or a day."""
 
     start: str
     """In UTC, as ISO 8601."""
@@ -139,7 +139,7 @@ class Timeline:
 
 
 def read_timeline(path: Path) -> Timeline:
-    """When the answers of a ledger came."""
+    """Read when the rows of a ledger were sent, by round and over time."""
     with open_checked(path) as connection:
         sql = f"""SELECT announced, sent, CASE WHEN request IS NULL THEN 0 ELSE n END FROM {sent_sql(connection)}
           LEFT JOIN answers ON request = id WHERE sent > 0 ORDER BY announced"""
@@ -171,7 +171,7 @@ def _binned(found: list[tuple[float, int, int]], width: int) -> Iterator[Bin]:
 
 
 def _rounds(connection: sqlite3.Connection) -> Iterator[dict[str, int]]:
-    """The order in which rows were written says what a round knew: its requests come before its parameters."""
+    """Rows by round. In the chain, the requests that a round learned from come before its parameters."""
     sizes = dict(connection.execute("SELECT id, n FROM requests WHERE purpose = ?", (Purpose.TRAINING,)).fetchall())
     waiting, done = list[int](), set[int]()
     for (entries,) in connection.execute("SELECT entries FROM chain ORDER BY batch"):
@@ -191,7 +191,7 @@ def _rounds(connection: sqlite3.Connection) -> Iterator[dict[str, int]]:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked: every row of a ledger, against its chain and where that is known to have been."""
+    """The outcome of a check of every row against the chain, and of the chain against the files that know its end."""
 
     checked: bool
     """Whether there are checksums; ledgers of version 0.1 have none."""
@@ -203,7 +203,7 @@ class Verification:
 
 
 def verify_ledger(path: Path) -> Verification:
-    """Check a ledger; damage is an error that names the place, and says what is left."""
+    """Check a ledger. Damage is an error that names the place, and what can be recovered."""
     known = [name for name, _ in anchors(path)] if path.is_file() else []
     with open_checked(path) as connection:  # which checks all of it
         chained = format_of(connection, path) != FORMAT_1

@@ -1,4 +1,4 @@
-"""Asking an original: in requests, each kept on disk, counted, and never beyond a budget."""
+"""Query an original within a budget, by purpose, and never pay twice; and reuse earlier answers."""
 
 from ectype.queries._answer_sources import AnswerSources, Source, read_sources
 from ectype.queries._bisection import RowSlice, failing_rows, request_slices

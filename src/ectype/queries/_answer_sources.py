@@ -1,4 +1,4 @@
-"""Where answers come from that were paid for before: directories of runs, of kept traffic, and tables."""
+"""Sources of earlier answers: directories of runs and of kept traffic, data frames, and files of tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AnswerSources: TypeAlias = "str | Path | Frame | Polars | Sequence[str | Path | 
 
 
 class KeptTraffic(TypedDict):
-    """What is used of the settings that a ledger belongs to."""
+    """The settings in a ledger that matter to a source."""
 
     classes: NotRequired[list[Label] | None]
     dropped: NotRequired[list[str]]
@@ -34,7 +34,7 @@ class KeptTraffic(TypedDict):
 
 @dataclass(frozen=True)
 class Source:
-    """Answers from one place: rows of a space of their own, or a table, and what was said to them."""
+    """Answers from one place: to rows of a space of their own, or to those of a table."""
 
     name: str
     answers: Answers
@@ -48,7 +48,7 @@ class Source:
     classes: Labels | None = None
     """The labels that the scores are of, if there are some."""
     drawn: int = 0
-    """How many of the rows a run drew; others are as somebody has them."""
+    """The number of rows that a run drew; all others are real."""
 
     def present(self) -> tuple[Frame, np.ndarray]:
         """The rows of a space in the layout of production, and their places; only those with all values kept."""
@@ -112,6 +112,6 @@ def _of_directory(path: Path) -> Source:
 
 
 def _own_first(parts: dict[str, LabelledRows]) -> LabelledRows:
-    """All answers, those that were asked first; of two to the same row, so, the run's own comes first."""
+    """All answers, prior ones last: of two answers to the same row, the run's own comes first."""
     order: Iterable[str] = sorted(parts, key=lambda purpose: purpose == Purpose.GIVEN)
     return concatenate(parts[purpose] for purpose in order)

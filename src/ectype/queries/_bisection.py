@@ -1,4 +1,4 @@
-"""Which rows go into a request, and which of them it fails for."""
+"""Split rows into requests, and find the rows that a request fails for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ectype.errors import OriginalError, OutageError
 
 RowSlice = slice
-"""Which rows go into one request."""
+"""The places of the rows of one request."""
 
 
 def request_slices(n: int, size: int, start: int = 0) -> list[RowSlice]:

@@ -1,8 +1,7 @@
-"""Asking an original about many rows: in requests of the size it takes, several at once where it can.
+"""Send rows to an original in requests of the size it takes, several in flight where it can.
 
-Each is counted and written down before it is sent, and so is every attempt to send it once more.
-
-A request that fails is halved until the row that makes it fail is found. What was answered meanwhile is kept.
+Each request is counted and written to a journal before it is sent, and so is every retry. A request that fails is
+bisected until the row that makes it fail is found; answers that came meanwhile are kept.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ Ticket = TypeVar("Ticket")
 
 
 class Journal(Protocol[Ticket]):
-    """Where requests are announced before they are sent, and answers written down. By default, nothing is written."""
+    """A write-ahead log of requests and answers. The default methods write nothing."""
 
     def asked_before(self, part: RowSlice) -> int:
         """How many of these rows were sent before, and not answered."""
         return 0
 
     def announce(self, part: RowSlice) -> Ticket:
-        """Write down that these rows will be asked; gives a ticket."""
+        """Write that these rows will be sent; gives a ticket."""
 
     def ready(self, ticket: Ticket) -> None:
-        """Wait until the announcement is safe."""
+        """Wait until the announcement is on disk."""
         return
 
     def withdraw(self, ticket: Ticket) -> None:
@@ -52,14 +51,14 @@ class Journal(Protocol[Ticket]):
         return
 
     def again(self, ticket: Ticket, n: int) -> None:
-        """Write down that n rows of a request are sent once more, safely, or, below zero, that they never arrived."""
+        """Write that n rows are sent once more, and wait until that is on disk; or, if n < 0, that -n never arrived."""
         return
 
     def answered(self, ticket: Ticket, answers: Answers) -> None:
-        """Write down what was answered."""
+        """Write the answers."""
 
     def failed(self, ticket: Ticket, error: OriginalError) -> None:
-        """Write down that there was no answer."""
+        """Write that there was no answer."""
         return
 
 
@@ -87,7 +86,7 @@ def send(
 
 
 class _RequestMeter(Generic[Ticket]):
-    """The attempts of one request: the first is counted with its announcement, each further one before it is sent."""
+    """Counts the attempts of one request: the first with its announcement, each further one before it is sent."""
 
     def __init__(self, quota: Quota, journal: Journal[Ticket], ticket: Ticket, n: int):
         self._quota, self._journal, self._ticket, self._n = quota, journal, ticket, n
@@ -119,18 +118,18 @@ class _Sending(Generic[Ticket]):
 
     def one_by_one(self, requests: list[RowSlice]) -> None:
         waiting, failed = deque(requests), list[tuple[RowSlice, OriginalError]]()
-        announced, ahead = deque(self.following(waiting, 1, failed)), 1  # the first alone, as it is waited for
+        announced, ahead = deque(self.announce_next(waiting, 1, failed)), 1  # the first alone, as it is waited for
         try:
             while announced:
                 part, ticket = announced.popleft()
                 self.journal.ready(ticket)
                 # Written down while this one is asked: more and more, or, while it is slow, one.
-                announced.extend(self.following(waiting, ahead - len(announced), failed))
+                announced.extend(self.announce_next(waiting, ahead - len(announced), failed))
                 clock = perf_counter()
-                error = self.put(part, ticket)
+                error = self.send_one(part, ticket)
                 ahead = min(ahead + 1, AHEAD) if perf_counter() - clock < SLOW else 1
                 if error:
-                    self.halve(part, error)
+                    self.bisect(part, error)
         finally:
             for part, ticket in announced:
                 self.withdraw(part, ticket)
@@ -138,13 +137,13 @@ class _Sending(Generic[Ticket]):
             raise error
 
     def several_at_once(self, requests: list[RowSlice]) -> None:
-        """Up to `concurrency` requests under way; once one fails, those are waited for, and their answers kept."""
+        """Keep up to `concurrency` requests in flight. Once one fails, wait for the others, and keep their answers."""
         under_way: dict[Future[Answers], tuple[RowSlice, Ticket]] = {}
         waiting, failed = deque(requests), list[tuple[RowSlice, OriginalError]]()
         with ThreadPoolExecutor(self.original.concurrency, thread_name_prefix="ectype-ask") as pool:
             try:
                 while under_way or (waiting and not failed):
-                    for part, ticket in self.following(waiting, self.original.concurrency - len(under_way), failed):
+                    for part, ticket in self.announce_next(waiting, self.original.concurrency - len(under_way), failed):
                         self.journal.ready(ticket)
                         under_way[pool.submit(self.query, part, ticket)] = part, ticket
                     for done in wait(under_way, return_when=FIRST_COMPLETED).done:
@@ -157,14 +156,14 @@ class _Sending(Generic[Ticket]):
                     self.settle(ticket, done.result)
                 raise
         for part, error in sorted(failed, key=lambda failure: not isinstance(failure[1], OutageError)):
-            self.halve(part, error)
+            self.bisect(part, error)
         if waiting:
             self.several_at_once(list(waiting))
 
-    def following(
+    def announce_next(
         self, waiting: deque[RowSlice], most: int, failed: list[tuple[RowSlice, OriginalError]]
     ) -> list[tuple[RowSlice, Ticket]]:
-        """The next requests, announced, unless one has failed; one that may not be sent has."""
+        """Announce the next requests, unless one has failed. One that exceeds the quota counts as failed."""
         found: list[tuple[RowSlice, Ticket]] = []
         try:
             while waiting and len(found) < most and not failed:
@@ -175,7 +174,7 @@ class _Sending(Generic[Ticket]):
         return found
 
     def announce(self, part: RowSlice, after: OriginalError | None = None) -> Ticket:
-        """Count a request and write it down before it is sent; `after` is the failure that it follows."""
+        """Count and announce a request before it is sent; `after` is the failure that it follows."""
         n = part.stop - part.start
         first = 0 if after else n - self.journal.asked_before(part)
         self.quota.take(n, first, str(after.found) if after else "")
@@ -187,8 +186,8 @@ class _Sending(Generic[Ticket]):
         self.quota.give_back(n, n - self.journal.asked_before(part))
         self.journal.withdraw(ticket)
 
-    def put(self, part: RowSlice, ticket: Ticket) -> OriginalError | None:
-        """Ask, and write down what came of it; gives the error, if it failed."""
+    def send_one(self, part: RowSlice, ticket: Ticket) -> OriginalError | None:
+        """Send a request and write its outcome; gives the error, if it failed."""
         return self.settle(ticket, lambda: self.query(part, ticket))
 
     def query(self, part: RowSlice, ticket: Ticket) -> Answers:
@@ -207,8 +206,8 @@ class _Sending(Generic[Ticket]):
         progress.answered(self.answered, self.n)
         return None
 
-    def halve(self, part: RowSlice, first: OriginalError) -> None:
-        """Halve a request that failed until the row to blame is found; then that is the error.
+    def bisect(self, part: RowSlice, first: OriginalError) -> None:
+        """Bisect a request that failed until the row to blame is found; then its error is raised.
 
         A row alone comes first: if it fails, and so do two others, no row is to blame, and the first error stands. If
         everything is answered, the failure was passing. Where too few answers came, that is what stands if no more rows
@@ -217,13 +216,13 @@ class _Sending(Generic[Ticket]):
         if isinstance(first, OutageError) or part.stop - part.start == 1:
             raise first
         try:
-            self._halve(part, first)
+            self._bisect(part, first)
         except SpentError as spent:
             if isinstance(first, CountError):
                 raise first from spent
             raise
 
-    def _halve(self, part: RowSlice, first: OriginalError) -> None:
+    def _bisect(self, part: RowSlice, first: OriginalError) -> None:
         head, rest = slice(part.start, part.start + 1), slice(part.start + 1, part.stop)
         if error := self.ask_after(first, head):
             others = {(part.start + part.stop) // 2, part.stop - 1}
@@ -235,10 +234,10 @@ class _Sending(Generic[Ticket]):
                 raise self.blame(row, error)
 
     def ask_after(self, first: OriginalError, part: RowSlice) -> OriginalError | None:
-        """Ask about a part of a request that failed; an outage is raised."""
+        """Send a part of a request that failed; an outage is raised."""
         ticket = self.announce(part, first)
         self.journal.ready(ticket)
-        error = self.put(part, ticket)
+        error = self.send_one(part, ticket)
         if isinstance(error, OutageError):
             raise error
         return error

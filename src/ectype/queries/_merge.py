@@ -1,4 +1,4 @@
-"""The answers of several directories in one, to be given to runs."""
+"""Merge the answers of several directories into one, to be given to runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class MergeResult:
-    """How many answers there are together, and how many were left out, by reason."""
+    """The number of answers in the merged directory, and of those left out, by reason."""
 
     answers: int
     left_out: dict[str, int]
@@ -72,7 +72,7 @@ def _refuse_others(paths: Sequence[Path], settings: Sequence[Json]) -> None:
 def _convert(
     entry: LedgerEntry, name: str, own: Space, space: Space, dropped: tuple[str, ...]
 ) -> tuple[LedgerEntry, Counter[str]]:
-    """A request as one about rows of the first space."""
+    """A request with its rows in the first space, and counts of the rows that it cannot have."""
     source = Source(name, entry.answers, own, entry.rows, None, dropped)
     found, lost = convert_rows(source, space, dropped)
     scores = None if entry.answers.scores is None else entry.answers.scores[found.places]

@@ -1,4 +1,4 @@
-"""Answers that are known before anything is asked: carried over into a space, each row once, and all others counted."""
+"""Answers that are known before the first query: converted to a space, each row once, with counts of all others."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ LEFT_OUT_REASONS = {
 
 @dataclass(frozen=True)
 class AnswerFilter:
-    """What answers are wanted for: a space, the columns of it that the copy does not see, and an original's labels."""
+    """The answers that can be used: of rows in a space, with the labels of an original."""
 
     space: Space
     exclude: Sequence[str] = ()
     declared: Labels | None = None
     scored: bool = False
-    """Whether scores are wanted too: one of every declared label."""
+    """Whether each answer needs a score for every declared label."""
 
 
 @dataclass(frozen=True)
 class PriorAnswers:
-    """Answers that are known: rows of a space's matrix, what was said to them, and what was left out and why.
+    """Rows of a space's matrix with their answers, and counts of the answers that were left out, by reason.
 
     Columns that the copy does not see may be unknown; they are NaN.
     """
@@ -59,20 +59,20 @@ class PriorAnswers:
     rows: np.ndarray
     answers: Answers
     drawn: int = 0
-    """How many of the rows were drawn by runs; others are as somebody has them."""
+    """The number of rows that runs drew; all others are real."""
     repeated: int = 0
-    """Further answers to the same rows that say the same."""
+    """Further answers to the same rows with the same label."""
     left_out: dict[str, int] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, sources: Sequence[Source], wanted: AnswerFilter) -> PriorAnswers:
-        """Carry answers over, each row once; it is an error if there are none that can be used."""
+        """Read answers from sources, each row once. It is an error if none can be used."""
         return cls.all_of(sources, wanted).distinct().require_some()
 
     @classmethod
     def all_of(cls, sources: Sequence[Source], wanted: AnswerFilter) -> PriorAnswers:
-        """The same, with every answer as often as it was given."""
+        """Read answers from sources, every answer as often as it was given."""
         left_out, told, drawn = Counter[str](), list[LabelledRows](), 0
         for source in sources:
             found, lost = convert_rows(source, wanted.space, wanted.exclude)
@@ -87,11 +87,11 @@ class PriorAnswers:
 
     @property
     def labelled_rows(self) -> LabelledRows:
-        """The rows with what was said to them."""
+        """The rows with their answers."""
         return self.rows, self.answers
 
     def require_some(self) -> PriorAnswers:
-        """Itself, unless there is nothing in it."""
+        """Itself; an error, with the reasons, if there is no answer."""
         if not len(self):
             why = "; ".join(reasons_in_words(self.left_out)) or "there are none"
             found = f"none of {sum(self.left_out.values())}: {why}"
@@ -100,7 +100,7 @@ class PriorAnswers:
         return self
 
     def distinct(self) -> PriorAnswers:
-        """Each row once: with the label that most answers give; if as many give another, not at all."""
+        """Each row once, with its majority label. A row with a tie is left out."""
         first = first_of_each(self.rows, keys_of(self.rows))
         groups = defaultdict[int, list[int]](list)
         for at in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
@@ -116,7 +116,7 @@ class PriorAnswers:
         return replace(found, repeated=repeated, left_out={**self.left_out, **_count_if_any(CONFLICTS, conflicts)})
 
     def without(self, rows: np.ndarray, why: str, columns: Sequence[int] | None = None) -> PriorAnswers:
-        """The same without answers about any of these rows, which are counted as left out.
+        """Leave out answers to any of these rows, and count them.
 
         `columns` are those that decide, and that `rows` have; by default all.
         """
@@ -125,22 +125,22 @@ class PriorAnswers:
         return self.leave_out(np.array([row.tobytes() in asked for row in np.ascontiguousarray(own)], bool), why)
 
     def leave_out(self, which: np.ndarray, why: str) -> PriorAnswers:
-        """The same without some of them, which are counted as left out."""
+        """Leave out some answers, and count them."""
         left_out = {**self.left_out, **_count_if_any(why, self.left_out.get(why, 0) + int(which.sum()))}
         return replace(self.select(~which), left_out=left_out)
 
     def select(self, keep: np.ndarray) -> PriorAnswers:
-        """Some of them."""
+        """Some of the answers."""
         scores = None if self.answers.scores is None else self.answers.scores[keep]
         return replace(self, rows=self.rows[keep], answers=Answers(self.answers.labels[keep], scores))
 
     def complete_places(self, space: Space) -> np.ndarray:
-        """The places of rows that the original can be asked about: all of their columns are known."""
+        """The places of rows of which all columns are known, so that the original can be asked about them."""
         return np.flatnonzero(complete(space, self.rows))
 
     @cached_property
     def digest(self) -> str:
-        """What tells them from other answers."""
+        """SHA-256 of rows and answers."""
         found = sha256(np.ascontiguousarray(self.rows).tobytes())
         found.update(json.dumps(self.answers.labels.tolist()).encode())
         found.update(b"" if self.answers.scores is None else self.answers.scores.tobytes())
@@ -148,7 +148,7 @@ class PriorAnswers:
 
     @property
     def seed(self) -> int:
-        """From the digest, so that a run with other answers draws other rows."""
+        """A seed from the digest, so that a run with other answers draws other rows."""
         return int(self.digest[:12], 16)
 
     def as_json(self) -> Json:
@@ -158,7 +158,7 @@ class PriorAnswers:
 
 
 def reasons_in_words(left_out: dict[str, int]) -> Iterator[str]:
-    """Why answers were left out, in words.
+    """The reasons why answers were left out, with counts.
 
     >>> [*reasons({"levels": 3})]
     ['3 have a level that the space does not know']
@@ -167,7 +167,7 @@ def reasons_in_words(left_out: dict[str, int]) -> Iterator[str]:
 
 
 def describe_answers(given: Json) -> str:
-    """What was given, in a sentence, from what `PriorAnswers.as_json` says.
+    """A sentence about prior answers, from `PriorAnswers.as_json`.
 
     >>> sentence({"used": 20, "repeated": 0, "left_out": {"rules": 2}})
     '20 answers were given and cost nothing; left out: 2 break a rule of the space.'
@@ -178,7 +178,7 @@ def describe_answers(given: Json) -> str:
 
 
 def _answers_of(source: Source, wanted: AnswerFilter, places: np.ndarray) -> Answers:
-    """What was said to some rows, in terms of the labels wanted; answers without scores are taken for certain."""
+    """The answers to some rows, by the declared labels. A label without scores becomes a score of 1."""
     labels, declared = source.answers.labels[places], wanted.declared
     if declared is None:
         return Answers(labels)
@@ -197,7 +197,7 @@ def _answers_of(source: Source, wanted: AnswerFilter, places: np.ndarray) -> Ans
 
 
 def _concatenate(told: Sequence[LabelledRows]) -> LabelledRows:
-    """Answers of all sources, if their labels are of one type."""
+    """Concatenate the answers of all sources. Labels of different types are refused."""
     kinds = [part for part in told if len(part[0])] or list(told[:1])
     try:
         label_array([label for _, said in kinds for label in said.labels[:1].tolist()])
@@ -207,7 +207,7 @@ def _concatenate(told: Sequence[LabelledRows]) -> LabelledRows:
 
 
 def _majority(labels: np.ndarray, places: Sequence[int]) -> list[int]:
-    """Of answers to the same row, those that say what most say; none, if no label has most."""
+    """Of answers to the same row, the places of those with the majority label; none in a tie."""
     counts = Counter(labels[at].item() for at in places).most_common(2)
     if len(counts) > 1 and counts[0][1] == counts[1][1]:
         return []

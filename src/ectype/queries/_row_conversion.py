@@ -1,4 +1,4 @@
-"""Rows of one space, or of a table, as rows of another space: through the values that production has."""
+"""Convert rows of one space, or of a table, to another space, by way of the values that production has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ectype.queries._answer_sources import Source
 from ectype.space import VALUES, Space, complete, outside
 from ectype.types import Frame
 
-# Why a row cannot be carried over, beside what a space cannot have: a column is not known.
+# The reason for rows that lack a column. Others are those of the space.
 COLUMNS = "columns"
 
 
@@ -24,7 +24,7 @@ class ConvertedRows(NamedTuple):
     places: np.ndarray
 
     def where(self, keep: np.ndarray) -> ConvertedRows:
-        """Some of them."""
+        """Some of the rows."""
         return ConvertedRows(self.rows[keep], self.places[keep])
 
 
