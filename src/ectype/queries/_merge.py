@@ -13,8 +13,7 @@ from ectype._common.atomic_io import as_path, whole_folder
 from ectype.errors import AnswersError, DirectoryError
 from ectype.ledger import LEDGER, LEDGER_FORMAT, LedgerEntry, Purpose, read_entries, settings_of, write_ledger
 from ectype.original import Answers
-from ectype.queries._answer_sources import DROPPED, Source
-from ectype.queries._row_conversion import convert_rows
+from ectype.queries._answer_sources import DROPPED, Source, convert_rows
 from ectype.space import Space
 from ectype.types import Json
 

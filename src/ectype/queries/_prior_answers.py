@@ -13,8 +13,7 @@ import numpy as np
 
 from ectype.errors import SettingError
 from ectype.original import Answers, LabelledRows, Labels, concatenate, label_array
-from ectype.queries._answer_sources import Source
-from ectype.queries._row_conversion import COLUMNS, convert_rows
+from ectype.queries._answer_sources import COLUMNS, Source, convert_rows
 from ectype.space import LEVELS, RULES, VALUES, Space, complete, first_of_each, keys_of
 from ectype.types import Json
 
