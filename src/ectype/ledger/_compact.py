@@ -15,7 +15,7 @@ from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._connections import connect
 from ectype.ledger._hash_chain import begin
-from ectype.ledger._schema import format_of, open_checked
+from ectype.ledger._schema import format_of, open_and_check
 
 
 def compact_ledger(path: Path, to: Path) -> int:
@@ -24,7 +24,7 @@ def compact_ledger(path: Path, to: Path) -> int:
     Rows stay in the order that they were written in, under a chain of their own. Of rounds of training, the parameters
     of all but the last are left out: a run that goes on makes them again. What was counted is kept as sums.
     """
-    with open_checked(path) as connection, closing(connect(to)) as other:
+    with open_and_check(path) as connection, closing(connect(to)) as other:
         if format_of(connection, path) == FORMAT_1:
             hint = "remake the run, or run its command once more, which writes checksums"
             raise DirectoryError(str(path), "a ledger with checksums", "one of version 0.1", hint)

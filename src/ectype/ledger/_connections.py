@@ -52,7 +52,7 @@ def open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
         return
     else:
         _check_files(path)
-        opened = closing(_hardened(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)))
+        opened = closing(_harden(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)))
     with opened as connection:
         _check_tables(connection, path)
         with limit_steps(connection, path):
@@ -69,7 +69,7 @@ def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
                 with open_regular(file) as source, open(Path(folder) / file.name, "wb") as copy:
                     shutil.copyfileobj(source, copy)
         own = Path(folder) / path.name
-        with closing(_opened(own)) as connection, limit_steps(connection, own):
+        with closing(_open(own)) as connection, limit_steps(connection, own):
             yield connection
 
 
@@ -81,7 +81,7 @@ def beside(path: Path, suffix: str) -> Path:
 def connect(path: Path) -> sqlite3.Connection:
     """Open a new file, or one that has our tables alone. Committed transactions are on disk."""
     _check_files(path)
-    connection = _opened(path)
+    connection = _open(path)
     try:
         _check_tables(connection, path)
     except BaseException:
@@ -94,7 +94,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def limit_steps(connection: sqlite3.Connection, path: Path, most: int | None = None) -> Iterator[None]:
     """Interrupt SQLite after so many steps; by default, more than any ledger of this size can take."""
     files = (path, beside(path, "-wal"))
-    most = most or STEPS + STEPS_PER_BYTE * sum(_taken(file.stat()) for file in files if file.is_file())
+    most = most or STEPS + STEPS_PER_BYTE * sum(_bytes_on_disk(file.stat()) for file in files if file.is_file())
     asked = count(ASKED_AFTER, ASKED_AFTER)
     connection.set_progress_handler(lambda: next(asked) > most, ASKED_AFTER)
     try:
@@ -104,11 +104,11 @@ def limit_steps(connection: sqlite3.Connection, path: Path, most: int | None = N
             connection.set_progress_handler(None, ASKED_AFTER)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         with limit_steps(connection, path, DEFINITIONS):
-            _prepare(_hardened(connection))
+            _prepare(_harden(connection))
     except BaseException:
         connection.close()
         raise
@@ -129,7 +129,7 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
         check_tables(connection, path)
 
 
-def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
+def _harden(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Make SQLite trust neither the SQL nor the numbers in the file."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
@@ -152,12 +152,12 @@ def _check_files(path: Path) -> None:
     if path in there:
         _check_length(path)
     for file, found in there.items():
-        if found.st_size > HOLES_BYTES + HOLES * _taken(found):
-            holes = f"{found.st_size} bytes, of which {_taken(found)} are on its disk"
+        if found.st_size > HOLES_BYTES + HOLES * _bytes_on_disk(found):
+            holes = f"{found.st_size} bytes, of which {_bytes_on_disk(found)} are on its disk"
             raise DamagedError(str(file), "a file that is no hole", holes)
 
 
-def _taken(found: os.stat_result) -> int:
+def _bytes_on_disk(found: os.stat_result) -> int:
     """The bytes that a file takes on disk, without holes; its size, where the system does not tell."""
     return min(found.st_size, 512 * getattr(found, "st_blocks", 0) or found.st_size)
 

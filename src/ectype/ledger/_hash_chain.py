@@ -148,7 +148,7 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
 
     `known` places come with the name of the file that says so. Gives how far the chain is.
     """
-    digests, expected = _chained(connection, path)
+    digests, expected = _read_chain(connection, path)
     for name, anchor in known:
         if anchor.batch >= len(digests):
             found = f"{len(digests) - 1}: the last are lost, as with a write-ahead log that is damaged or gone"
@@ -159,11 +159,11 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
     definitions = tables_of(connection)
     for table in TABLES:
         for row in connection.execute(f"SELECT * FROM {table}"):
-            check_values(definitions[table], row, f"{path}: {_named(table, row[0])}")
+            check_values(definitions[table], row, f"{path}: {_row_name(table, row[0])}")
             if expected.pop((table, row[0]), None) != digest_of(row):
-                raise damage_error(f"{path}: {_named(table, row[0])}", "the row that was written", "another")
+                raise damage_error(f"{path}: {_row_name(table, row[0])}", "the row that was written", "another")
     for table, key in expected:
-        raise damage_error(f"{path}: {_named(table, key)}", "the row that was written", "none")
+        raise damage_error(f"{path}: {_row_name(table, key)}", "the row that was written", "none")
     for name, anchor in known:
         if anchor.content and anchor.content != (content := _content(connection, anchor.requests)):
             raise damage_error(f"{path}: rows and answers", f"sha256 {anchor.content}, as {name} says", content)
@@ -177,7 +177,7 @@ def check_structure(connection: sqlite3.Connection, path: Path) -> None:
         raise damage_error(path, "the structure of a database", structure)
 
 
-def _chained(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dict[tuple[str, Value], str]]:
+def _read_chain(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dict[tuple[str, Value], str]]:
     """The digest of each batch, and that of each row as it was last written."""
     digests, rows = [BEGINNING.sha256], dict[tuple[str, Value], str]()
     for batch, entries, digest in connection.execute("SELECT batch, entries, digest FROM chain ORDER BY batch"):
@@ -197,7 +197,7 @@ def _link(before: str, entries: str) -> str:
     return sha256(f"{before}\n{entries}".encode(errors="surrogatepass")).hexdigest()
 
 
-def _named(table: str, key: Value) -> str:
+def _row_name(table: str, key: Value) -> str:
     return f"table {table}, {TABLES[table]} {str(key)[:40]}"
 
 

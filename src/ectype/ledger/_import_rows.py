@@ -18,23 +18,23 @@ from ectype.ledger._label_codes import LabelCodes
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._reader import LedgerEntry
 from ectype.ledger._recovery import errors_of
-from ectype.ledger._schema import labels_of, later_settings, open_checked, prepare
+from ectype.ledger._schema import labels_of, later_settings, open_and_check, prepare
 from ectype.original import CHUNK, LabelledRows
 from ectype.types import Json
 
 
-def given_rows(answered: LabelledRows, vocabulary: LabelCodes, number: int = 1) -> Iterator[Row]:
+def given_rows(labelled: LabelledRows, vocabulary: LabelCodes, number: int = 1) -> Iterator[Row]:
     """Answers as rows of a ledger that knows these labels, in requests from this number on.
 
     As many attempts are taken back as each request has rows, so that none of them counts as asked.
 
     >>> from ectype.original import Answers
-    >>> answered = np.zeros((2, 1)), Answers(np.array(["no", "yes"]))
-    >>> [table for table, _ in given_rows(answered, Vocabulary(["no"]))]
+    >>> labelled = np.zeros((2, 1)), Answers(np.array(["no", "yes"]))
+    >>> [table for table, _ in given_rows(labelled, LabelCodes(["no"]))]
     ['labels', 'requests', 'attempts', 'answers']
     """
-    rows, said = np.ascontiguousarray(answered[0]), answered[1]
-    codes, new = vocabulary.codes(said.labels)
+    rows, answers = np.ascontiguousarray(labelled[0]), labelled[1]
+    codes, new = vocabulary.codes(answers.labels)
     yield from (("labels", (code, json.dumps(value))) for code, value in new)
     now = time.time()
     for at, start in enumerate(range(0, len(rows), CHUNK), number):
@@ -42,8 +42,8 @@ def given_rows(answered: LabelledRows, vocabulary: LabelCodes, number: int = 1) 
         n = part.stop - part.start
         yield "requests", (at, Purpose.GIVEN, n, now, rows[part].tobytes())
         yield "attempts", (None, at, now, -n)
-        if said.scores is not None:
-            yield "scores", (at, said.scores[part].tobytes())
+        if answers.scores is not None:
+            yield "scores", (at, answers.scores[part].tobytes())
         yield "answers", (at, now, codes[part].tobytes())
 
 
@@ -70,7 +70,7 @@ def copy_ledger(path: Path, to: Path, settings: Json, given: LabelledRows | None
 
     Further answers that the run is given are added to it.
     """
-    with open_checked(path) as connection, closing(sqlite3.connect(to, isolation_level=None)) as other:
+    with open_and_check(path) as connection, closing(sqlite3.connect(to, isolation_level=None)) as other:
         connection.backup(other)
         last = prepare(other, to, {})
         other.execute("BEGIN IMMEDIATE")

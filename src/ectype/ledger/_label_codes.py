@@ -14,8 +14,8 @@ class LabelCodes:
 
     `Labels` finds a label among those that are known, sorted; `_codes` has the code of each in that order.
 
-    >>> vocabulary = Vocabulary(["no"])
-    >>> vocabulary.codes(np.array(["yes", "no"]))
+    >>> codes = LabelCodes(["no"])
+    >>> codes.codes(np.array(["yes", "no"]))
     (array([1, 0], dtype=int32), [(1, 'yes')])
     """
 

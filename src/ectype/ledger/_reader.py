@@ -23,7 +23,7 @@ from ectype.ledger._schema import (
     is_begun,
     labels_of,
     meta_of,
-    open_checked,
+    open_and_check,
     scores_for,
     sent_sql,
 )
@@ -44,7 +44,7 @@ class LedgerEntry(NamedTuple):
 
 def settings_of(path: Path) -> Json | None:
     """The settings of a ledger's run; None if the run was killed before it wrote them."""
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         return meta_of(connection, path)["settings"] if is_begun(connection) else None
 
 
@@ -56,33 +56,33 @@ def chain_anchor(path: Path) -> Anchor | None:
 
 def space_of(path: Path) -> Space:
     """The space that the rows of a ledger were drawn from."""
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         return Space.from_json(meta_of(connection, path)["space"])
 
 
 def read_answers(path: Path) -> dict[str, LabelledRows]:
     """Rows and answers by purpose, in the order in which they were asked."""
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         return _answers(connection, path)
 
 
 def read_entries(path: Path) -> tuple[Space, list[LedgerEntry]]:
     """The space of a ledger, and its requests that were answered."""
     sql = "SELECT id, purpose, n, rows, codes, announced, at FROM requests JOIN answers ON request = id ORDER BY id"
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         space, table = Space.from_json(meta_of(connection, path)["space"]), _table(labels_of(connection))
         found = list[LedgerEntry]()
         for number, purpose, n, rows, codes, announced, at in connection.execute(sql):
             asked = matrix_of(rows, n)
             check_rows(space, asked, purpose)
-            said = Answers(table[codes_of(codes, n, len(table))], scores_for(connection, number, n))
-            found.append(LedgerEntry(purpose, asked, said, announced, at))
+            answers = Answers(table[codes_of(codes, n, len(table))], scores_for(connection, number, n))
+            found.append(LedgerEntry(purpose, asked, answers, announced, at))
         return space, found
 
 
 def read_answers_and_round(path: Path) -> tuple[dict[str, LabelledRows], int, np.ndarray]:
     """Read all answers, of which there must be some, and the last round of training, and check the ledger once."""
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         found = _answers(connection, path)
         if not found:
             hint = "copy again with a directory (out= or --out) and an original that is asked"
@@ -101,7 +101,7 @@ def _answers(connection: sqlite3.Connection, path: Path) -> dict[str, LabelledRo
 
 def last_round(path: Path) -> tuple[int, np.ndarray]:
     """The number of the last round of training, and the parameters after it."""
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         return _last_round(connection, path)
 
 
@@ -116,7 +116,7 @@ def query_table(path: Path, space: Space) -> Frame:
     """All queries as a data frame in the layout of production, with purpose, label and time of the answer."""
     import pandas as pd
 
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         table, parts = _table(labels_of(connection)), []
         sql = f"""SELECT id, purpose, n, rows, codes, at FROM {sent_sql(connection)}
           LEFT JOIN answers ON request = id WHERE sent > 0 ORDER BY id"""

@@ -41,7 +41,7 @@ _BEGINS, _REST = "substr(purpose, 1, length(:prefix)) = :prefix", "substr(purpos
 
 
 @contextmanager
-def open_checked(path: Path) -> Iterator[sqlite3.Connection]:
+def open_and_check(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a ledger that must exist, and check all of it. The connection reads one snapshot."""
     if not path.is_file():
         raise DirectoryError(str(path), "a ledger", "nothing", "name the directory of a run that was given --out")

@@ -26,7 +26,7 @@ from ectype.errors import DirectoryError, warn
 from ectype.ledger._connections import BESIDE_LEDGER, SESSIONS
 from ectype.ledger._ledger import Ledger
 from ectype.ledger._purpose import Purpose
-from ectype.ledger._schema import answered_requests, labels_of, open_checked, scores_for
+from ectype.ledger._schema import answered_requests, labels_of, open_and_check, scores_for
 from ectype.original import Original, label_array
 from ectype.original.fingerprint import identified
 from ectype.space import Space
@@ -166,7 +166,7 @@ def read_sessions(folder: Path) -> list[SessionEntry]:
     path = folder / SESSIONS
     if not path.is_file():
         return []
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         return _entries(connection)
 
 

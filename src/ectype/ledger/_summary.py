@@ -19,7 +19,7 @@ from ectype.ledger._schema import (
     answered_requests,
     format_of,
     labels_of,
-    open_checked,
+    open_and_check,
     sent_by_purpose,
     sent_sql,
     unanswered_requests,
@@ -86,7 +86,7 @@ class Summary:
 
 def summarise_ledger(path: Path) -> Summary:
     """Count the contents of a ledger."""
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         checked = format_of(connection, path) != FORMAT_1
         labels, counts, given = labels_of(connection), Counter[int](), 0
         for _, purpose, _, codes in answered_requests(connection):
@@ -140,13 +140,13 @@ class Timeline:
 
 def read_timeline(path: Path) -> Timeline:
     """Read when the rows of a ledger were sent, by round and over time."""
-    with open_checked(path) as connection:
+    with open_and_check(path) as connection:
         sql = f"""SELECT announced, sent, CASE WHEN request IS NULL THEN 0 ELSE n END FROM {sent_sql(connection)}
           LEFT JOIN answers ON request = id WHERE sent > 0 ORDER BY announced"""
         found = connection.execute(sql).fetchall()
         rounds = [] if format_of(connection, path) == FORMAT_1 else [*_rounds(connection)]
         name = _bin_of(found[-1][0] - found[0][0] if found else 0.0)
-        return Timeline(rounds, name, [*_binned(found, BINS[name][0])])
+        return Timeline(rounds, name, [*_count_by_bin(found, BINS[name][0])])
 
 
 def _bin_of(span: float) -> str:
@@ -158,7 +158,7 @@ def _bin_of(span: float) -> str:
     return next(name for name, (_, longest) in BINS.items() if span <= longest)
 
 
-def _binned(found: list[tuple[float, int, int]], width: int) -> Iterator[Bin]:
+def _count_by_bin(found: list[tuple[float, int, int]], width: int) -> Iterator[Bin]:
     requests, rows, answered = Counter[int](), Counter[int](), Counter[int]()
     for at, n, known in found:
         place = int(at // width)
@@ -205,7 +205,7 @@ class Verification:
 def verify_ledger(path: Path) -> Verification:
     """Check a ledger. Damage is an error that names the place, and what can be recovered."""
     known = [name for name, _ in anchors(path)] if path.is_file() else []
-    with open_checked(path) as connection:  # which checks all of it
+    with open_and_check(path) as connection:  # which checks all of it
         chained = format_of(connection, path) != FORMAT_1
         rows = sum(len(codes) for _, _, _, codes in answered_requests(connection))
         return Verification(chained, hash_chain.last(connection).batch if chained else 0, rows, known)

@@ -104,15 +104,15 @@ def _of_directory(path: Path) -> Source:
         check_type(settings, KeptTraffic, "settings")
     except ValueError as error:
         raise DamagedError(str(path / LEDGER), "the settings of a run or of kept traffic", str(error)) from error
-    parts = {purpose: told for purpose, told in found.items() if purpose != Purpose.REPEAT}
+    parts = {purpose: part for purpose, part in found.items() if purpose != Purpose.REPEAT}
     if not parts:
         raise DirectoryError(str(path / LEDGER), "answers", "none", "name a run that has asked something")
-    rows, said = _own_first(parts)
-    drawn = sum(len(told[1]) for purpose, told in parts.items() if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC))
+    rows, answers = _own_first(parts)
+    drawn = sum(len(part[1]) for purpose, part in parts.items() if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC))
     classes = settings.get("classes")
     known = None if classes is None else Labels(classes)
     space, dropped = space_of(path / LEDGER), tuple(settings.get(DROPPED, ()))
-    return Source(str(path), said, space, rows, None, dropped, known, drawn)
+    return Source(str(path), answers, space, rows, None, dropped, known, drawn)
 
 
 def _own_first(parts: dict[str, LabelledRows]) -> LabelledRows:
@@ -140,16 +140,16 @@ def convert_rows(source: Source, space: Space, exclude: Sequence[str]) -> tuple[
 
     Columns that are excluded need not be known: rows are then judged by all others.
     """
-    found, lacking, lost = _rows_in(source, space, exclude)
+    found, lacking, left_out = _rows_in(source, space, exclude)
     if lacking - {*exclude}:
         return ConvertedRows(np.empty((0, space.d)), np.empty(0, int)), Counter({COLUMNS: len(source.answers)})
     unknown = [name for j, name in enumerate(space.names) if name in lacking or _unknown(j, found.rows, space, exclude)]
     judged = [j for j, name in enumerate(space.names) if name not in unknown]
     there = complete(space, found.rows, judged)
-    found, lost[COLUMNS] = found.where(there), lost[COLUMNS] + int((~there).sum())
+    found, left_out[COLUMNS] = found.where(there), left_out[COLUMNS] + int((~there).sum())
     wrong = outside(space.without(unknown) if unknown else space, found.rows[:, judged])
-    lost.update({why: int(which.sum()) for why, which in wrong.items()})
-    return found.where(~np.logical_or.reduce([*wrong.values()])), +lost
+    left_out.update({why: int(which.sum()) for why, which in wrong.items()})
+    return found.where(~np.logical_or.reduce([*wrong.values()])), +left_out
 
 
 def _unknown(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> bool:
@@ -158,7 +158,7 @@ def _unknown(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> 
 
 
 def _rows_in(source: Source, space: Space, exclude: Sequence[str]) -> tuple[ConvertedRows, set[str], Counter[str]]:
-    """The rows of a source in the space, columns that it lacks, and what was lost; none, if one of them is needed."""
+    """The rows of a source in the space, the columns that it lacks, and counts of lost rows; none, if one is needed."""
     if source.space is not None and source.rows is not None and source.space.digest == space.digest:
         return ConvertedRows(source.rows, np.arange(len(source.rows))), {*source.dropped}, Counter()
     frame, places = _present(source, space)
@@ -166,8 +166,8 @@ def _rows_in(source: Source, space: Space, exclude: Sequence[str]) -> tuple[Conv
     if lacking - {*exclude}:
         return ConvertedRows(np.empty((0, space.d)), places[:0]), lacking, Counter()
     found = _read(frame, places, space, sorted(lacking), source.name)
-    lost = {COLUMNS: len(source.answers) - len(places), VALUES: len(places) - len(found.places)}
-    return found, lacking, Counter(lost)
+    left_out = {COLUMNS: len(source.answers) - len(places), VALUES: len(places) - len(found.places)}
+    return found, lacking, Counter(left_out)
 
 
 def _present(source: Source, space: Space) -> tuple[Frame, np.ndarray]:

@@ -13,7 +13,7 @@ RowSlice = slice
 def request_slices(n: int, size: int, start: int = 0) -> list[RowSlice]:
     """n rows, from some on, in requests of at most `size`.
 
-    >>> parts(5, 2)
+    >>> request_slices(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return [slice(at, min(at + size, n)) for at in range(start, n, size)]

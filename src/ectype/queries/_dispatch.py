@@ -196,13 +196,13 @@ class _Sending(Generic[Ticket]):
 
     def settle(self, ticket: Ticket, answer: Callable[[], Answers]) -> OriginalError | None:
         try:
-            said = answer()
+            answers = answer()
         except OriginalError as error:
             self.journal.failed(ticket, error)
             return error
-        self.journal.answered(ticket, said)
-        self.quota.answer(len(said))
-        self.answered += len(said)
+        self.journal.answered(ticket, answers)
+        self.quota.answer(len(answers))
+        self.answered += len(answers)
         progress.answered(self.answered, self.n)
         return None
 

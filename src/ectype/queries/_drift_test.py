@@ -134,7 +134,7 @@ def e_value(stayed: int, returned: int) -> float:
     The mean over the stakes of (1 + stake)^stayed * (1 - stake)^returned. While stayed and returned are equally likely,
     each factor is 1 on average.
 
-    >>> evidence(5, 0) > 20, evidence(5, 1) > 20, evidence(9, 1) > 20
+    >>> e_value(5, 0) > 20, e_value(5, 1) > 20, e_value(9, 1) > 20
     (True, False, True)
     """
     return fmean((1 + stake) ** stayed * (1 - stake) ** returned for stake in STAKES)

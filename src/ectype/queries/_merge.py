@@ -43,18 +43,18 @@ def merge_answers(directories: Sequence[str | Path], out: str | Path) -> MergeRe
     found = [read_entries(path / LEDGER) for path in paths]
     settings = [settings_of(path / LEDGER) or {} for path in paths]
     _refuse_others(paths, settings)
-    space, lost, entries = found[0][0], Counter[str](), list[LedgerEntry]()
+    space, left_out, entries = found[0][0], Counter[str](), list[LedgerEntry]()
     for path, (own, listed), about in zip(paths, found, settings, strict=True):
         for entry in listed:
             kept, why = _convert(entry, str(path), own, space, tuple(about.get(DROPPED, ())))
-            lost.update(why)
+            left_out.update(why)
             entries += [kept] if len(kept.answers) else []
     if not entries:
         raise DirectoryError(str(paths[0]), "answers that can be merged", "none")
     _refuse_conflicts(entries, space)
     merged = {key: settings[0][key] for key in KEPT if key in settings[0]}
     _write(new, {**merged, "merged": [str(path) for path in paths]}, space, entries)
-    return MergeResult(sum(len(entry.answers) for entry in entries), dict(lost))
+    return MergeResult(sum(len(entry.answers) for entry in entries), dict(left_out))
 
 
 def _refuse_others(paths: Sequence[Path], settings: Sequence[Json]) -> None:
@@ -62,8 +62,8 @@ def _refuse_others(paths: Sequence[Path], settings: Sequence[Json]) -> None:
     settings = [{**about, DROPPED: about.get(DROPPED, [])} for about in settings]
     for key in KEPT:
         for path, about in zip(paths, settings, strict=True):
-            told = about.get(key) is not None and settings[0].get(key) is not None
-            if told and about[key] != settings[0][key]:
+            both = about.get(key) is not None and settings[0].get(key) is not None
+            if both and about[key] != settings[0][key]:
                 found, hint = f"another: {str(about.get(key))[:60]!r}", "merge those of one original, kept alike"
                 raise DirectoryError(f"{path}: {key}", f"what {paths[0]} has", found, hint)
 
@@ -73,23 +73,23 @@ def _convert(
 ) -> tuple[LedgerEntry, Counter[str]]:
     """A request with its rows in the first space, and counts of the rows that it cannot have."""
     source = Source(name, entry.answers, own, entry.rows, None, dropped)
-    found, lost = convert_rows(source, space, dropped)
+    found, left_out = convert_rows(source, space, dropped)
     scores = None if entry.answers.scores is None else entry.answers.scores[found.places]
-    return entry._replace(rows=found.rows, answers=Answers(entry.answers.labels[found.places], scores)), lost
+    return entry._replace(rows=found.rows, answers=Answers(entry.answers.labels[found.places], scores)), left_out
 
 
 def _refuse_conflicts(entries: Sequence[LedgerEntry], space: Space) -> None:
-    said, told = dict[bytes, object](), list[str]()
+    labels, conflicts = dict[bytes, object](), list[str]()
     for entry in entries:
         for row, label in zip(np.ascontiguousarray(entry.rows), entry.answers.labels.tolist(), strict=True):
-            known = said.setdefault(row.tobytes(), label)
+            known = labels.setdefault(row.tobytes(), label)
             if known != label and entry.purpose != Purpose.REPEAT:
                 values = ", ".join(f"{name}={value:.6g}" for name, value in zip(space.names, row.tolist(), strict=True))
-                told.append(f"{values} is {known!r} and {label!r}")
-    if told:
-        more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+                conflicts.append(f"{values} is {known!r} and {label!r}")
+    if conflicts:
+        more = f"; and {len(conflicts) - SHOWN} more" if len(conflicts) > SHOWN else ""
         hint = "one of the directories is of another original, or it is noisy: give them one by one with --answers"
-        raise AnswersError("merge", "one answer to every row", f"{'; '.join(told[:SHOWN])}{more}", hint)
+        raise AnswersError("merge", "one answer to every row", f"{'; '.join(conflicts[:SHOWN])}{more}", hint)
 
 
 def _write(out: Path, settings: Json, space: Space, entries: Sequence[LedgerEntry]) -> None:

@@ -72,14 +72,14 @@ class PriorAnswers:
     @classmethod
     def all_of(cls, sources: Sequence[Source], wanted: AnswerFilter) -> PriorAnswers:
         """Read answers from sources, every answer as often as it was given."""
-        left_out, told, drawn = Counter[str](), list[LabelledRows](), 0
+        left_out, parts, drawn = Counter[str](), list[LabelledRows](), 0
         for source in sources:
-            found, lost = convert_rows(source, wanted.space, wanted.exclude)
-            left_out.update(lost)
-            told.append((found.rows, _answers_of(source, wanted, found.places)))
+            found, more = convert_rows(source, wanted.space, wanted.exclude)
+            left_out.update(more)
+            parts.append((found.rows, _answers_of(source, wanted, found.places)))
             drawn += int((found.places < source.drawn).sum())
-        rows, said = _concatenate(told)
-        return cls(rows, said, drawn, 0, dict(left_out), tuple(source.name for source in sources))
+        rows, answers = _concatenate(parts)
+        return cls(rows, answers, drawn, 0, dict(left_out), tuple(source.name for source in sources))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -159,7 +159,7 @@ class PriorAnswers:
 def reasons_in_words(left_out: dict[str, int]) -> Iterator[str]:
     """The reasons why answers were left out, with counts.
 
-    >>> [*reasons({"levels": 3})]
+    >>> [*reasons_in_words({"levels": 3})]
     ['3 have a level that the space does not know']
     """
     return (f"{n} {LEFT_OUT_REASONS[why]}" for why, n in left_out.items())
@@ -168,7 +168,7 @@ def reasons_in_words(left_out: dict[str, int]) -> Iterator[str]:
 def describe_answers(given: Json) -> str:
     """A sentence about prior answers, from `PriorAnswers.as_json`.
 
-    >>> sentence({"used": 20, "repeated": 0, "left_out": {"rules": 2}})
+    >>> describe_answers({"used": 20, "repeated": 0, "left_out": {"rules": 2}})
     '20 answers were given and cost nothing; left out: 2 break a rule of the space.'
     """
     left = f"; left out: {', '.join(reasons_in_words(given['left_out']))}" if given["left_out"] else ""
@@ -195,11 +195,11 @@ def _answers_of(source: Source, wanted: AnswerFilter, places: np.ndarray) -> Ans
     return Answers(declared.decode(codes), scores)
 
 
-def _concatenate(told: Sequence[LabelledRows]) -> LabelledRows:
+def _concatenate(parts: Sequence[LabelledRows]) -> LabelledRows:
     """Concatenate the answers of all sources. Labels of different types are refused."""
-    kinds = [part for part in told if len(part[0])] or list(told[:1])
+    kinds = [part for part in parts if len(part[0])] or list(parts[:1])
     try:
-        label_array([label for _, said in kinds for label in said.labels[:1].tolist()])
+        label_array([label for _, answers in kinds for label in answers.labels[:1].tolist()])
     except ValueError as error:
         raise SettingError("answers", "labels of one type", str(error)) from error
     return concatenate(kinds)
