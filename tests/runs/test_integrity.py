@@ -114,7 +114,12 @@ def flip_codes(run):
 )
 def test_an_edited_ledger_is_refused_by_table_and_row(run, edit, where):
     edit(run)
-    for read in (ledger.summarise_ledger, ledger.read_answers, ledger.last_round, lambda path: Ledger(path, {}, SPACE)):
+    for read in (
+        ledger.summarise_ledger,
+        ledger.read_answers,
+        ledger.read_answers_and_round,
+        lambda path: Ledger(path, {}, SPACE),
+    ):
         with pytest.raises(DamagedError, match=where):
             read(run / ledger.LEDGER)
 

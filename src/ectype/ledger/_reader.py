@@ -99,12 +99,6 @@ def _answers(connection: sqlite3.Connection, path: Path) -> dict[str, LabelledRo
     return {purpose: concatenate(chunks) for purpose, chunks in found.items()}
 
 
-def last_round(path: Path) -> tuple[int, np.ndarray]:
-    """The number of the last round of training, and the parameters after it."""
-    with open_and_check(path) as connection:
-        return _last_round(connection, path)
-
-
 def _last_round(connection: sqlite3.Connection, path: Path) -> tuple[int, np.ndarray]:
     found = connection.execute("SELECT t, theta FROM rounds ORDER BY t DESC LIMIT 1").fetchone()
     if found is None:
