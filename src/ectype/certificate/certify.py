@@ -1,6 +1,6 @@
 """Certify any classifier against any original, on rows that training never saw.
 
-`certify` asks the original about fresh rows; `on_answers` takes answers that are there already, and asks nothing.
+`certify` asks the original about fresh rows; `certify_answers` takes answers that are there already, and asks nothing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from ectype.certificate.stratified import (
 )
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import DirectoryError, SettingError
-from ectype.ledger import NAME, REPEAT, Ledger, session
-from ectype.ledger import answers as ledger_answers
+from ectype.ledger import LEDGER, Ledger, Purpose, open_session, read_answers
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import training_rows_of
 from ectype.original import CHUNK, Answers, Labels, Original, as_original, joined
@@ -54,14 +53,14 @@ from ectype.queries import (
     Queries,
     Source,
     allowance_of,
-    sources_of,
+    read_sources,
 )
 from ectype.rng import Stream, stream
 from ectype.space import Space, Support
 from ectype.types import Answered, Json, Label, Rows
 
-# The purposes of queries about fresh rows and about the user's own, and the name of a session that certifies.
-SPACE, DATA, CERTIFY = "certificate", "data", "certify"
+# The name of a session in which a copy is certified.
+CERTIFY = "certify"
 
 
 def certify(
@@ -98,7 +97,7 @@ def certify(
     and nothing that was answered is asked twice; once it has ended, it asks anew. Without, answers are in memory alone.
     `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
     `progress` shows how far it is, on a terminal or in a notebook.
-    Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
+    Of stored answers, give only those that did not train the copy: `queries.unused_rows` has what a run left over.
 
     >>> sign = lambda rows: rows[:, 0] > 0
     >>> always = lambda rows: [True] * len(rows)
@@ -108,9 +107,9 @@ def certify(
     """
     n, confidence = validation.count("n", n, 1), validation.fraction("confidence", confidence)
     asked, seed = as_original(original), validation.count("seed", seed, 0)
-    known = None if answers is None else unseen_answers(sources_of(answers), copy, space, run).some()
+    known = None if answers is None else unseen_answers(read_sources(answers), copy, space, run).require_some()
     sample = None if data is None else sample_of(data, copy, asked, space)
-    with session(run, CERTIFY, asked, space, session_identity(n, seed, design, sample)) as ledger:
+    with open_session(run, CERTIFY, asked, space, session_identity(n, seed, design, sample)) as ledger:
         options: CertifyOptions = {"explain": explain, "retries": retries, "progress": progress, "design": design}
         proof = certify_with_rows(copy, asked, space, n, confidence, seed, sample, ledger, **options)[0]
     return proof if known is None else replace(proof, on_answers=certify_answers(copy, space, known, confidence, seed))
@@ -142,27 +141,29 @@ def certify_with_rows(
     **options: Unpack[CertifyOptions],
 ) -> tuple[Certificate, Answered]:
     """A certificate, with the rows asked for it that are a plain sample of the space, and their answers."""
-    explain, limits = options.get("explain", True), {SPACE: n, DATA: 0 if given is None else given.distinct}
+    explain = options.get("explain", True)
+    limits = {Purpose.CERTIFICATE: n, Purpose.DATA: 0 if given is None else given.distinct}
     allowance = allowance_for(original, limits, options.get("retries"))
     queries = Queries(original, space, limits, ledger, seed, allowance)
     about = Certifier(copy, as_original(copy, name="copy"), original.declared, space, confidence, seed)
     chosen = about.choose_design(n, design_for(options.get("design"), copy, original.stored is not None))
     ranks = chosen.ranks(n, stream(seed, Stream.SETS))
-    fresh = (
-        about.ask_ranked_set(queries, ranks) if chosen.cut else queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))
-    )
+    if chosen.cut:
+        fresh = about.ask_ranked_set(queries, ranks)
+    else:
+        fresh = queries.fresh(Purpose.CERTIFICATE, n, stream(seed, Stream.CERTIFY))
     with shown("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
         chunks = list[tuple[np.ndarray, np.ndarray]]()
         for rows, said in fresh:
             chunks.append((rows, said.labels))
-            tell(queries.made[SPACE])
+            tell(queries.made[Purpose.CERTIFICATE])
         rows, answers = np.concatenate([part for part, _ in chunks]), joined([part for _, part in chunks])
         low, plain = boundary_margin(copy, space, seed) if explain else None, chosen.sample(n)
         proof = about.certify_rows(rows[:plain], answers[:plain], low, explain)
         if chosen.cut:
             proof = about.weigh_strata(proof, strata_of(chosen, ranks, about.agreement(rows, answers)))
         if given is not None:
-            proof = replace(proof, on_data=about.certify_sample(given.ask(queries, DATA), low, explain))
+            proof = replace(proof, on_data=about.certify_sample(given.ask(queries, Purpose.DATA), low, explain))
         return proof, (rows[:plain], answers[:plain])
 
 
@@ -185,7 +186,7 @@ def design_for(design: str | None, copy: object, stored: bool) -> str:
     return design
 
 
-def allowance_for(original: Original, limits: Mapping[str, int], retries: float | None = None) -> Allowance:
+def allowance_for(original: Original, limits: Mapping[Purpose, int], retries: float | None = None) -> Allowance:
     """The most rows that a certificate may take, retries included."""
     share = None if retries is None else validation.number("retries", retries, "a share from 0", 0, inf)
     return allowance_of(original, sum(limits.values()), max(limits.values()), share)
@@ -215,7 +216,7 @@ class Certifier:
         """Ask about rows of these ranks, some at a time; yield the rows and the answers."""
         rng = stream(self.seed, Stream.CERTIFY)
         for rows in ranked_sets(ranks, lambda size: self.space.sample(size, rng), self._chances):
-            yield rows, queries.said(SPACE, rows)
+            yield rows, queries.query(Purpose.CERTIFICATE, rows)
 
     def _chances(self, rows: np.ndarray) -> np.ndarray:
         chances = probabilities_of(self.copy, self.space, rows)
@@ -289,16 +290,16 @@ def unseen_answers(
     if training_rows is None:
         return known
     taught, candidates = training_rows.find(known.rows, whole=False)
-    return known.leaving(candidates, CANDIDATES).leaving(taught[~candidates], TAUGHT)
+    return known.leave_out(candidates, CANDIDATES).leave_out(taught[~candidates], TAUGHT)
 
 
 def without_rows_of_run(known: PriorAnswers, run: str | Path, columns: Sequence[int]) -> PriorAnswers:
     """Answers without those about rows that a run asked about, or was given; they have these columns of its space."""
-    found = ledger_answers(as_path(run) / NAME)
+    found = read_answers(as_path(run) / LEDGER)
     if not found:
         raise DirectoryError(str(run), "a ledger, to tell which answers the copy learned from", "none")
     for purpose, (rows, _) in found.items():
-        if purpose != REPEAT:
+        if purpose != Purpose.REPEAT:
             known = known.without(rows[:, columns], OWN)
     return known
 
@@ -309,6 +310,6 @@ def certify_answers(copy: object, space: Space, known: PriorAnswers, confidence:
     proving = Certifier(
         copy, as_original(copy, name="copy"), None, seen, validation.fraction("confidence", confidence), seed
     )
-    proof = proving.certify_rows(known.rows, known.said.labels, boundary_margin(copy, seen, seed))
+    proof = proving.certify_rows(known.rows, known.answers.labels, boundary_margin(copy, seen, seed))
     different = len(np.unique(np.where(np.isnan(known.rows), np.inf, known.rows), axis=0))
     return replace(proof, distinct=different, left_out=sum(known.left_out.values()), reasons=known.left_out)

@@ -14,7 +14,7 @@ from ectype._common.bounded_io import open_regular
 from ectype._common.formatting import as_sentence
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.formatting import GIVEN, about_rows, caveats
-from ectype.ledger import NAME, summary
+from ectype.ledger import LEDGER, summarise_ledger
 from ectype.report._markdown import escape_markdown
 from ectype.report._templates import environment
 from ectype.runs.directory import FILES
@@ -36,7 +36,7 @@ def model_card(directory: str | Path, types: Sequence[str] = ()) -> str:
             main=result,
             settings=result.settings,
             the_copy=f"{result.family}, {len(labels)} classes: {', '.join(map(repr, labels))}",
-            spent=summary(path / NAME) if (path / NAME).is_file() else None,
+            spent=summarise_ledger(path / LEDGER) if (path / LEDGER).is_file() else None,
             certificates=list(_certificates(result.certificate)),
             limits=known_limits(result),
             hashes=file_hashes(path),
@@ -86,7 +86,7 @@ def known_limits(result: Result, show: Callable[[object], str] = escape_markdown
 
 def file_hashes(path: Path) -> Iterator[tuple[str, str]]:
     """The files of a run, with their checksums."""
-    for name in (*FILES, NAME):
+    for name in (*FILES, LEDGER):
         if (path / name).is_file():
             with errors_of(path / name, "a file that can be read"), open_regular(path / name) as file:
                 yield name, file_digest(file, "sha256").hexdigest()

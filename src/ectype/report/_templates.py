@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ectype._common.formatting import as_sentence
 from ectype.certificate.formatting import strata
 from ectype.conditions.formatting import word
-from ectype.queries import sentence as answers_given
+from ectype.queries import describe_answers
 from ectype.report._markdown import escape_markdown
 from ectype.space import Category, Date, Number
 
@@ -145,7 +145,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "data": script_data,
     "md": escape_markdown,
     "repr": repr,
-    "answers_given": answers_given,
+    "describe_answers": describe_answers,
     "column_values": column_values,
     "strata": strata,
 }
