@@ -13,7 +13,8 @@ from in_process_server import HTTP, drawn, metrics, question, saved
 
 import ectype as ec
 from ectype.errors import SettingError
-from ectype.serve import ServeLimits, Service, service
+from ectype.serve import ServeSettings, service
+from ectype.serve._app import Service
 from ectype.serve._inference import InferenceModel
 from ectype.serve._shadow import Shadow
 from server_process import Foreign
@@ -26,7 +27,7 @@ INFER = "/v2/models/m/infer"
 
 @pytest.fixture
 def app(plane):
-    app = Service(InferenceModel(plane, "m", "1", 500), limits=ServeLimits(bytes=1000))
+    app = Service(InferenceModel(plane, "m", "1", 500), settings=ServeSettings(max_bytes=1000))
     yield app
     app.close()
 
@@ -109,7 +110,7 @@ def test_other_protocols_are_rejected(app):
 
 
 def test_a_lifespan_ends_what_runs_beside(plane):
-    shadow = Shadow(lambda: ec.Original(lambda rows: ["up"] * len(rows)), plane)
+    shadow = Shadow(plane, ServeSettings(shadow=lambda: ec.Original(lambda rows: ["up"] * len(rows))))
     app = Service(InferenceModel(plane, "m", "1", 500), shadow=shadow)
     said = []
 
@@ -133,7 +134,7 @@ def test_a_service_from_a_directory(plane, tmp_path):
     body = json.dumps(question(np.zeros((2, 2)))).encode()
     assert answered(app, "POST", "/v2/models/plane/infer", body, headers=JSON, http_version="2")[0] == 413
     app.close()
-    for wrong in ({"max_rows": 0}, {"name": "a/b"}, {"shadow_log": "x.csv"}):
+    for wrong in ({"max_rows": 0}, {"name": "a/b"}, {"shadow_log": "x.csv"}, {"traffic": "x"}, {"keep": "x"}):
         with pytest.raises(SettingError):
             service(tmp_path / "plane", **wrong)
 

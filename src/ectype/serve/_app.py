@@ -21,11 +21,11 @@ from ectype.serve._content_negotiation import TABLE, compressed, compression, ex
 from ectype.serve._fallback import Fallback
 from ectype.serve._http_types import HttpRequest, HttpResponse, Refusal, document, refused
 from ectype.serve._inference import InferenceModel, Question
-from ectype.serve._limits import ServeLimits
 from ectype.serve._metrics import Metrics, label
 from ectype.serve._micro_batcher import SMALL_BYTES, Done, MicroBatcher
 from ectype.serve._plain_json import Style
 from ectype.serve._routes import Answer, Route, Routes, json_size, size_said
+from ectype.serve._settings import ServiceSettings
 from ectype.serve._shadow import Shadow
 from ectype.serve._shared_counters import SharedCounters
 from ectype.types import Json
@@ -37,8 +37,8 @@ EXTENSIONS = ["binary_tensor_data"]
 class Service:
     """Answers HTTP requests about one model, by ASGI 3. It belongs to one event loop.
 
-    Of the limits, it keeps those on the bytes of a body and on the seconds to stop in; `protocol` keeps the others.
-    With a token, only whether it is alive and ready is told without it.
+    It limits the bytes of a body; `_http_protocol` and the server limit clients. With a token, only whether it is alive
+    and ready is told without it.
     """
 
     def __init__(
@@ -46,17 +46,18 @@ class Service:
         model: InferenceModel,
         certificate: Certificate | None = None,
         shadow: Shadow | None = None,
-        limits: ServeLimits | None = None,
-        token: str | None = None,
+        settings: ServiceSettings | None = None,
         counts: SharedCounters | None = None,
         fallback: Fallback | None = None,
     ):
-        self.model, self.shadow, self.limits, self.ready = model, shadow, limits or ServeLimits(), True
+        self.model, self.shadow, self.ready = model, shadow, True
+        self.settings = settings or ServiceSettings()
         self.fallback, model.cascaded = fallback, fallback is not None
-        counts = counts or SharedCounters(words_of(model))
+        counts = counts or SharedCounters(label_words(model))
         others = [family for part in (shadow, fallback) if part is not None for family in part.families]
         self.metrics, self.counts = Metrics(certificate, others, counts), counts
         self.desk = MicroBatcher(model, counts, shadow, fallback)
+        token = self.settings.token
         self._token = None if token is None else token.encode()
         self._routes = Routes(model.name, model.version, self._server_paths(), self._model_paths())
 
@@ -94,7 +95,7 @@ class Service:
         """Stop its threads; a request that the shadow has under way gets the seconds of grace."""
         self.desk.close()
         if self.shadow is not None:
-            self.shadow.stop(self.limits.grace)
+            self.shadow.stop(self.settings.grace)
         if self.fallback is not None:
             self.fallback.stop()
 
@@ -150,7 +151,7 @@ class Service:
 
     async def _body(self, request: HttpRequest, receive: Receive) -> bytes | None:
         """The whole body, refused as soon as it is known to be too long; None if it ends early."""
-        most, declared = self.limits.bytes, request.headers.get(b"content-length")
+        most, declared = self.settings.max_bytes, request.headers.get(b"content-length")
         if declared is not None and (size := size_said("Content-Length", declared)) > most:
             raise too_long(most, size)
         parts, read, more = [], 0, True
@@ -214,7 +215,7 @@ class Service:
         how, accepted = compression(request), request.header(b"accept-encoding")
 
         def question() -> Question:
-            found = read(body if how is None else expanded(body, how, self.limits.bytes))
+            found = read(body if how is None else expanded(body, how, self.settings.max_bytes))
             return found if not accepted else Question(found.rows, partial(_smaller, found, accepted))
 
         self.desk.ask(question, how is not None or len(body) > SMALL_BYTES, done)
@@ -227,7 +228,7 @@ class Service:
         done(HttpResponse(200, *self.metrics.exposition(*accepted)))
 
 
-def words_of(model: InferenceModel) -> list[str]:
+def label_words(model: InferenceModel) -> list[str]:
     """The labels of a model, as metrics name them."""
     return [label(name) for name in model.copy.classes.tolist()]
 

@@ -21,15 +21,15 @@ from prometheus_client import Gauge, Histogram
 from prometheus_client.registry import Collector
 
 from ectype.algorithm.uncertainty import margins
-from ectype.cascades import ALONE, ASKED, COPY, ERROR, OUT, Routing, ask_fallback
+from ectype.cascades import ALONE, ASKED, COPY, OUT, Routing, ask_fallback
 from ectype.errors import EctypeError, OutageError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Labels, Original
 from ectype.queries import RowSlice, request_slices
 from ectype.serve._http_types import Refusal
 from ectype.serve._inference import Answer, Question
-from ectype.serve._limits import WAITING_ROWS
 from ectype.serve._metrics import CREATED, counter
+from ectype.serve._settings import ServiceSettings
 from ectype.serve._shadow import presented
 from ectype.serve._shared_counters import BUCKETS
 from ectype.types import Json
@@ -37,8 +37,6 @@ from ectype.types import Json
 LOG = logging.getLogger(__name__)
 # What rows are counted as: by who answered them, or as refused because the original gave no answer.
 COUNTED = ("copy", "original", "outage", "refused")
-# How long a request waits for the original, and how long one that was out is left alone, in seconds.
-SECONDS, PAUSE = 10.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -77,24 +75,22 @@ Then = Callable[["Answer | Exception"], None]
 class Fallback:
     """Asks the original about rows that the copy does not answer alone. It belongs to one event loop.
 
-    `opened` opens the original, unless it comes open; it is asked on as many threads as it takes requests at once.
+    The settings say how to open the original, unless it comes open. It is asked on as many threads as it takes requests
+    at once.
     """
 
     def __init__(
         self,
-        opened: Callable[[], Original],
         copy: CopyClassifier,
         routing: Routing,
-        *,
-        on_outage: str = ERROR,
-        most_rows: int = WAITING_ROWS,
-        seconds: float = SECONDS,
-        pause: float = PAUSE,
+        settings: ServiceSettings,
         original: Original | None = None,
     ):
-        self.routing, self.on_outage, self._copy, self._opened = routing, on_outage, copy, opened
-        self._labels, self._original = Labels(copy.classes), original or opened()
-        self._most_rows, self._seconds, self._pause = most_rows, seconds, pause
+        assert settings.fallback is not None
+        self.routing, self._copy, self._open = routing, copy, settings.fallback
+        self._labels, self._original = Labels(copy.classes), original or self._open()
+        self.on_outage, self._most_rows = settings.fallback_outage, settings.fallback_rows
+        self._seconds, self._pause = settings.fallback_timeout, settings.fallback_pause
         self._waiting, self._out_until, self._lock = 0, 0.0, threading.Lock()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         about = "Rows by who answered them; refused, if the original gave no answer."
@@ -216,7 +212,7 @@ class Fallback:
         """The original, opened anew if it was out."""
         with self._lock:
             if self._out_until and self._out_until <= monotonic():
-                self._original, self._out_until = self._opened(), 0.0
+                self._original, self._out_until = self._open(), 0.0
             return self._original
 
     def _note_outage(self, found: object) -> None:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from ectype.serve._app import EXTENSIONS, Service
 from ectype.serve._binary_tensors import WORDS, Tail, packed
 from ectype.serve._http_types import HttpResponse, Refusal, shown
 from ectype.serve._inference import Question
-from ectype.serve._limits import ServeLimits
 from ectype.serve._micro_batcher import SMALL_BYTES
+from ectype.serve._settings import ServeSettings
 from ectype.space import of_labels
 from ectype.types import Json
 
@@ -41,27 +40,27 @@ STATUSES = {
 Handler = Callable[[Any, bool], "bytes | Awaitable[bytes]"]
 
 
-def available() -> None:
+def require_grpc() -> None:
     """Refuse where the library is missing, before anything is started."""
     if find_spec("grpc") is None:
         hint = 'install it: pip install "ectype[grpc]"'
         raise SettingError("--grpc-port", "the library grpcio", "none", hint)
 
 
-class GrpcFront:
+class GrpcServer:
     """A gRPC server for one service; it shares the service's event loop, threads, limits and token."""
 
-    def __init__(self, service: Service, limits: ServeLimits, shared: bool = False):
-        self._service, self._model = service, service.model
+    def __init__(self, service: Service, settings: ServeSettings, shared: bool = False):
+        self._service, self._model, self._settings = service, service.model, settings
         self._kind = of_labels(service.model.copy.classes).v2
         import grpc.aio
 
         options = [
-            ("grpc.max_receive_message_length", limits.bytes),
-            ("grpc.max_connection_idle_ms", int(min(limits.seconds * 1000, 2**31 - 1))),
+            ("grpc.max_receive_message_length", settings.max_bytes),
+            ("grpc.max_connection_idle_ms", int(min(settings.client_timeout * 1000, 2**31 - 1))),
             ("grpc.so_reuseport", int(shared)),  # or two servers would share a port without a word
         ]
-        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=limits.connections)
+        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=settings.max_connections)
         methods: dict[str, tuple[str, Handler, bool]] = {
             "ServerLive": ("ServerLiveRequest", self._live, True),
             "ServerReady": ("ServerReadyRequest", self._ready, True),
@@ -77,17 +76,18 @@ class GrpcFront:
         added = [(SERVICE, handlers), (HEALTH, health)]
         self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(*one) for one in added])
 
-    async def start(self, host: str, port: int, tls: tuple[Path, Path] | None = None) -> None:
+    async def start(self) -> None:
         """Listen; `port` is then the one that was bound."""
         import grpc
 
-        where = f"{f'[{host}]' if ':' in host else host}:{port}"
+        host, certificate, key = self._settings.host, self._settings.tls_cert, self._settings.tls_key
+        where = f"{f'[{host}]' if ':' in host else host}:{self._settings.grpc_port}"
         try:
-            if tls is None:
+            if certificate is None or key is None:
                 found = self._server.add_insecure_port(where)
             else:
-                certificate, key = (path.read_bytes() for path in tls)
-                found = self._server.add_secure_port(where, grpc.ssl_server_credentials([(key, certificate)]))
+                pair = (key.read_bytes(), certificate.read_bytes())
+                found = self._server.add_secure_port(where, grpc.ssl_server_credentials([pair]))
         except RuntimeError as error:
             hint = "choose another, or any that is free with --grpc-port 0"
             raise SettingError("--grpc-port", "a port to listen on", f"{where}: {error}", hint) from error
@@ -96,7 +96,7 @@ class GrpcFront:
 
     def close(self) -> None:
         """Take no more requests, and give those under way the grace to end."""
-        self._ending = asyncio.ensure_future(self.stop(self._service.limits.grace))
+        self._ending = asyncio.ensure_future(self.stop(self._settings.grace))
 
     async def wait_closed(self) -> None:
         """Wait until they have ended."""

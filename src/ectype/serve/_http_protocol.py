@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
 
     from ectype.serve._app import Service
+    from ectype.serve._settings import ServeSettings
 
 # The most bytes of a request that are no part of its body: its head, and what surrounds chunks. Small chunks have more
 # of that than of a body, whatever the client.
@@ -94,8 +95,9 @@ class Exchange(RequestResponseCycle):
 class LimitedHttpProtocol(HttpToolsProtocol):
     """Answers one client of the service, request by request, until either side closes.
 
-    A client has `limits.seconds` for a whole request, however slowly it drips, as long to read the answer, and as long
-    until the next request. A spare connection is one beyond the limit: it is for one probe, and all else is refused.
+    A client has `client_timeout` seconds for a whole request, however slowly it drips, as long to read the answer, and
+    as long until the next request. A spare connection is one beyond the limit: it is for one probe, and all else is
+    refused.
     """
 
     flow: Flow
@@ -104,7 +106,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self.parser = HttpRequestParser(self)  # without the leniency that uvicorn gives it
         self._service: Service = self.app  # what uvicorn was given
-        self._limits, self._seconds = self._service.limits, self._service.limits.seconds
+        self._settings: ServeSettings = self.config.settings  # type: ignore[attr-defined]
+        self._seconds = self._settings.client_timeout
         self._waiting: bytes | memoryview = b""
         self._fed = self._began = self._body = self._length = self._thrown = 0
         # Whether a request has begun that is not whole, whether its head is, and what comes to an end.
@@ -119,7 +122,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """A client has come."""
         super().connection_made(transport)
         self.flow = Flow(transport)
-        most, there = self._limits.connections, len(self.connections)
+        most, there = self._settings.max_connections, len(self.connections)
         if there > most:
             hint = "come back when others have left"
             self._full = Refusal("connections", f"at most {most}", "one more", hint, status=503)

@@ -7,7 +7,6 @@ import logging
 import threading
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +22,9 @@ from ectype.queries import RowSlice, failing_rows, request_slices
 from ectype.serve._metrics import counter, label, total
 from ectype.serve._representable import representable, round_trip
 from ectype.serve._row_parser import ParsedRows, joined
+from ectype.serve._settings import ServiceSettings
 from ectype.serve._tensors import Cell
-from ectype.serve._traffic_log import TrafficLog, TrafficSettings
+from ectype.serve._traffic_log import TrafficLog
 from ectype.space import Column, Space
 from ectype.types import Json, Label, Series, Table
 
@@ -42,26 +42,18 @@ GATHER = 0.05
 class Shadow:
     """Asks the original about rows that the copy has answered, on a thread of its own.
 
-    `offer` takes at most `most_rows` waiting rows, drops those beyond, and never waits. `opened` opens the original; it
-    is opened anew after `pause` seconds when it was out, since one that was out is not asked again. What it answers is
-    kept for later, if `keep` says so.
+    `offer` takes at most `shadow_rows` waiting rows, drops those beyond, and never waits. The original is opened anew
+    after `pause` seconds when it was out, since one that was out is not asked again. Its answers go into the traffic
+    log, if there is one.
     """
 
-    def __init__(
-        self,
-        opened: Callable[[], Original],
-        copy: CopyClassifier,
-        *,
-        log: Path | None = None,
-        most_rows: int = 10_000,
-        pause: float = 5.0,
-        keep: TrafficSettings | None = None,
-    ):
-        self._opened, self._copy, self._labels = opened, copy, Labels(copy.classes)
-        self._original = opened()
-        self._most_rows, self._pause = most_rows, pause
-        self._log = None if log is None else _Log(log, copy.space.names)
-        self._kept = None if keep is None else TrafficLog(keep, self._original, copy.space)
+    def __init__(self, copy: CopyClassifier, settings: ServiceSettings, pause: float = 5.0):
+        assert settings.shadow is not None
+        self._open, self._copy, self._labels = settings.shadow, copy, Labels(copy.classes)
+        self._original: Original = self._open()
+        self._most_rows, self._pause, log = settings.shadow_rows, pause, settings.shadow_log
+        self._log = None if log is None else _DisagreementLog(Path(log), copy.space.names)
+        self._kept = None if settings.traffic is None else TrafficLog(settings, self._original, copy.space)
         self._queue: deque[tuple[ParsedRows, np.ndarray]] = deque()
         self._waiting, self._under_way, self._lock = 0, 0, threading.Condition()
         self._stopping = threading.Event()
@@ -142,7 +134,7 @@ class Shadow:
 
     def _reopen(self) -> None:
         try:
-            self._original = self._opened()
+            self._original = self._open()
             if self._kept is not None:
                 self._kept.compare(self._original)
         except Exception:  # the thread goes on: the original may come back
@@ -244,7 +236,7 @@ def _series(column: Column, numbers: np.ndarray, cells: list[Cell]) -> Series:
     return pd.Series(cells, dtype=object).infer_objects() if series is None else series
 
 
-class _Log:
+class _DisagreementLog:
     """A CSV file that rows are appended to, under one header."""
 
     def __init__(self, path: Path, names: tuple[str, ...]):

@@ -66,8 +66,8 @@ class SharedCounters:
     """The numbers of one service, or of one worker of several that share a table."""
 
     def __init__(self, labels: Sequence[str], table: Any = None, worker: int = 0):
-        memory = np.zeros(size(labels)) if table is None else np.frombuffer(table)
-        self._labels, self._table = labels, memory.reshape(-1, size(labels))
+        memory = np.zeros(table_width(labels)) if table is None else np.frombuffer(table)
+        self._labels, self._table = labels, memory.reshape(-1, table_width(labels))
         self.worker, self._mine = worker, self._table[worker]
         self._statuses = {status: place for place, status in enumerate(STATUSES)}
         self._routes = {route: place * len(STATUSES) for place, route in enumerate(ROUTES)}
@@ -130,11 +130,11 @@ class SharedCounters:
         yield HistogramMetricFamily("ectype_infer_seconds", about, buckets, total[self._sum])
 
 
-def size(labels: Sequence[str]) -> int:
+def table_width(labels: Sequence[str]) -> int:
     """How many numbers a worker has."""
     return len(ROUTES) * len(STATUSES) + NUMBERS + len(labels) + len(ENDS) + 2
 
 
-def shared(workers: int, numbers: int) -> Any:
+def shared_table(workers: int, numbers: int) -> Any:
     """A table for processes that are started by this one; of its memory nothing is left when all have ended."""
     return multiprocessing.get_context("spawn").RawArray("d", workers * numbers)
