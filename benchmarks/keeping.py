@@ -1,9 +1,9 @@
 """A parallel run with and without --traffic, under steady load, beside an original that fails a tenth of the time.
 
 The command serves a copy; single rows come at a fixed rate, each another one, whatever the answers take, and the time
-of an answer counts from when its request was due. Servers with and without --traffic take turns, beside the same original
-over HTTP, which is a process of its own and notes what it answered. What was kept is then compared with that, row by
-row.
+of an answer counts from when its request was due. Servers with and without --traffic take turns, beside the same
+original over HTTP, which is a process of its own and notes what it answered. What was kept is then compared with that,
+row by row.
 
     python benchmarks/keeping.py
     python benchmarks/keeping.py --kills 20        SIGKILL at random moments, and go on in the same directory
