@@ -33,7 +33,7 @@ import httptools
 
 import ectype as ec
 from ectype.serve import ServeSettings
-from ectype.serve._app import Service
+from ectype.serve._app import Service, Tell
 from ectype.serve._asgi import Message, Receive, Scope, Send
 from ectype.serve._inference import InferenceModel
 from ectype.serve._server import Server, UvicornConfig, bind_socket
@@ -170,6 +170,11 @@ class Recorder(Service):
             return next(coming)
 
         return await super().__call__(scope, again, send)
+
+    def respond(self, scope: Scope, body: bytes, tell: Tell) -> None:
+        """Answer one request that came as a whole."""
+        self.taken[scope["client"][1]].append((scope["method"], body))
+        super().respond(scope, body, tell)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import hmac
 import logging
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -32,6 +32,9 @@ from ectype.types import Json
 
 LOG = logging.getLogger(__name__)
 EXTENSIONS = ["binary_tensor_data"]
+
+Tell = Callable[[HttpResponse], object]
+"""What is called with the response to a request, once there is one."""
 
 
 class Service:
@@ -113,48 +116,74 @@ class Service:
         scope["route"] = "none"
         try:
             request = HttpRequest.of(scope)
-            route = self._route(request, scope)
-            body = await self._body(request, receive)
+            route = self._routes.find(request)
+            scope["route"] = route.name
+            self._admit(route, request, scope.get("full"))
+            body = await self._body(receive)
             if body is None:
                 return None
-            response = await self._answered(route, request, body)
         except Exception as error:
             response = self.failed(error, scope["route"])
-        self.counts.request(scope["route"], response.status)
-        return response
-
-    def _route(self, request: HttpRequest, scope: Scope) -> Route:
-        """What answers this request, or a `Refusal`."""
-        route = self._routes.find(request)
-        scope["route"] = route.name
-        if self._token is not None and not route.open:
-            self.authorize(request.header(b"authorization"))
-        if "full" in scope and not route.probe:
-            raise scope["full"]
-        return route
-
-    async def _answered(self, route: Route, request: HttpRequest, body: bytes) -> HttpResponse:
-        """The answer to a whole request."""
+            self.counts.request(scope["route"], response.status)
+            return response
         future: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
 
-        def done(outcome: HttpResponse | Exception) -> None:
+        def tell(response: HttpResponse) -> None:
             if not future.done():  # or nobody waits for it any more
-                # A future that raised it would be held by its traceback, with all that was read, until a collection.
-                future.set_result(outcome if isinstance(outcome, HttpResponse) else self.failed(outcome, route.name))
+                future.set_result(response)
 
-        self.counts.in_flight.inc()
+        self._answer(route, request, body, tell)
+        return await future
+
+    def respond(self, scope: Scope, body: bytes, tell: Tell) -> None:
+        """Answer a whole request without a task: `tell` gets the response, at once or later on the event loop."""
+        name = "none"
         try:
-            route.answer(request, body, done)
-            return await future
-        finally:
-            self.counts.in_flight.dec()
+            request = HttpRequest.of(scope)
+            route = self._routes.find(request)
+            name = route.name
+            self._admit(route, request, scope.get("full"))
+            if len(body) > self.settings.max_bytes:
+                raise too_long(self.settings.max_bytes, "more")
+        except Exception as error:
+            response = self.failed(error, name)
+            self.counts.request(name, response.status)
+            tell(response)
+        else:
+            self._answer(route, request, body, tell)
 
-    async def _body(self, request: HttpRequest, receive: Receive) -> bytes | None:
-        """The whole body, refused as soon as it is known to be too long; None if it ends early."""
+    def _admit(self, route: Route, request: HttpRequest, full: Exception | None) -> None:
+        """Refuse a request before its body is read: for its token, for want of room, or for its length."""
+        if self._token is not None and not route.open:
+            self.authorize(request.header(b"authorization"))
+        if full is not None and not route.probe:
+            raise full
         most, declared = self.settings.max_bytes, request.headers.get(b"content-length")
         if declared is not None and (size := size_said("Content-Length", declared)) > most:
             raise too_long(most, size)
-        parts, read, more = [], 0, True
+
+    def _answer(self, route: Route, request: HttpRequest, body: bytes, tell: Tell) -> None:
+        """Let a route answer; whatever goes wrong, there is one response, which is counted."""
+        counts = self.counts
+
+        def done(outcome: HttpResponse | Exception) -> None:
+            response = outcome if isinstance(outcome, HttpResponse) else self.failed(outcome, route.name)
+            counts.in_flight.dec()
+            counts.request(route.name, response.status)
+            try:
+                tell(response)
+            except Exception:  # those whose answers were computed with this one still get theirs
+                LOG.exception("an answer of %s could not be sent", route.name)
+
+        counts.in_flight.inc()
+        try:
+            route.answer(request, body, done)
+        except Exception as error:
+            done(error)
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The whole body, refused as soon as it is known to be too long; None if it ends early."""
+        most, parts, read, more = self.settings.max_bytes, list[bytes](), 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -201,7 +230,9 @@ class Service:
         self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), Style()))
 
     def _predict(self, request: HttpRequest, body: bytes, done: Done) -> None:
-        style, said = _style(request), media_type(request.headers.get(b"content-type", b""))
+        headers = request.headers
+        style = _style(request.query, headers.get(b"accept", b""))
+        said = media_type(headers.get(b"content-type", b""))
 
         def read(body: bytes) -> Question:
             looks_like_json = said != TABLE and ("json" in said or body.lstrip()[:1] in (b"[", b"{", b""))
@@ -213,6 +244,9 @@ class Service:
     def _ask(self, request: HttpRequest, body: bytes, done: Done, read: Callable[[bytes], Question]) -> None:
         """Answer what a body asks; it is expanded before, and the answer compressed, where the request says so."""
         how, accepted = compression(request), request.header(b"accept-encoding")
+        if how is None and not accepted:
+            self.desk.ask(partial(read, body), len(body) > SMALL_BYTES, done)
+            return
 
         def question() -> Question:
             found = read(body if how is None else expanded(body, how, self.settings.max_bytes))
@@ -249,14 +283,15 @@ def _told(summary: Callable[[], Json]) -> Answer:
     return answer
 
 
-def _style(request: HttpRequest) -> Style:
+@lru_cache(maxsize=256)
+def _style(query: bytes, accept: bytes) -> Style:
     """How the answer to plain rows is written: `?scores=true` asks for scores, and Accept for CSV."""
     scores = "false"
-    if request.query:
-        scores = parse_qs(request.query.decode("latin-1"), keep_blank_values=True).get("scores", ["false"])[-1]
+    if query:
+        scores = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("scores", ["false"])[-1]
     if scores not in ("true", "false"):
         raise Refusal("scores", "true or false", repr(scores[:100]))
-    return Style(scores == "true", TABLE in request.header(b"accept").lower())
+    return Style(scores == "true", TABLE in accept.decode("latin-1").lower())
 
 
 def _smaller(

@@ -37,6 +37,8 @@ def is_json(said: str) -> bool:
 
 def compression(request: HttpRequest) -> str | None:
     """How a body is compressed, or a `Refusal`."""
+    if b"content-encoding" not in request.headers:
+        return None
     found = request.header(b"content-encoding").strip().lower()
     if found in ("identity", ""):
         return None

@@ -8,7 +8,7 @@ what may be ambiguous to a reader in front of us. What breaks a limit is refused
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -16,7 +16,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from ectype.serve._http_types import Refusal, refused
+from ectype.serve._http_types import HttpResponse, Refusal, refused
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
@@ -49,13 +49,29 @@ def too_much(where: str) -> Refusal:
     return malformed(f"more than {MOST_HEAD} bytes {where}", 431)
 
 
-def written(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, last: bool) -> bytes:
+@lru_cache(maxsize=4)
+def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """The headers of every answer, which change once a second."""
+    return b"".join(b"%b: %b\r\n" % header for header in headers)
+
+
+@lru_cache(maxsize=64)
+def _target(url: bytes) -> tuple[str, bytes, bytes]:
+    """The path of a request's target, decoded and as it came, and the query."""
+    parsed = parse_url(url)
+    raw = parsed.path or b"/"
+    path = raw.decode("ascii")
+    return (unquote(path) if "%" in path else path), raw, parsed.query or b""
+
+
+def rendered(status: int, defaults: list[tuple[bytes, bytes]], lines: bytes, body: bytes, last: bool) -> bytes:
     """A response as bytes; the last one of a connection says that it is."""
-    parts = [STATUS_LINE[status]]
-    for name, value in headers:
-        parts += (name, b": ", value, b"\r\n")
-    parts += (b"connection: close\r\n\r\n" if last else b"\r\n", body)
-    return b"".join(parts)
+    end = b"connection: close\r\n\r\n" if last else b"\r\n"
+    return b"".join((STATUS_LINE[status], _default_lines(tuple(defaults)), lines, end, body))
+
+
+def _nothing() -> None:
+    """Nobody waits for the end of this exchange any more."""
 
 
 class Flow(FlowControl):
@@ -86,10 +102,21 @@ class Exchange(RequestResponseCycle):
         self.response_started = self.response_complete = True
         if self.waiting_for_100_continue:  # nobody knows whether a body follows that was not asked for
             self.keep_alive = False
-        headers = (*self.default_headers, *self.start["headers"])
-        body = b"" if self.scope["method"] == "HEAD" else message["body"]  # type: ignore[typeddict-item]
-        self.transport.write(written(self.start["status"], headers, body, not self.keep_alive))
-        self.on_response()
+        lines = b"".join(b"%b: %b\r\n" % header for header in self.start["headers"])
+        self._write(self.start["status"], lines, message["body"])  # type: ignore[typeddict-item]
+
+    def finish(self, response: HttpResponse) -> None:
+        """Write the answer to a request that came as a whole, once."""
+        if not (self.disconnected or self.response_complete):
+            self.response_started = self.response_complete = True
+            self._write(response.status, response.lines(), response.body)
+
+    def _write(self, status: int, lines: bytes, body: bytes) -> None:
+        if self.scope["method"] == "HEAD":
+            body = b""
+        self.transport.write(rendered(status, self.default_headers, lines, body, not self.keep_alive))
+        answered, self.on_response = self.on_response, _nothing  # the cycle of references ends with the request
+        answered()
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -113,6 +140,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         # Whether a request has begun that is not whole, whether its head is, and what comes to an end.
         self._partial = self._headed = self._stopping = self._eof = self._over = False
         self._running: Any = None
+        self._unstarted: Any = None  # the same, while what came with it is still parsed
         self._refusal: Refusal | None = None
         self._full: Refusal | None = None
 
@@ -133,7 +161,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone, or the connection was closed."""
         self._timer.cancel()
-        self._waiting = b""
+        self._waiting, self._unstarted = b"", None
+        if self._running is not None:
+            self._running.disconnected = True
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
@@ -218,6 +248,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             else:
                 self._waiting = b""
                 self._feed(waiting)
+        if self._unstarted is not None:
+            self._start(self._unstarted)
         held = len(self._waiting) > 0
         if held != self.flow.held:
             self.flow.held = held
@@ -281,13 +313,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         parser = self.parser
         if parser.should_upgrade():
             return
-        version, url = parser.get_http_version(), parse_url(self.url)
+        version, (path, raw, query) = parser.get_http_version(), _target(self.url)
         self._length = self._checked(version)
-        path = url.path or b"/"
         self.scope["method"] = parser.get_method().decode("ascii")
         self.scope["http_version"] = version
-        self.scope["raw_path"], self.scope["query_string"] = path, url.query or b""
-        self.scope["path"] = unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii")
+        self.scope["path"], self.scope["raw_path"], self.scope["query_string"] = path, raw, query
         self.cycle = cycle = Exchange(
             scope=self.scope,
             transport=self.transport,
@@ -305,7 +335,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._running is not None:
             self.pipeline.appendleft((cycle, self.app))
         else:
-            self._start(cycle)
+            self._running = self._unstarted = cycle
 
     def _checked(self, version: str) -> int:
         """The length of the body that the head says, if all of it says the same to every reader."""
@@ -344,9 +374,28 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     # --- from answers to the next request, or to the end -------------------------------------------------------------
 
-    def _start(self, cycle: RequestResponseCycle) -> None:
-        self._running = cycle
-        self._start_asgi_task(cycle, self.app)
+    def _start(self, cycle: Any) -> None:
+        """Answer a request: what came as a whole needs no task of its own that waits for the rest."""
+        self._running, self._unstarted = cycle, None
+        if cycle.more_body or cycle.waiting_for_100_continue:
+            self._start_asgi_task(cycle, self.app)
+            return
+        at_once = True
+
+        def tell(response: HttpResponse) -> None:
+            if cycle.flow.write_paused:  # the client has not read the answers before this one
+                self._keep_task(self.loop.create_task(response.send(cycle.send)))
+            elif at_once:  # many short requests that came together would be as many calls inside each other
+                self.loop.call_soon(cycle.finish, response)
+            else:
+                cycle.finish(response)
+
+        self._service.respond(cycle.scope, bytes(cycle.body), tell)
+        at_once = False
+
+    def _keep_task(self, task: asyncio.Task[None]) -> None:
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _answered(self, cycle: Exchange) -> None:
         """Go on to the next request, once one was answered."""
@@ -372,7 +421,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refusal = error
             if self._partial and self._headed:  # the service waits for its body
                 if self.cycle is self._running:
-                    self._running, self.cycle.disconnected = None, True
+                    self._running, self._unstarted, self.cycle.disconnected = None, None, True
                     self.cycle.message_event.set()
                 else:
                     self.pipeline.popleft()
@@ -385,8 +434,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             route = self.scope.get("route", "none") if self._partial and self._headed else "none"
             self._service.counts.request(str(route), self._refusal.status)
             response = refused(self._refusal)
-            headers = (*self.server_state.default_headers, *response.listed())
-            self.transport.write(written(response.status, headers, response.body, last=True))
+            defaults = self.server_state.default_headers
+            self.transport.write(rendered(response.status, defaults, response.lines(), response.body, last=True))
         self._leave()
 
     def _leave(self) -> None:

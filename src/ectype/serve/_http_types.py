@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -57,37 +56,38 @@ class HttpRequest(NamedTuple):
         path, root = scope["path"], scope.get("root_path", "")
         if root and (path == root or path.startswith(root + "/")):
             path = path[len(root) :]
-        listed = list(scope["headers"])
-        headers = {name.lower(): value for name, value in listed}
-        if len(headers) < len(listed):
-            headers = _joined(listed)
-        return cls(scope["method"], path, headers, scope.get("http_version", "1.1"), scope.get("query_string", b""))
+        listed = [(name.lower(), value) for name, value in scope["headers"]]
+        return cls(
+            scope["method"], path, headers_of(listed), scope.get("http_version", "1.1"), scope.get("query_string", b"")
+        )
 
     def header(self, name: bytes) -> str:
         """A header as text; empty if there is none."""
         return self.headers.get(name, b"").decode("latin-1")
 
 
-def _joined(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers of which some came several times; two readers of the first or of the last would read other requests."""
+def headers_of(listed: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers by name; one that came several times is joined, since two readers would take the first or the last."""
+    headers = dict(listed)
+    if len(headers) == len(listed):
+        return headers
     found: dict[bytes, list[bytes]] = {}
-    for name, value in headers:
-        found.setdefault(name.lower(), []).append(value)
+    for name, value in listed:
+        found.setdefault(name, []).append(value)
     return {name: b", ".join(values) for name, values in found.items()}
 
 
-@dataclass(frozen=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """A status, a body, and headers with lowercase names."""
 
     status: int
     body: bytes
-    headers: dict[str, str] = field(default_factory=lambda: JSON_HEADERS)
+    headers: dict[str, str] = JSON_HEADERS
 
     def marked(self, places: np.ndarray) -> HttpResponse:
         """The same, with a header that names the rows at these places as outside the space, the first of them."""
         named = ",".join(map(str, places[:MOST_NAMED].tolist())) + (",..." if len(places) > MOST_NAMED else "")
-        return replace(self, headers={**self.headers, OUTSIDE: named})
+        return self._replace(headers={**self.headers, OUTSIDE: named})
 
     async def send(self, send: Send) -> None:
         """Send it as ASGI messages."""
@@ -96,12 +96,21 @@ class HttpResponse:
 
     def listed(self) -> list[tuple[bytes, bytes]]:
         """Its headers as bytes, with the length of its body."""
-        return [*_encoded(tuple(self.headers.items())), (b"content-length", b"%d" % len(self.body))]
+        encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
+        return [*encoded, (b"content-length", b"%d" % len(self.body))]
+
+    def lines(self) -> bytes:
+        """Its headers as lines, with the length of its body."""
+        start = _JSON_LINES if self.headers is JSON_HEADERS else _lines(tuple(self.headers.items()))
+        return b"%bcontent-length: %d\r\n" % (start, len(self.body))
 
 
 @lru_cache(maxsize=256)
-def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+def _lines(headers: tuple[tuple[str, str], ...]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1")
+
+
+_JSON_LINES = _lines(tuple(JSON_HEADERS.items()))
 
 
 def document(content: object, status: int = 200) -> HttpResponse:

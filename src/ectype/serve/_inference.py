@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from ectype.types import Json
 Write = Callable[[np.ndarray, np.ndarray, np.ndarray | None], HttpResponse]
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A request that was read: its rows, and what writes the answer.
 
     That takes codes of labels, probabilities and, in a cascade, codes of who answered.
@@ -40,8 +39,7 @@ class Question:
         return self.writer(codes, probabilities, by)
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The response, and the codes of its labels."""
 
     response: HttpResponse

@@ -84,16 +84,16 @@ class MicroBatcher:
         matrix = question.rows.matrix
         probabilities, outside = self.model.probabilities(matrix), self.model.copy.support.outside(matrix)
         found = self._considered(question, probabilities.argmax(axis=1), probabilities, outside)
-        return found, int(outside.sum())
+        return (question, found), int(outside.sum())
 
     def _considered(
         self, question: Question, codes: np.ndarray, probabilities: np.ndarray, outside: np.ndarray
-    ) -> Considered:
+    ) -> Answer | UnsureRows:
         """The answer of the copy, in which rows outside the space are marked; in a cascade the original has them."""
         if self._fallback is not None:
-            return question, self._fallback.considered(question, codes, probabilities, outside)
+            return self._fallback.considered(question, codes, probabilities, outside)
         response = question.write(codes, probabilities, None)
-        return question, Answer(response.marked(np.flatnonzero(outside)) if outside.any() else response, codes)
+        return Answer(response.marked(np.flatnonzero(outside)) if outside.any() else response, codes)
 
     def _elsewhere(self, work: Callable[[], Large], clock: float, done: Done) -> None:
         def tell(future: asyncio.Future[Large]) -> None:
@@ -136,11 +136,18 @@ class MicroBatcher:
         outside: np.ndarray,
     ) -> None:
         """Give each question its part of the answers."""
+        # A look at all rows at once costs as much as one at a single row, and mostly there is nothing to look after.
+        ordinary = self._fallback is None and not outside.any() and bool(np.isfinite(probabilities).all())
         at = 0
         for question, clock, done in taken:
-            part = slice(at, at := at + len(question.rows))
+            part = slice(at, at := at + len(question.rows.matrix))
+            answer: Answer | UnsureRows
             try:
-                _, answer = self._considered(question, codes[part], probabilities[part], outside[part])
+                if ordinary:
+                    mine = codes[part]
+                    answer = Answer(question.writer(mine, probabilities[part], None), mine)
+                else:
+                    answer = self._considered(question, codes[part], probabilities[part], outside[part])
             except Exception as error:
                 done(error)
             else:

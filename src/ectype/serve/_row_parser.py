@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from math import isfinite
 
 import numpy as np
 
@@ -73,8 +74,11 @@ class RowParser:
             return None
         if not _is_numbers(tensor.values):  # NumPy would make as much room for each word as for the longest
             return None
-        matrix = np.asarray(tensor.values, np.float64).reshape(tensor.shape)
-        return matrix if np.isfinite(matrix).all() else None
+        flat = np.asarray(tensor.values, np.float64)
+        # The sum of squares is a third of the time; that of large numbers may overflow, and says nothing then.
+        if isfinite(flat.dot(flat)) or np.isfinite(flat).all():
+            return flat.reshape(tensor.shape)
+        return None
 
     def _columns(self, tensors: list[Tensor]) -> list[Values]:
         names, d = self.space.names, self.space.d

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,8 +32,7 @@ Cell: TypeAlias = Label | None
 """A value that was read, None where it is missing."""
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(NamedTuple):
     """An input: its name, its shape of one or two dimensions, and its values row by row, None where one is missing.
 
     What came as bytes is an array of numbers.
@@ -148,7 +146,10 @@ def _loaded(values: list[Any], where: str) -> list[Any]:
 
 def _typed(values: list[Any], allowed: tuple[type, ...], words: str, where: str) -> list[Cell]:
     """The values, once all of them are of these types; whole numbers where floats are allowed become such."""
-    kinds = set(map(type, values)) - {type(None)}
+    kinds = set(map(type, values))
+    if kinds == {float} and float in allowed:
+        return values
+    kinds -= {type(None)}
     if not kinds <= set(allowed):
         place, wrong = next((i, value) for i, value in enumerate(values) if type(value) in kinds - set(allowed))
         raise Refusal(f"{where}: data", f"values of {words}, or null", f"{shown(wrong)} at {place}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,16 +23,14 @@ OUTPUTS = (LABELS, SCORES, WHO)
 SIZE_HEADER = "inference-header-content-length"
 
 
-@dataclass(frozen=True)
-class RequestedOutput:
+class RequestedOutput(NamedTuple):
     """An output that is asked for, as JSON or as bytes behind it."""
 
     name: str = LABELS
     binary: bool = False
 
 
-@dataclass(frozen=True)
-class InferRequest:
+class InferRequest(NamedTuple):
     """A request that was read: its id, its tensors, and the outputs that are wanted."""
 
     id: str | None
@@ -55,7 +53,9 @@ def read(body: bytes, json_size: int | None = None) -> InferRequest:
 def loaded(body: bytes) -> object:
     """A body's JSON, in whose objects every name is there once: of two values, two readers take different ones."""
     try:
-        return _decode(body.decode(json.detect_encoding(body), "surrogatepass"))
+        # In UTF-16 and UTF-32, one of the first two bytes of JSON is 0, or a mark.
+        plain = min(body[:2], default=0) > 0 and max(body[:2]) < 128
+        return _decode(body.decode("utf-8" if plain else json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise Refusal("body", "JSON", f"{type(error).__name__}: {str(error)[:100]}") from None
 
