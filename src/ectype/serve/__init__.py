@@ -14,6 +14,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
+from ectype.serve._libraries import APPLICATION, SERVER, require_libraries
 from ectype.serve._settings import COLUMNS, Address, ServeOption, ServeSettings, ServiceSettings, serve_options
 
 __all__ = ["COLUMNS", "Address", "ServeOption", "ServeSettings", "run_server", "serve_options", "service"]
@@ -56,6 +57,7 @@ def service(directory: Path, settings: ServiceSettings) -> Service:
     not answer alone. `traffic` is a directory for the answers of `shadow` to real rows. With a `token`, clients have to
     send it.
     """
+    require_libraries("service", "serve", *APPLICATION)
     from ectype.serve._factory import build_service, load_copy
 
     return build_service(load_copy(directory, settings), settings)
@@ -63,6 +65,9 @@ def service(directory: Path, settings: ServiceSettings) -> Service:
 
 def run_server(directory: Path, settings: ServeSettings, started: Started) -> int | None:
     """Serve the copy in a run's directory until a signal, which is returned."""
+    require_libraries("serve", "serve", *SERVER)
+    if settings.grpc_port is not None:
+        require_libraries("--grpc-port", "grpc", "grpc")
     from ectype.serve._run import run
 
     return run(directory, settings, started)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,13 +37,6 @@ STATUSES = {
 }
 
 Handler = Callable[[Any, bool], "bytes | Awaitable[bytes]"]
-
-
-def require_grpc() -> None:
-    """Refuse where the library is missing, before anything is started."""
-    if find_spec("grpc") is None:
-        hint = 'install it: pip install "ectype[grpc]"'
-        raise SettingError("--grpc-port", "the library grpcio", "none", hint)
 
 
 class GrpcServer:

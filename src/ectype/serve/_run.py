@@ -11,7 +11,6 @@ from signal import Signals
 
 from ectype.serve._app import label_words
 from ectype.serve._factory import build_service, load_copy
-from ectype.serve._grpc_server import require_grpc
 from ectype.serve._server import Server, UvicornConfig, bind_socket
 from ectype.serve._settings import Address, ServeSettings
 from ectype.serve._shared_counters import SharedCounters, shared_table, table_width
@@ -23,8 +22,6 @@ Started = Callable[[str, Address, int | None], None]
 
 def run(directory: Path, settings: ServeSettings, started: Started) -> Signals | None:
     """Serve until a signal, which is returned."""
-    if settings.grpc_port is not None:
-        require_grpc()
     copy = load_copy(directory, settings)
     announce = partial(started, copy.model.name)
     if settings.workers == 1:
