@@ -33,7 +33,7 @@ from ectype.serve._metrics import resident_bytes
 from ectype.serve._plain_json import PlainRows
 from ectype.serve._row_parser import RowParser
 from ectype.serve._server import Server, UvicornConfig, _Quiet, bind_socket
-from ectype.serve._v2 import loaded
+from ectype.serve._v2 import load_json
 from mutated_requests import compared
 from server_process import Process
 
@@ -160,9 +160,9 @@ def test_a_body_ends_where_every_reader_sees_its_end(server, version, coding):
 
 TEXTS = [" ", ",", ";", "q=", "a;q=0,", "a ;", "\t", "0.", "=", "a/", "%", "&scores="]
 WORK = {
-    "Accept-Encoding": content_negotiation.chosen.__wrapped__,
+    "Accept-Encoding": content_negotiation.choose_compression.__wrapped__,
     "Content-Type": lambda text: content_negotiation.media_type.__wrapped__(text.encode()),
-    "Content-Encoding": lambda text: content_negotiation.compression(
+    "Content-Encoding": lambda text: content_negotiation.compression_of(
         HttpRequest("POST", "/", {b"content-encoding": text.encode()})
     ),
     "CSV": lambda text: PlainRows(ec.Space.normal(2), 10**9).table(text.encode()),
@@ -192,7 +192,7 @@ def test_the_work_for_what_clients_send_is_linear(header, text):
 
 def test_the_work_for_a_name_that_comes_twice_is_linear():
     def named(n):
-        loaded(b"{%s}" % b",".join(b'"%d":0' % (k // 2) for k in range(n // 100)))
+        load_json(b"{%s}" % b",".join(b'"%d":0' % (k // 2) for k in range(n // 100)))
 
     assert is_linear(named)
 

@@ -17,7 +17,7 @@ from ectype.cli.serve import command
 from ectype.errors import OutageError, SettingError
 from ectype.original.protocols.v2_messages import SERVICE, message
 from ectype.serve import ServeSettings, service
-from ectype.serve._binary_tensors import unpacked
+from ectype.serve._binary_tensors import unpack_values
 from ectype.serve._fallback import Fallback
 from fault_server import FaultyServer
 from problems import loans
@@ -121,7 +121,7 @@ def test_every_form_of_answer_says_who_gave_it(run, routing, rows, box):
         wanted = [{"name": "answered_by", "parameters": {"binary_data": True}}]
         answer = posted(server, question(mixed, outputs=wanted))
         tail = answer.content[int(answer.headers["inference-header-content-length"]) :]
-        assert unpacked(tail, "BYTES", 16, "") == by
+        assert unpack_values(tail, "BYTES", 16, "") == by
         outputs = HTTP.get(server.model).json()["outputs"]
         assert [output["name"] for output in outputs] == ["predict", "predict_proba", "answered_by"]
         described = HTTP.get(f"{server.url}/openapi.json").json()["paths"]
@@ -286,7 +286,7 @@ def _by_grpc(served, rows):
     with grpc.insecure_channel(f"127.0.0.1:{served.grpc_port}") as channel:
         infer = channel.unary_unary(f"/{SERVICE}/ModelInfer")
         answer = message("ModelInferResponse").FromString(infer(asked.SerializeToString(), timeout=20))
-    who = unpacked(answer.raw_output_contents[0], "BYTES", len(rows), "")
+    who = unpack_values(answer.raw_output_contents[0], "BYTES", len(rows), "")
     assert {name: value.int64_param for name, value in answer.parameters.items()} == {
         name: who.count(name) for name in ("copy", "original", "outage")
     }

@@ -17,14 +17,14 @@ from ectype.certificate.certificate import Certificate
 from ectype.errors import EctypeError, EctypeWarning
 from ectype.serve import _openapi as openapi
 from ectype.serve._asgi import Receive, Scope, Send
-from ectype.serve._content_negotiation import TABLE, compressed, compression, expanded, media_type, too_long
+from ectype.serve._content_negotiation import TABLE, compress_response, compression_of, decompress, media_type, too_long
 from ectype.serve._fallback import Fallback
-from ectype.serve._http_types import HttpRequest, HttpResponse, Refusal, document, refused
+from ectype.serve._http_types import HttpRequest, HttpResponse, Refusal, json_response, refusal_response
 from ectype.serve._inference import InferenceModel, Question
-from ectype.serve._metrics import Metrics, label
+from ectype.serve._metrics import Metrics, as_label
 from ectype.serve._micro_batcher import SMALL_BYTES, Done, MicroBatcher
-from ectype.serve._plain_json import Style
-from ectype.serve._routes import Answer, Route, Routes, json_size, size_said
+from ectype.serve._plain_json import AnswerStyle
+from ectype.serve._routes import Route, RouteHandler, Routes, json_size, parse_size
 from ectype.serve._settings import ServiceSettings
 from ectype.serve._shadow import Shadow
 from ectype.serve._shared_counters import SharedCounters
@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 EXTENSIONS = ["binary_tensor_data"]
 
 Tell = Callable[[HttpResponse], object]
-"""What is called with the response to a request, once there is one."""
+"""Called once with the response to a request."""
 
 
 class Service:
@@ -59,13 +59,13 @@ class Service:
         counts = counts or SharedCounters(label_words(model))
         others = [family for part in (shadow, fallback) if part is not None for family in part.families]
         self.metrics, self.counts = Metrics(certificate, others, counts), counts
-        self.desk = MicroBatcher(model, counts, shadow, fallback)
+        self.batcher = MicroBatcher(model, counts, shadow, fallback)
         token = self.settings.token
         self._token = None if token is None else token.encode()
         self._routes = Routes(model.name, model.version, self._server_paths(), self._model_paths())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or one lifespan."""
+        """Serve one request, or one lifespan, by ASGI."""
         if scope["type"] == "http":
             response = await self._respond(scope, receive)
             if response is not None:
@@ -76,7 +76,7 @@ class Service:
             raise ValueError(f"scope: expected http or lifespan, found {scope['type']}")
 
     def authorize(self, said: str) -> None:
-        """Refuse who does not say the token; how long that takes tells nothing about it."""
+        """Refuse a client without the token, in the same time whatever it sent."""
         if self._token is None:
             return
         scheme, _, token = said.strip().partition(" ")
@@ -89,14 +89,14 @@ class Service:
     def failed(self, error: Exception, route: str) -> HttpResponse:
         """The response to a request that cannot be answered."""
         if isinstance(error, EctypeError):
-            return refused(error)
+            return refusal_response(error)
         LOG.error("a request to %s failed", route, exc_info=error)
         self.counts.failures.inc()
-        return document({"error": "the server failed; its log says how"}, 500)
+        return json_response({"error": "the server failed; its log says how"}, 500)
 
     def close(self) -> None:
         """Stop its threads; a request that the shadow has under way gets the seconds of grace."""
-        self.desk.close()
+        self.batcher.close()
         if self.shadow is not None:
             self.shadow.stop(self.settings.grace)
         if self.fallback is not None:
@@ -159,7 +159,7 @@ class Service:
         if full is not None and not route.probe:
             raise full
         most, declared = self.settings.max_bytes, request.headers.get(b"content-length")
-        if declared is not None and (size := size_said("Content-Length", declared)) > most:
+        if declared is not None and (size := parse_size("Content-Length", declared)) > most:
             raise too_long(most, size)
 
     def _answer(self, route: Route, request: HttpRequest, body: bytes, tell: Tell) -> None:
@@ -227,7 +227,7 @@ class Service:
 
     def _instances(self, request: HttpRequest, body: bytes, done: Done) -> None:
         rows = self.model.plain.instances
-        self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), Style()))
+        self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), AnswerStyle()))
 
     def _predict(self, request: HttpRequest, body: bytes, done: Done) -> None:
         headers = request.headers
@@ -243,19 +243,19 @@ class Service:
 
     def _ask(self, request: HttpRequest, body: bytes, done: Done, read: Callable[[bytes], Question]) -> None:
         """Answer what a body asks; it is expanded before, and the answer compressed, where the request says so."""
-        how, accepted = compression(request), request.header(b"accept-encoding")
+        how, accepted = compression_of(request), request.header(b"accept-encoding")
         if how is None and not accepted:
-            self.desk.ask(partial(read, body), len(body) > SMALL_BYTES, done)
+            self.batcher.ask(partial(read, body), len(body) > SMALL_BYTES, done)
             return
 
         def question() -> Question:
-            found = read(body if how is None else expanded(body, how, self.settings.max_bytes))
+            found = read(body if how is None else decompress(body, how, self.settings.max_bytes))
             return found if not accepted else Question(found.rows, partial(_smaller, found, accepted))
 
-        self.desk.ask(question, how is not None or len(body) > SMALL_BYTES, done)
+        self.batcher.ask(question, how is not None or len(body) > SMALL_BYTES, done)
 
     def _is_ready(self, _: HttpRequest, __: bytes, done: Done) -> None:
-        done(document({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503))
+        done(json_response({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503))
 
     def _metrics(self, request: HttpRequest, _: bytes, done: Done) -> None:
         accepted = (request.header(name) for name in (b"accept", b"accept-encoding"))
@@ -264,11 +264,11 @@ class Service:
 
 def label_words(model: InferenceModel) -> list[str]:
     """The labels of a model, as metrics name them."""
-    return [label(name) for name in model.copy.classes.tolist()]
+    return [as_label(name) for name in model.copy.classes.tolist()]
 
 
-def _always(content: object) -> Answer:
-    response = document(content)
+def _always(content: object) -> RouteHandler:
+    response = json_response(content)
 
     def answer(_: HttpRequest, __: bytes, done: Done) -> None:
         done(response)
@@ -276,25 +276,25 @@ def _always(content: object) -> Answer:
     return answer
 
 
-def _told(summary: Callable[[], Json]) -> Answer:
+def _told(summary: Callable[[], Json]) -> RouteHandler:
     def answer(_: HttpRequest, __: bytes, done: Done) -> None:
-        done(document(summary()))
+        done(json_response(summary()))
 
     return answer
 
 
 @lru_cache(maxsize=256)
-def _style(query: bytes, accept: bytes) -> Style:
-    """How the answer to plain rows is written: `?scores=true` asks for scores, and Accept for CSV."""
+def _style(query: bytes, accept: bytes) -> AnswerStyle:
+    """The style of an answer to plain rows: `?scores=true` asks for scores, and Accept for CSV."""
     scores = "false"
     if query:
         scores = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("scores", ["false"])[-1]
     if scores not in ("true", "false"):
         raise Refusal("scores", "true or false", repr(scores[:100]))
-    return Style(scores == "true", TABLE in accept.decode("latin-1").lower())
+    return AnswerStyle(scores == "true", TABLE in accept.decode("latin-1").lower())
 
 
 def _smaller(
     question: Question, accepted: str, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
 ) -> HttpResponse:
-    return compressed(question.write(codes, probabilities, by), accepted)
+    return compress_response(question.write(codes, probabilities, by), accepted)

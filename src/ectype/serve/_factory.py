@@ -40,11 +40,11 @@ def build_service(copy: LoadedCopy, settings: ServiceSettings, counts: SharedCou
         _refuse_excluded("--shadow", copy.result.copy)
         shadow = Shadow(copy.result.copy, settings)
     if settings.fallback is not None:
-        fallback = certified_fallback(copy.result, settings)
+        fallback = certify_fallback(copy.result, settings)
     return Service(copy.model, copy.result.certificate, shadow, settings, counts, fallback)
 
 
-def certified_fallback(result: Result, settings: ServiceSettings) -> Fallback:
+def certify_fallback(result: Result, settings: ServiceSettings) -> Fallback:
     """The cascade, certified; refused if the copy may answer nothing alone."""
     assert settings.fallback is not None
     _refuse_excluded("--fallback", result.copy)

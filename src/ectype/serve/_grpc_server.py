@@ -14,8 +14,8 @@ from ectype.errors import SettingError
 from ectype.original.protocols.v2_messages import CONTENTS, SERVICE, message
 from ectype.serve import _v2 as v2
 from ectype.serve._app import EXTENSIONS, Service
-from ectype.serve._binary_tensors import WORDS, Tail, packed
-from ectype.serve._http_types import HttpResponse, Refusal, shown
+from ectype.serve._binary_tensors import WORDS, Tail, pack_values
+from ectype.serve._http_types import HttpResponse, Refusal, quote_value
 from ectype.serve._inference import Question
 from ectype.serve._micro_batcher import SMALL_BYTES
 from ectype.serve._settings import ServeSettings
@@ -118,7 +118,7 @@ class GrpcServer:
         finally:
             self._service.counts.in_flight.dec()
         self._service.counts.request("grpc", response.status)
-        reason = v2.loaded(response.body)
+        reason = v2.load_json(response.body)
         assert isinstance(reason, dict)
         code = getattr(grpc.StatusCode, STATUSES.get(response.status, "INVALID_ARGUMENT"))
         await context.abort(code, reason["error"])
@@ -128,17 +128,17 @@ class GrpcServer:
         return SERVING if self._service.ready else NOT_SERVING
 
     def _live(self, *_: object) -> bytes:
-        return _written("ServerLiveResponse", live=True)
+        return _serialise("ServerLiveResponse", live=True)
 
     def _ready(self, *_: object) -> bytes:
-        return _written("ServerReadyResponse", ready=self._service.ready)
+        return _serialise("ServerReadyResponse", ready=self._service.ready)
 
     def _model_ready(self, request: Any, _: bool) -> bytes:
         self._check(request.name, request.version)
-        return _written("ModelReadyResponse", ready=self._service.ready)
+        return _serialise("ModelReadyResponse", ready=self._service.ready)
 
     def _about(self, *_: object) -> bytes:
-        return _written("ServerMetadataResponse", name="ectype", version=__version__, extensions=EXTENSIONS)
+        return _serialise("ServerMetadataResponse", name="ectype", version=__version__, extensions=EXTENSIONS)
 
     def _metadata(self, request: Any, _: bool) -> bytes:
         self._check(request.name, request.version)
@@ -147,7 +147,7 @@ class GrpcServer:
             part: [{k: tensor[k] for k in ("name", "datatype", "shape")} for tensor in about[part]]
             for part in ("inputs", "outputs")
         }
-        return _written("ModelMetadataResponse", **{**about, **tensors})
+        return _serialise("ModelMetadataResponse", **{**about, **tensors})
 
     async def _infer(self, request: Any, large: bool) -> bytes:
         self._check(request.model_name, request.model_version)
@@ -165,7 +165,7 @@ class GrpcServer:
             else:
                 future.set_exception(outcome)
 
-        self._service.desk.ask(partial(self._question, request), large, done)
+        self._service.batcher.ask(partial(self._question, request), large, done)
         return future
 
     def _check(self, name: str, version: str) -> None:
@@ -180,7 +180,7 @@ class GrpcServer:
         inputs = [_tensor(tensor, raw[k] if raw else None) for k, tensor in enumerate(request.inputs)]
         outputs = [{"name": output.name, "parameters": _parameters(output)} for output in request.outputs]
         content = {"id": request.id or None, "inputs": inputs, "outputs": outputs}
-        asked = v2.asked(content, Tail(raw[0] if len(raw) == 1 else b"".join(raw)))
+        asked = v2.parse_request(content, Tail(raw[0] if len(raw) == 1 else b"".join(raw)))
         return Question(self._model.rows(asked.tensors), partial(self._write, asked, bool(raw)))
 
     def _write(
@@ -190,18 +190,18 @@ class GrpcServer:
         reply = message("ModelInferResponse")(
             model_name=self._model.name, model_version=self._model.version, id=asked.id or ""
         )
-        for name, n in ({} if by is None else v2.routing(by)).items():
+        for name, n in ({} if by is None else v2.count_answered_by(by)).items():
             reply.parameters[name].int64_param = n
         outputs: dict[str, Callable[[], tuple[str, tuple[int, ...], np.ndarray]]] = {
             v2.LABELS: lambda: (self._kind, codes.shape, self._model.copy.classes[codes]),
             v2.SCORES: lambda: ("FP64", probabilities.shape, probabilities.ravel()),
-            v2.WHO: lambda: (WORDS, codes.shape, v2.who(by, len(codes))),
+            v2.WHO: lambda: (WORDS, codes.shape, v2.answered_by(by, len(codes))),
         }
         for wanted in asked.wanted:
             kind, shape, values = outputs[wanted.name]()
             output = reply.outputs.add(name=wanted.name, datatype=kind, shape=shape)
             if raw:
-                reply.raw_output_contents.append(packed(values.tolist(), kind))
+                reply.raw_output_contents.append(pack_values(values.tolist(), kind))
             else:
                 words = [str(value).encode(errors="backslashreplace") for value in values] if kind == WORDS else None
                 getattr(output.contents, CONTENTS[kind]).extend(values.tolist() if words is None else words)
@@ -217,7 +217,7 @@ def _read(kind: str, data: bytes) -> Any:
         raise Refusal("message", kind, "other bytes") from None
 
 
-def _written(kind: str, **fields: object) -> bytes:
+def _serialise(kind: str, **fields: object) -> bytes:
     return message(kind)(**fields).SerializeToString()
 
 
@@ -240,5 +240,5 @@ def _tensor(tensor: Any, raw: bytes | None) -> Json:
         try:
             data = [value.decode() for value in data]
         except UnicodeDecodeError:
-            raise Refusal(f"input {shown(tensor.name)}: bytes_contents", "words of UTF-8", "others") from None
+            raise Refusal(f"input {quote_value(tensor.name)}: bytes_contents", "words of UTF-8", "others") from None
     return {**about, "parameters": parameters, "data": data}

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ectype.serve._http_types import HttpResponse, Refusal, refused
+from ectype.serve._http_exchange import Exchange, PausableFlow, render_response
+from ectype.serve._http_types import HttpResponse, Refusal, refusal_response
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGISendEvent
-
     from ectype.serve._app import Service
     from ectype.serve._settings import ServeSettings
 
@@ -49,12 +47,6 @@ def too_much(where: str) -> Refusal:
     return malformed(f"more than {MOST_HEAD} bytes {where}", 431)
 
 
-@lru_cache(maxsize=4)
-def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """The headers of every answer, which change once a second."""
-    return b"".join(b"%b: %b\r\n" % header for header in headers)
-
-
 @lru_cache(maxsize=64)
 def _target(url: bytes) -> tuple[str, bytes, bytes]:
     """The path of a request's target, decoded and as it came, and the query."""
@@ -62,61 +54,6 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
     raw = parsed.path or b"/"
     path = raw.decode("ascii")
     return (unquote(path) if "%" in path else path), raw, parsed.query or b""
-
-
-def rendered(status: int, defaults: list[tuple[bytes, bytes]], lines: bytes, body: bytes, last: bool) -> bytes:
-    """A response as bytes; the last one of a connection says that it is."""
-    end = b"connection: close\r\n\r\n" if last else b"\r\n"
-    return b"".join((STATUS_LINE[status], _default_lines(tuple(defaults)), lines, end, body))
-
-
-def _nothing() -> None:
-    """Nobody waits for the end of this exchange any more."""
-
-
-class Flow(FlowControl):
-    """Reads from a client, unless there is something of it that waits to be parsed."""
-
-    held = False
-
-    def resume_reading(self) -> None:
-        """Read on."""
-        if not self.held:
-            super().resume_reading()
-
-
-class Exchange(RequestResponseCycle):
-    """A request and its answer, which the service gives in one piece, and which is written at once."""
-
-    start: Any = None
-
-    async def send(self, message: ASGISendEvent) -> None:
-        """Take the head of the answer, and with its body write both."""
-        if self.start is None:
-            self.start = message
-            return
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-        if self.disconnected:
-            return
-        self.response_started = self.response_complete = True
-        if self.waiting_for_100_continue:  # nobody knows whether a body follows that was not asked for
-            self.keep_alive = False
-        lines = b"".join(b"%b: %b\r\n" % header for header in self.start["headers"])
-        self._write(self.start["status"], lines, message["body"])  # type: ignore[typeddict-item]
-
-    def finish(self, response: HttpResponse) -> None:
-        """Write the answer to a request that came as a whole, once."""
-        if not (self.disconnected or self.response_complete):
-            self.response_started = self.response_complete = True
-            self._write(response.status, response.lines(), response.body)
-
-    def _write(self, status: int, lines: bytes, body: bytes) -> None:
-        if self.scope["method"] == "HEAD":
-            body = b""
-        self.transport.write(rendered(status, self.default_headers, lines, body, not self.keep_alive))
-        answered, self.on_response = self.on_response, _nothing  # the cycle of references ends with the request
-        answered()
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -127,7 +64,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     refused.
     """
 
-    flow: Flow
+    flow: PausableFlow
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -147,9 +84,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     # --- the connection ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has come."""
+        """Start the deadline of a new connection; beyond the limit it may only send a probe."""
         super().connection_made(transport)
-        self.flow = Flow(transport)
+        self.flow = PausableFlow(transport)
         most, there = self._settings.max_connections, len(self.connections)
         if there > most:
             hint = "come back when others have left"
@@ -167,7 +104,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        """Something came."""
+        """Parse received bytes, or throw them away once the connection is over."""
         if self._over:
             self._throw_away(len(data))
         else:
@@ -191,7 +128,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._wait(self._seconds)
 
     def shutdown(self) -> None:
-        """Answer what is under way, and no more; a client that is idle may be sending."""
+        """Answer the requests under way, then close; an idle client may be sending, so wait for it briefly."""
         self._stopping = True
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
@@ -384,7 +321,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
         def tell(response: HttpResponse) -> None:
             if cycle.flow.write_paused:  # the client has not read the answers before this one
-                self._keep_task(self.loop.create_task(response.send(cycle.send)))
+                task = self.loop.create_task(response.send(cycle.send))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
             elif at_once:  # many short requests that came together would be as many calls inside each other
                 self.loop.call_soon(cycle.finish, response)
             else:
@@ -392,10 +331,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
         self._service.respond(cycle.scope, bytes(cycle.body), tell)
         at_once = False
-
-    def _keep_task(self, task: asyncio.Task[None]) -> None:
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
 
     def _answered(self, cycle: Exchange) -> None:
         """Go on to the next request, once one was answered."""
@@ -410,12 +345,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         elif self.pipeline:
             self._start(self.pipeline.pop()[0])
         elif self._over:
-            self._say()
+            self._write_refusal()
         self.flow.resume_reading()
         self._advance()  # the next one may be there, or the rest of its body
 
     def _refuse(self, error: Refusal) -> None:
-        """Say why a request gets no answer, after the answers to those before it, and read no more."""
+        """Refuse a request, after the answers to those before it, and read no more."""
         self._over, self._waiting = True, b""
         if not self._answered_early:
             self._refusal = error
@@ -426,16 +361,16 @@ class LimitedHttpProtocol(HttpToolsProtocol):
                 else:
                     self.pipeline.popleft()
         if not self._answering:
-            self._say()
+            self._write_refusal()
 
-    def _say(self) -> None:
-        """Say the last thing that is to be said."""
+    def _write_refusal(self) -> None:
+        """Write the refusal, if there is one, and close."""
         if self._refusal is not None:
             route = self.scope.get("route", "none") if self._partial and self._headed else "none"
             self._service.counts.request(str(route), self._refusal.status)
-            response = refused(self._refusal)
+            response = refusal_response(self._refusal)
             defaults = self.server_state.default_headers
-            self.transport.write(rendered(response.status, defaults, response.lines(), response.body, last=True))
+            self.transport.write(render_response(response.status, defaults, response.lines(), response.body, last=True))
         self._leave()
 
     def _leave(self) -> None:

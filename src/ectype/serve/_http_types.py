@@ -23,7 +23,7 @@ MOST_QUOTED = 60
 class Refusal(EctypeError):
     """A request that is not answered, the status that says so, and headers that go with it.
 
-    >>> str(Refusal("id", "a string", shown(3)))
+    >>> str(Refusal("id", "a string", quote_value(3)))
     'id: expected a string, found 3'
     """
 
@@ -113,12 +113,12 @@ def _lines(headers: tuple[tuple[str, str], ...]) -> bytes:
 _JSON_LINES = _lines(tuple(JSON_HEADERS.items()))
 
 
-def document(content: object, status: int = 200) -> HttpResponse:
+def json_response(content: object, status: int = 200) -> HttpResponse:
     """A response of one JSON document."""
     return HttpResponse(status, json.dumps(content, separators=(",", ":")).encode())
 
 
-def refused(error: EctypeError) -> HttpResponse:
+def refusal_response(error: EctypeError) -> HttpResponse:
     """The response that says why there is no answer; what is wrong with rows is a 400."""
     reason = str(error)
     if len(reason) > MOST_REASON:
@@ -132,10 +132,10 @@ def too_many(most: int, found: int | str) -> Refusal:
     return Refusal("inputs", f"at most {most} rows", found, "ask in several requests", status=413)
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value of somebody's JSON, as far as it fits into a reason.
 
-    >>> shown([1, 2, 3]), shown("word"), shown("x" * 99)[-5:]
+    >>> quote_value([1, 2, 3]), quote_value("word"), quote_value("x" * 99)[-5:]
     ('a list of 3', "'word'", 'xx...')
     """
     if isinstance(value, (list, dict)):

@@ -1,4 +1,4 @@
-"""Where questions are answered: small ones together on the event loop, large ones on other threads."""
+"""Micro-batch small requests on the event loop; run large ones in a thread pool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOGETHER = 256
 MOST_THREADS = 4
 
 Done = Callable[[HttpResponse | Exception], None]
-"""What is called with a response, or with the reason that there is none."""
+"""Called once with a response, or with the reason that there is none."""
 
 Considered = tuple[Question, Answer | UnsureRows]
 """A question, and its answer; in a cascade perhaps what the original is to be asked."""
@@ -38,8 +38,8 @@ Large = tuple[Considered, int]
 """The same of a large question, and how many of its rows are outside the space."""
 
 
-def threads() -> int:
-    """How many large questions are answered at once: predicting is not Python, and has a processor to itself."""
+def thread_count() -> int:
+    """The number of threads for large questions: prediction releases the interpreter's lock."""
     return max(1, min(MOST_THREADS, len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1))
 
 
@@ -59,7 +59,7 @@ class MicroBatcher:
     ):
         self.model, self._counts, self._shadow, self._fallback = model, counts, shadow, fallback
         self._waiting: deque[tuple[Question, float, Done]] = deque()
-        self._pool = ThreadPoolExecutor(threads(), thread_name_prefix="ectype-predict")
+        self._pool = ThreadPoolExecutor(thread_count(), thread_name_prefix="ectype-predict")
 
     def ask(self, read: Callable[[], Question], large: bool, done: Done) -> None:
         """Read a question and answer it; what cannot be read is an error here, unless it is large."""

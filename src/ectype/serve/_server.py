@@ -1,4 +1,4 @@
-"""Uvicorn as the server of one service: told where to listen, and when to stop."""
+"""Uvicorn as the server of one service: listening, start and graceful stop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BACKLOG, HANDSHAKE_SECONDS = 1024, 10.0
 
 
 Started = Callable[[Address, int | None], None]
-"""Whom to tell where the service is, with the port for gRPC, once it can be asked."""
+"""Called once the service accepts requests, with its address and the port for gRPC."""
 
 
 def bind_socket(
@@ -80,7 +80,7 @@ class _Quiet:
 
 
 class UvicornConfig(uvicorn.Config):
-    """How uvicorn serves a service, or what makes one in the process that serves it."""
+    """Uvicorn's configuration for a service, or for a function that makes one in the serving process."""
 
     def __init__(self, app: Callable[..., Any], settings: ServeSettings, **others: Any):
         tls = settings.tls_context()
@@ -116,7 +116,7 @@ class Server(uvicorn.Server):
 
     @property
     def service(self) -> Service:
-        """What answers."""
+        """The application."""
         return self.config.loaded_app
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:

@@ -31,7 +31,7 @@ Opener = Callable[[], "Original"]
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen; port 0 is any that is free."""
+    """A host and a port to listen on; port 0 is any that is free."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -43,13 +43,13 @@ class Address:
 
 @dataclass(frozen=True)
 class ServeOption:
-    """How an option is given on the command line, and its documentation."""
+    """An option on the command line: its name, group, type and documentation."""
 
     group: str
     text: str
     kind: type[int] | type[float] | type[str] | type[Path] | str = str
     shown: bool = True
-    """Whether it is among those that most people need."""
+    """Whether most people need it."""
     flag: str = ""
     """Its name, where that is not the field's."""
     alias: str = ""
@@ -65,7 +65,7 @@ def _set(default: T, *about: Any, **more: Any) -> T:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings:
-    """What a service does, whichever server runs it: its model, its limits, and the original beside it or behind it.
+    """Settings of a service under any server: its model, its limits, and the original beside it or behind it.
 
     `shadow` and `fallback` open an original. With a `token`, clients have to send it.
     """
@@ -195,7 +195,7 @@ class ServeSettings(ServiceSettings):
 
     @property
     def address(self) -> Address:
-        """Where to listen."""
+        """The address to listen on."""
         return Address(self.host, self.port, "http" if self.tls_cert is None else "https")
 
     def tls_context(self) -> ssl.SSLContext | None:

@@ -19,9 +19,9 @@ from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Labels, Original
 from ectype.queries import RowSlice, failing_rows, request_slices
-from ectype.serve._metrics import counter, label, total
+from ectype.serve._metrics import as_label, new_counter, total_of
 from ectype.serve._representable import representable, round_trip
-from ectype.serve._row_parser import ParsedRows, joined
+from ectype.serve._row_parser import ParsedRows, concatenate_rows
 from ectype.serve._settings import ServiceSettings
 from ectype.serve._tensors import Cell
 from ectype.serve._traffic_log import TrafficLog
@@ -59,12 +59,12 @@ class Shadow:
         self._stopping = threading.Event()
         self._pairs: Tally[tuple[Label, Label]] = Tally()
         self.compared = self.disagreed = 0
-        self.asked = counter("ectype_shadow_rows_total", "Rows that the original was asked about.")
-        self.disagreements = counter(
+        self.asked = new_counter("ectype_shadow_rows_total", "Rows that the original was asked about.")
+        self.disagreements = new_counter(
             "ectype_shadow_disagreements_total", "Rows answered otherwise by the original.", ("original", "copy")
         )
-        self.failed = counter("ectype_shadow_failed_rows_total", "Rows that the original gave no answer for.")
-        self.dropped = counter("ectype_shadow_dropped_rows_total", "Rows never asked, since too many waited.")
+        self.failed = new_counter("ectype_shadow_failed_rows_total", "Rows that the original gave no answer for.")
+        self.dropped = new_counter("ectype_shadow_dropped_rows_total", "Rows never asked, since too many waited.")
         waiting = Gauge("ectype_shadow_waiting_rows", "Rows that wait to be asked.", registry=None)
         waiting.set_function(lambda: self._waiting)
         self.families: list[Collector] = [self.asked, self.disagreements, self.failed, self.dropped, waiting]
@@ -84,7 +84,7 @@ class Shadow:
             self.dropped.inc(len(rows))
 
     def summary(self) -> Json:
-        """What came of it so far: rows compared and disagreements, and the fidelity that they show."""
+        """The rows compared so far, the disagreements, and the fidelity that they show, as `/shadow` has them."""
         with self._lock:
             n, disagreed, waiting = self.compared, self.disagreed, self._waiting
             pairs = [{"original": a, "copy": b, "rows": rows} for (a, b), rows in self._pairs.most_common()]
@@ -95,8 +95,8 @@ class Shadow:
             "fidelity": None if n == 0 else {"estimate": 1 - disagreed / n, "lower": lower_bound(n - disagreed, n)},
             "confidence": 0.95,
             "pairs": pairs,
-            "failed": int(total(self.failed)),
-            "dropped": int(total(self.dropped)),
+            "failed": int(total_of(self.failed)),
+            "dropped": int(total_of(self.dropped)),
             "waiting": waiting,
             **({} if self._kept is None else {"keep": self._kept.summary()}),
         }
@@ -156,7 +156,7 @@ class Shadow:
             while self._queue and self._under_way + len(self._queue[0][0]) <= self._original.request_rows:
                 taken.append(self._queue.popleft())
                 self._under_way += len(taken[-1][0])
-        return joined([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
+        return concatenate_rows([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
 
     def _is_enough(self) -> bool:
         return self._stopping.is_set() or self._waiting >= self._original.request_rows
@@ -174,7 +174,7 @@ class Shadow:
     @property
     def _settled(self) -> float:
         """How many rows were compared, or failed."""
-        return self.compared + total(self.failed)
+        return self.compared + total_of(self.failed)
 
     def _ask(self, rows: ParsedRows, codes: np.ndarray, part: RowSlice) -> None:
         """One request; one that fails is halved, so that no row is the reason that others have no answer."""
@@ -189,7 +189,7 @@ class Shadow:
         asked = rows.part(part)
         self.asked.inc(len(asked))
         try:
-            answers = self._original.answer(presented(asked, self._copy.space))
+            answers = self._original.answer(production_rows(asked, self._copy.space))
         except OriginalError as error:
             return error
         except Exception:
@@ -212,13 +212,13 @@ class Shadow:
                 if pair not in self._pairs and len(self._pairs) >= PAIRS:
                     pair = (OTHER, OTHER)
                 self._pairs[pair] += 1
-                self.disagreements.labels(*map(label, pair)).inc()
+                self.disagreements.labels(*map(as_label, pair)).inc()
         if self._log is not None:
             rows_of = ([column[i] for column in rows.cells] for i in wrong)
             self._log.write([[*row, *pair] for row, pair in zip(rows_of, pairs, strict=True)])
 
 
-def presented(rows: ParsedRows, space: Space) -> Table:
+def production_rows(rows: ParsedRows, space: Space) -> Table:
     """Rows as the original takes them in production."""
     if not space.frame:
         return rows.matrix.copy()

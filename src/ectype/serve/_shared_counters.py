@@ -1,4 +1,4 @@
-"""What a service counts, in one array of numbers: cheap to add to, and the sum of all workers where there are several.
+"""The counters of a service in one array of shared memory, summed over all workers.
 
 Each worker adds to a row of its own, so that no lock is needed; the array is in memory that they share.
 """

@@ -67,7 +67,7 @@ class TrafficLog:
         self._begin(space)
 
     def summary(self) -> Json:
-        """What the directory holds, and what became of the rows that the original answered since the start."""
+        """The size of the directory, and the outcomes of the rows that the original answered since the start."""
         held = {"rows": self.rows, "bytes": self.bytes, "failing": self._failing}
         return {**held, "outcomes": dict(self._outcomes), "repeated": self._repeated}
 
@@ -136,7 +136,7 @@ class TrafficLog:
             self._fail(error, again=float("inf"))
 
     def _room(self) -> tuple[int, str]:
-        """How many more rows may be kept, and what keeps out the others."""
+        """The number of rows that may still be kept, and the reason that others may not."""
         if self._ledger is None or time.monotonic() < self._again:
             return 0, UNWRITTEN
         if self._begun is not None and time.time() - self._begun > DAY * self._days:

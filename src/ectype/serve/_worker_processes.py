@@ -1,4 +1,4 @@
-"""Several processes that serve one copy, by uvicorn's supervisor: they share a port, and who dies is replaced."""
+"""Several processes that serve one copy on one port; uvicorn's supervisor replaces those that die."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HUNG_SECONDS = 60
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker needs to make its service: the directory of the copy, the settings, and its row of the counts."""
+    """The arguments of a worker: the directory of the copy, the settings, and its row of the counts."""
 
     directory: Path
     settings: ServeSettings
@@ -89,7 +89,7 @@ class Workers(Multiprocess):
             self._tell(self._settings.address, self._grpc_port)
 
     def keep_subprocess_alive(self) -> None:
-        """Replace who has ended, or hangs."""
+        """Replace workers that have ended or hang."""
         for place, worker in enumerate(self.processes):
             if self.should_exit.is_set():
                 return

@@ -24,7 +24,7 @@ from ectype.serve._inference import InferenceModel
 from ectype.serve._masking import Masking
 from ectype.serve._representable import representable
 from ectype.serve._row_parser import RowParser
-from ectype.serve._shadow import Shadow, presented
+from ectype.serve._shadow import Shadow, production_rows
 from ectype.serve._tensors import Tensor
 from ectype.serve._traffic_log import OUTCOMES, TrafficLog
 from fault_server import FaultyServer
@@ -131,7 +131,7 @@ def test_a_value_that_came_in_another_form_than_was_asked_is_not_kept():
 
     def said(*values):
         rows = RowParser(space)([Tensor("a", (len(values),), list(values))])
-        return presented(rows, space)["a"].tolist(), representable(rows, space).tolist()
+        return production_rows(rows, space)["a"].tolist(), representable(rows, space).tolist()
 
     assert said("1", 1) == (["1", "1"], [True, True])
     assert said("1", 1, "x", None) == (["1", 1, "x", None], [True, False, False, True])
@@ -295,7 +295,7 @@ def test_an_original_that_comes_back_as_another_teaches_no_more(plane, tmp_path,
         (["--keep-masked", "x0"], "a directory, since --keep-masked is given"),
         (["--traffic", "x", "--keep-rows", "0"], "--keep-rows"),
         (["--traffic", "x", "--keep-days", "0"], "--keep-days"),
-        (["--keep", "x", "--keep-without", "z", "--shadow", "test_keeping:sloped"], "columns among"),
+        (["--keep", "x", "--keep-without", "z", "--shadow", "test_traffic_log:sloped"], "columns among"),
     ],
 )
 def test_bad_options(plane, tmp_path, monkeypatch, options, reason):
