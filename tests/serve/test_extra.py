@@ -27,7 +27,7 @@ def run(code, *arguments):
 def test_help_needs_no_server():
     done = run(WITHOUT, "serve", "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "--max-connections" in done.stdout
+    assert "--max-rows" in done.stdout
 
 
 @pytest.mark.parametrize("options", [(), ("--grpc-port", "0")])

@@ -18,7 +18,13 @@ class GroupedOption(click.Option):
     """
 
     def __init__(
-        self, names: list[str], *others: Any, group: str = "Options", shown: bool = True, alias: str = "", **options: Any
+        self,
+        names: list[str],
+        *others: Any,
+        group: str = "Options",
+        shown: bool = True,
+        alias: str = "",
+        **options: Any,
     ):
         super().__init__([*names, alias] if alias else names, *others, **options)
         self.group, self.shown, self._alias = group, shown, alias

@@ -54,7 +54,7 @@ def _option(part: Field[Any], about: ServeOption) -> Callable[[Callable[..., Non
 @click.command("serve", cls=Grouped)
 @click.argument("directory", type=click.Path(path_type=Path))
 @_settings_options
-@original_options
+@partial(original_options, usual=())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
     directory: Path, shadow: str | None, fallback: str | None, about: Json, as_json: bool, **options: Any
@@ -66,7 +66,7 @@ def command(
     --tls-cert ask for them. /metrics is for Prometheus. With --shadow, answers do not wait for the original: /shadow
     says how often it would have answered otherwise. --traffic keeps these rows and its answers for --answers of other
     commands. With --fallback, the copy answers where it is certified to agree, and the original elsewhere: /cascade
-    says how often. The options from --classes on say how that original is asked.
+    says how often. --help-all shows the options that say how that original is asked, such as --protocol.
 
     Exit codes: 0 stopped by SIGTERM; 2 bad input; 130 stopped by SIGINT.
     """
