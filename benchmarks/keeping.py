@@ -1,9 +1,9 @@
-"""A parallel run with and without --keep, under steady load, beside an original that fails a tenth of the time.
+"""A parallel run with and without --traffic, under steady load, beside an original that fails a tenth of the time.
 
 The command serves a copy; single rows come at a fixed rate, each another one, whatever the answers take, and the time
-of an answer counts from when its request was due. Servers with and without --keep take turns, beside the same original
-over HTTP, which is a process of its own and notes what it answered. What was kept is then compared with that, row by
-row.
+of an answer counts from when its request was due. Servers with and without --traffic take turns, beside the same
+original over HTTP, which is a process of its own and notes what it answered. What was kept is then compared with that,
+row by row.
 
     python benchmarks/keeping.py
     python benchmarks/keeping.py --kills 20        SIGKILL at random moments, and go on in the same directory
@@ -98,7 +98,7 @@ def served(copy: Path, original: Original, kept: Path | None) -> Iterator[tuple[
     """The command beside the original; gives its process and port."""
     command = [sys.executable, "-m", "ectype", "serve", str(copy), "--port", "0", "--json"]
     command += ["--shadow", original.url, "--protocol", "instances", "--classes", "0,1,2"]
-    command += [] if kept is None else ["--keep", str(kept)]
+    command += [] if kept is None else ["--traffic", str(kept)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:
@@ -227,7 +227,7 @@ async def _until_killed(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=30.0, help="of each turn")
-    parser.add_argument("--rounds", type=int, default=2, help="turns with and without --keep")
+    parser.add_argument("--rounds", type=int, default=2, help="turns with and without --traffic")
     parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
     parser.add_argument("--kills", type=int, default=0, help="kill the server so often, instead")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else")
@@ -261,7 +261,7 @@ def shown(found: list[Json], as_json: bool) -> None:
         print("".join(f"{row.get(name, '-'):>11}" for name in COLUMNS))
     for name in ("p50_ms", "p99_ms"):
         kept, not_kept = (np.median([row[name] for row in found if row["keep"] == keep]) for keep in ("yes", "no"))
-        print(f"{name}: {kept / not_kept:.2f} times that without --keep")
+        print(f"{name}: {kept / not_kept:.2f} times that without --traffic")
 
 
 def decided_array(rows: np.ndarray) -> np.ndarray:

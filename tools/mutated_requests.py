@@ -32,9 +32,11 @@ import h11
 import httptools
 
 import ectype as ec
-from ectype.serve import Address, Config, Listeners, ServeLimits, Server, Service, bound
+from ectype.serve import ServeSettings
+from ectype.serve._app import Service, Tell
 from ectype.serve._asgi import Message, Receive, Scope, Send
 from ectype.serve._inference import InferenceModel
+from ectype.serve._server import Server, UvicornConfig, bind_socket
 
 BODY = b'{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP64","data":[1,2]}]}'
 POST = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -169,19 +171,22 @@ class Recorder(Service):
 
         return await super().__call__(scope, again, send)
 
+    def respond(self, scope: Scope, body: bytes, tell: Tell) -> None:
+        """Answer one request that came as a whole."""
+        self.taken[scope["client"][1]].append((scope["method"], body))
+        super().respond(scope, body, tell)
+
 
 @contextmanager
 def served() -> Iterator[tuple[Recorder, int]]:
     """The server on a thread of its own, and its port."""
     result = ec.copy_classifier(lambda rows: rows[:, 0] > 0, ec.Space.normal(2), budget=100, to="tree", certificate_n=0)
-    service, fronts = (
-        Recorder(InferenceModel(result.copy, "m", "1", 10), limits=ServeLimits(seconds=20.0)),
-        Listeners(Address(port=0)),
-    )
+    settings = ServeSettings(port=0, client_timeout=20.0)
+    service = Recorder(InferenceModel(result.copy, "m", "1", 10), settings=settings)
     service.taken = {}
     ports: queue.SimpleQueue[int] = queue.SimpleQueue()
-    server = Server(Config(service, fronts), lambda address, _: ports.put(address.port))
-    thread = threading.Thread(target=server.run, args=([bound(fronts.address)],))
+    server = Server(UvicornConfig(service, settings), lambda address, _: ports.put(address.port))
+    thread = threading.Thread(target=server.run, args=([bind_socket(settings.address)],))
     thread.start()
     try:
         yield service, ports.get(timeout=30)

@@ -182,7 +182,7 @@ def serving(folder):
                 assert posted == json.loads(answer)
                 out = run_code(code.replace(ENDPOINT, server.url), cwd=folder)
                 assert (out.stdout, out.stderr) == ("[ True False]\n", "")
-                if "--keep" in command:
+                if "--traffic" in command:
                     states = (httpx2.get(server.url + "/shadow").json()["keep"]["rows"] for _ in range(10_000))
                     assert next(rows for rows in states if rows == 4)
     assert (folder / "differ.csv").read_text().startswith("x0,x1,original,copy")

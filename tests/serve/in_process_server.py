@@ -14,8 +14,10 @@ from ectype.certificate.certificate import Certificate
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.families import NO_LIMITS, fit
 from ectype.runs.result import Record, Result
-from ectype.serve import Address, Config, Listeners, ServeLimits, Server, Service, bound
+from ectype.serve import ServeSettings
+from ectype.serve._app import Service
 from ectype.serve._inference import InferenceModel
+from ectype.serve._server import Server, UvicornConfig, bind_socket
 from ectype.space import Encoding
 
 # One for all tests, since making one takes long; it keeps no connection.
@@ -51,12 +53,12 @@ def drawn(model, n=40, seed=3):
 class Running:
     """A server on a thread of its own; `stop` stops it, as often as one likes."""
 
-    def __init__(self, copy, limits, **parts):
+    def __init__(self, copy, settings, **parts):
         proof = Certificate(0.98, 0.97, 0.95, 2000)
-        self.service = Service(InferenceModel(copy, "m", "1", limits.rows), proof, limits=limits, **parts)
-        fronts, started = Listeners(Address(port=0)), queue.SimpleQueue()
-        self._server = Server(Config(self.service, fronts), lambda address, _: started.put(address))
-        self._thread = threading.Thread(target=self._server.run, args=([bound(fronts.address)],))
+        self.service = Service(InferenceModel(copy, "m", "1", settings.max_rows), proof, settings=settings, **parts)
+        started = queue.SimpleQueue()
+        self._server = Server(UvicornConfig(self.service, settings), lambda address, _: started.put(address))
+        self._thread = threading.Thread(target=self._server.run, args=([bind_socket(settings.address)],))
         self._thread.start()
         self.port = started.get(timeout=30).port
         self.url = f"http://127.0.0.1:{self.port}"
@@ -78,8 +80,10 @@ class Running:
 
 
 @contextmanager
-def running(copy, seconds=30.0, most_bytes=20_000, most_rows=500, most_connections=64, **parts):
-    server = Running(copy, ServeLimits(most_bytes, most_rows, most_connections, seconds, grace=5.0), **parts)
+def running(copy, seconds=30.0, most_bytes=20_000, most_rows=500, most_connections=64, token=None, **parts):
+    limits = {"max_bytes": most_bytes, "max_rows": most_rows, "max_connections": most_connections, "grace": 5.0}
+    settings = ServeSettings(port=0, client_timeout=seconds, token=token, **limits)
+    server = Running(copy, settings, **parts)
     try:
         yield server
     finally:

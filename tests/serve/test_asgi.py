@@ -13,7 +13,8 @@ from in_process_server import HTTP, drawn, metrics, question, saved
 
 import ectype as ec
 from ectype.errors import SettingError
-from ectype.serve import ServeLimits, Service, service
+from ectype.serve import ServeSettings, service
+from ectype.serve._app import Service
 from ectype.serve._inference import InferenceModel
 from ectype.serve._shadow import Shadow
 from server_process import Foreign
@@ -26,7 +27,7 @@ INFER = "/v2/models/m/infer"
 
 @pytest.fixture
 def app(plane):
-    app = Service(InferenceModel(plane, "m", "1", 500), limits=ServeLimits(bytes=1000))
+    app = Service(InferenceModel(plane, "m", "1", 500), settings=ServeSettings(max_bytes=1000))
     yield app
     app.close()
 
@@ -71,6 +72,45 @@ def test_a_body_may_come_in_parts(app, plane):
     assert answer["outputs"][0]["data"] == plane.predict(rows).tolist()
 
 
+def test_whole_requests_are_answered_in_one_batch_and_one_that_is_lost_takes_no_other_along(app, caplog):
+    body = json.dumps(question(np.zeros((1, 2)))).encode()
+    about = {"type": "http", "method": "POST", "path": INFER, "http_version": "1.1"}
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    told = []
+
+    def lost(response):
+        raise OSError("the client is gone")
+
+    async def ask():
+        last = asyncio.get_running_loop().create_future()
+        for tell in (lost, told.append, last.set_result):
+            app.respond({**about, "headers": headers}, body, tell)
+        assert (told, app.counts.in_flight.value) == ([], 3)
+        return await last
+
+    last = asyncio.run(ask())
+    assert [response.status for response in told] == [last.status] == [200]
+    assert (app.counts.in_flight.value, app.counts.requests) == (0, 3)
+    assert "an answer of infer could not be sent" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("/nowhere", b"{}", {}, 404),
+        (INFER, b"x" * 1001, {b"transfer-encoding": b"chunked"}, 413),
+        (INFER, b"{}", {b"content-length": b"1001"}, 413),
+        (INFER, b"{", {b"content-length": b"1"}, 400),
+    ],
+)
+def test_a_whole_request_that_is_refused_is_told_at_once(app, path, body, headers, status):
+    told = []
+    about = {"type": "http", "method": "POST", "path": path, "http_version": "1.1"}
+    app.respond({**about, "headers": headers.items()}, body, told.append)
+    assert [response.status for response in told] == [status]
+    assert (app.counts.in_flight.value, app.counts.requests) == (0, 1)
+
+
 def test_a_body_that_is_too_long_is_not_read_on(app):
     chunked = [*JSON, (b"transfer-encoding", b"chunked")]
     (start, _), left = asked(app, "POST", INFER, b" " * 600, b" " * 600, b" " * 600, headers=chunked)
@@ -109,7 +149,7 @@ def test_other_protocols_are_rejected(app):
 
 
 def test_a_lifespan_ends_what_runs_beside(plane):
-    shadow = Shadow(lambda: ec.Original(lambda rows: ["up"] * len(rows)), plane)
+    shadow = Shadow(plane, ServeSettings(shadow=lambda: ec.Original(lambda rows: ["up"] * len(rows))))
     app = Service(InferenceModel(plane, "m", "1", 500), shadow=shadow)
     said = []
 
@@ -133,7 +173,7 @@ def test_a_service_from_a_directory(plane, tmp_path):
     body = json.dumps(question(np.zeros((2, 2)))).encode()
     assert answered(app, "POST", "/v2/models/plane/infer", body, headers=JSON, http_version="2")[0] == 413
     app.close()
-    for wrong in ({"max_rows": 0}, {"name": "a/b"}, {"shadow_log": "x.csv"}):
+    for wrong in ({"max_rows": 0}, {"name": "a/b"}, {"shadow_log": "x.csv"}, {"traffic": "x"}, {"keep": "x"}):
         with pytest.raises(SettingError):
             service(tmp_path / "plane", **wrong)
 

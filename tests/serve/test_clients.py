@@ -22,17 +22,18 @@ from in_process_server import HTTP, connected, head, metrics, question, received
 
 import ectype as ec
 from ectype.original.protocols.v2_messages import SERVICE, message
-from ectype.serve import Address, Config, Listeners, ServeLimits, Server, Service, bound
+from ectype.serve import ServeSettings
 from ectype.serve import _content_negotiation as content_negotiation
-from ectype.serve._grpc_server import GrpcFront
+from ectype.serve._app import Service
+from ectype.serve._grpc_server import GrpcServer
 from ectype.serve._http_protocol import LINGER_BYTES, MOST_HEAD
 from ectype.serve._http_types import HttpRequest, Refusal
 from ectype.serve._inference import InferenceModel
 from ectype.serve._metrics import resident_bytes
 from ectype.serve._plain_json import PlainRows
 from ectype.serve._row_parser import RowParser
-from ectype.serve._server import _Quiet
-from ectype.serve._v2 import loaded
+from ectype.serve._server import Server, UvicornConfig, _Quiet, bind_socket
+from ectype.serve._v2 import load_json
 from mutated_requests import compared
 from server_process import Process
 
@@ -159,9 +160,9 @@ def test_a_body_ends_where_every_reader_sees_its_end(server, version, coding):
 
 TEXTS = [" ", ",", ";", "q=", "a;q=0,", "a ;", "\t", "0.", "=", "a/", "%", "&scores="]
 WORK = {
-    "Accept-Encoding": content_negotiation.chosen.__wrapped__,
+    "Accept-Encoding": content_negotiation.choose_compression.__wrapped__,
     "Content-Type": lambda text: content_negotiation.media_type.__wrapped__(text.encode()),
-    "Content-Encoding": lambda text: content_negotiation.compression(
+    "Content-Encoding": lambda text: content_negotiation.compression_of(
         HttpRequest("POST", "/", {b"content-encoding": text.encode()})
     ),
     "CSV": lambda text: PlainRows(ec.Space.normal(2), 10**9).table(text.encode()),
@@ -191,7 +192,7 @@ def test_the_work_for_what_clients_send_is_linear(header, text):
 
 def test_the_work_for_a_name_that_comes_twice_is_linear():
     def named(n):
-        loaded(b"{%s}" % b",".join(b'"%d":0' % (k // 2) for k in range(n // 100)))
+        load_json(b"{%s}" % b",".join(b'"%d":0' % (k // 2) for k in range(n // 100)))
 
     assert is_linear(named)
 
@@ -312,8 +313,8 @@ def test_what_was_refused_is_let_go_without_a_collection(plane, no_collections):
 
 def test_what_grpc_refused_is_let_go_too(plane, no_collections):
     async def refused():
-        front = GrpcFront(Service(InferenceModel(plane, "m", "1", 10)), ServeLimits())
-        await front.start("127.0.0.1", 0)
+        front = GrpcServer(Service(InferenceModel(plane, "m", "1", 10)), ServeSettings(grpc_port=0))
+        await front.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{front.port}") as channel:
             infer, before = channel.unary_unary(f"/{SERVICE}/ModelInfer"), refusals()
             request = message("ModelInferRequest")(model_name="m", id="i" * 50_000).SerializeToString()
@@ -393,9 +394,9 @@ def test_two_signals_before_it_serves(plane):
             server.handle_exit(signal.SIGTERM, None)
         return Service(InferenceModel(plane, "m", "1", 10))
 
-    fronts = Listeners(Address(port=0))
-    server = Server(Config(made, fronts, factory=True))
-    server.run([bound(fronts.address)])
+    settings = ServeSettings(port=0)
+    server = Server(UvicornConfig(made, settings, factory=True))
+    server.run([bind_socket(settings.address)])
     assert server.stopped_by is signal.SIGTERM
 
 
@@ -404,14 +405,12 @@ def test_two_signals_before_it_serves(plane):
 MISSING = """
 from pathlib import Path
 from ectype.errors import EctypeError
-from ectype.serve import shared
-from ectype.serve._grpc_server import GrpcFront
-from ectype.serve import ServeLimits as Limits
-from ectype.serve import Address, Listeners as Fronts
-from ectype.serve import WorkerSettings as Served, Workers
-served = Served(Path("nowhere"), "m", "1", Limits(), None, shared(2, 10))
+from ectype.serve import ServeSettings
+from ectype.serve._shared_counters import shared_table
+from ectype.serve._worker_processes import Workers, WorkerSettings
+served = WorkerSettings(Path("nowhere"), ServeSettings(port=0, workers=2), shared_table(2, 10))
 try:
-    Workers(2, served, Fronts(Address(port=0)), print).run()
+    Workers(served, print).run()
 except EctypeError as error:
     print(error)
 """

@@ -16,8 +16,8 @@ from ectype.cascades._calibration_sample import predict_with_margins
 from ectype.cli.serve import command
 from ectype.errors import OutageError, SettingError
 from ectype.original.protocols.v2_messages import SERVICE, message
-from ectype.serve import service
-from ectype.serve._binary_tensors import unpacked
+from ectype.serve import ServeSettings, service
+from ectype.serve._binary_tensors import unpack_values
 from ectype.serve._fallback import Fallback
 from fault_server import FaultyServer
 from problems import loans
@@ -85,7 +85,12 @@ def box():
 
 
 def behind(box, run, routing, **options):
-    return running(run.copy, fallback=Fallback(box.open, run.copy, routing, **options))
+    return running(
+        run.copy,
+        fallback=Fallback(
+            run.copy, routing, ServeSettings(fallback=box.open, **{f"fallback_{k}": v for k, v in options.items()})
+        ),
+    )
 
 
 def predicted(server, rows, **options):
@@ -116,7 +121,7 @@ def test_every_form_of_answer_says_who_gave_it(run, routing, rows, box):
         wanted = [{"name": "answered_by", "parameters": {"binary_data": True}}]
         answer = posted(server, question(mixed, outputs=wanted))
         tail = answer.content[int(answer.headers["inference-header-content-length"]) :]
-        assert unpacked(tail, "BYTES", 16, "") == by
+        assert unpack_values(tail, "BYTES", 16, "") == by
         outputs = HTTP.get(server.model).json()["outputs"]
         assert [output["name"] for output in outputs] == ["predict", "predict_proba", "answered_by"]
         described = HTTP.get(f"{server.url}/openapi.json").json()["paths"]
@@ -135,7 +140,7 @@ def test_without_a_cascade_all_is_the_copys(plane):
 
 def test_who_answered_is_counted(run, routing, rows, box):
     many = np.tile(rows[2], (20, 1))  # a large request, which is predicted on another thread
-    with behind(box, run, routing, on_outage="copy") as server:
+    with behind(box, run, routing, outage="copy") as server:
         assert predicted(server, many).json()["answered_by"] == ["copy", "original"] * 160
         predicted(server, rows[0])
         box.out = True
@@ -192,7 +197,7 @@ def test_an_original_that_comes_back_is_opened_anew(run, routing, rows, box):
 
 def test_a_request_waits_no_longer_than_it_may(run, routing, rows, box):
     box.go_on.clear()
-    with behind(box, run, routing, seconds=0.1, pause=1000) as server:
+    with behind(box, run, routing, timeout=0.1, pause=1000) as server:
         answer = predicted(server, rows[1])
         assert (answer.status_code, "within 0.1 s" in answer.json()["error"]) == (503, True)
         assert "an outage" in predicted(server, rows[1]).json()["error"]
@@ -201,7 +206,7 @@ def test_a_request_waits_no_longer_than_it_may(run, routing, rows, box):
 
 def test_rows_beyond_the_limit_do_not_wait(run, routing, rows, box):
     box.go_on.clear()
-    with behind(box, run, routing, most_rows=10) as server, ThreadPoolExecutor(1) as pool:
+    with behind(box, run, routing, rows=10) as server, ThreadPoolExecutor(1) as pool:
         waits = pool.submit(predicted, server, rows[1])
         assert box.asked.wait(20)
         answer = predicted(server, rows[1])
@@ -217,7 +222,8 @@ def test_a_label_that_the_copy_does_not_have_is_no_answer(run, routing, rows, on
         return np.where(np.arange(len(X)) == 0, "new", waves(X))
 
     opened = lambda: ec.Original(other)  # noqa: E731
-    with running(run.copy, fallback=Fallback(opened, run.copy, routing, on_outage=on_outage)) as server:
+    settings = ServeSettings(fallback=opened, fallback_outage=on_outage)
+    with running(run.copy, fallback=Fallback(run.copy, routing, settings)) as server:
         answer = predicted(server, rows[1])
         if on_outage == "error":
             assert (answer.status_code, "none of ['high', 'low']" in answer.json()["error"]) == (503, True)
@@ -238,7 +244,9 @@ def test_a_level_that_the_space_does_not_know_is_asked(lending, tmp_path):
     sure = anything(
         ec.cascades._calibration_sample.CalibrationSample(held, "rows", np.ones(10), np.ones(10)), 0.99, 0.95
     )
-    with running(lending, fallback=Fallback(lambda: ec.Original(original), lending, sure)) as server:
+    with running(
+        lending, fallback=Fallback(lending, sure, ServeSettings(fallback=lambda: ec.Original(original)))
+    ) as server:
         document = json.loads(frame.to_json(orient="records"))
         assert HTTP.post(f"{server.url}/predict", json=document).json()["answered_by"] == ["copy", "original"]
     assert seen[0]["region"].tolist() == ["Atlantis"]
@@ -278,7 +286,7 @@ def _by_grpc(served, rows):
     with grpc.insecure_channel(f"127.0.0.1:{served.grpc_port}") as channel:
         infer = channel.unary_unary(f"/{SERVICE}/ModelInfer")
         answer = message("ModelInferResponse").FromString(infer(asked.SerializeToString(), timeout=20))
-    who = unpacked(answer.raw_output_contents[0], "BYTES", len(rows), "")
+    who = unpack_values(answer.raw_output_contents[0], "BYTES", len(rows), "")
     assert {name: value.int64_param for name, value in answer.parameters.items()} == {
         name: who.count(name) for name in ("copy", "original", "outage")
     }

@@ -27,8 +27,9 @@ from ectype.errors import SettingError
 from ectype.models.blend_fitting import FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.families import FamilyLimits
-from ectype.serve import Address, bound
+from ectype.serve import Address
 from ectype.serve._http_protocol import SPARE
+from ectype.serve._server import bind_socket
 
 pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
 
@@ -319,5 +320,5 @@ def test_metrics(plane):
 
 def test_a_port_that_is_taken(server):
     with pytest.raises(SettingError, match="--port 0"):
-        bound(Address(port=server.port))
+        bind_socket(Address(port=server.port))
     assert str(Address("::1", 80)) == "http://[::1]:80"

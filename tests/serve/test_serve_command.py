@@ -1,6 +1,8 @@
 """The command: start, parallel run, stop, and options that it refuses."""
 
+import inspect
 import json
+import re
 import signal
 import socket
 
@@ -12,6 +14,7 @@ from in_process_server import HTTP, connected, head, metrics, received, saved, s
 
 import ectype as ec
 from ectype.cli.serve import command
+from ectype.serve import serve_options, service
 from fault_server import FaultyServer
 from problems import loans
 from server_process import Process
@@ -98,6 +101,21 @@ def _stopped_with_a_request_under_way(served, lending):
     code, out, errors = served.ended()
     assert (code, out) == (0, "")
     assert errors.startswith("ectype: stopped after ")
+
+
+def test_the_options_are_declared_once():
+    """The command has all of them, each under a heading, and `service` those that are not about listening."""
+    declared = {part.name: about for part, about in serve_options()}
+    options = {option.name: option for option in command.params if option.name in declared}
+    assert options.keys() == declared.keys()
+    assert {name: option.group for name, option in options.items()} == {n: a.group for n, a in declared.items()}
+    taken = inspect.signature(service).parameters
+    assert taken.keys() - declared.keys() == {"directory", "token"}
+    assert declared.keys() - taken.keys() >= {"host", "port", "workers", "max_connections"}
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert len(re.findall("^  --", text.partition("\nThe model:")[2], re.MULTILINE)) <= 20
+    assert "--traffic DIR" in text
+    assert "--keep " not in text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 
 from ectype.certificate.certificate import Certificate
-from ectype.serve._metrics import Metrics, counter, label, total
+from ectype.serve._metrics import Metrics, as_label, new_counter, total_of
 
 
 def values(text):
@@ -20,7 +20,7 @@ def values(text):
 def test_prometheus_can_read_what_is_counted():
     times = Histogram("t_seconds", "Times.", buckets=(0.1, 1.0), registry=None)
     odd_label = Counter("a_total", "About a.", ("label",), registry=None)
-    odd_label.labels(label('say "hi"\\\n')).inc(2)
+    odd_label.labels(as_label('say "hi"\\\n')).inc(2)
     for seconds in (0.05, 0.1, 0.5, 7.0):
         times.observe(seconds)
     found = values(Metrics(others=[odd_label, times]).exposition()[0].decode())
@@ -35,10 +35,10 @@ def test_prometheus_can_read_what_is_counted():
 
 
 def test_labels_that_are_not_text_are_shown():
-    broken = counter("a_total", "About a.", ("label",))
-    broken.labels(label("half \ud800")).inc()
+    broken = new_counter("a_total", "About a.", ("label",))
+    broken.labels(as_label("half \ud800")).inc()
     assert values(Metrics(others=[broken]).exposition()[0].decode())['a_total{label="half \\\\ud800"}'] == 1
-    assert total(broken) == 1
+    assert total_of(broken) == 1
 
 
 NAMES = {

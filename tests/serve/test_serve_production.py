@@ -18,7 +18,7 @@ from in_process_server import connected, drawn, head, question, received, saved,
 
 import ectype as ec
 from ectype.original.protocols.v2_messages import SERVICE, message
-from ectype.serve._binary_tensors import packed, unpacked
+from ectype.serve._binary_tensors import pack_values, unpack_values
 from server_process import Process
 
 BODY = json.dumps(question([1.0, 0.0])).encode()
@@ -103,7 +103,7 @@ def _grpc_by_tls(port, cert, plane):
             call(channel, "ModelInfer", **asked(rows))
         assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
         answer = call(channel, "ModelInfer", [("authorization", "Bearer s3cret")], **asked(rows))
-        assert unpacked(answer.raw_output_contents[0], "BYTES", 2, "") == plane.predict(rows).tolist()
+        assert unpack_values(answer.raw_output_contents[0], "BYTES", 2, "") == plane.predict(rows).tolist()
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_grpc_answers_as_it_was_asked(remote, plane, raw):
     )
     labels, scores = answer.outputs
     if raw:
-        words = unpacked(answer.raw_output_contents[0], "BYTES", 300, "")
+        words = unpack_values(answer.raw_output_contents[0], "BYTES", 300, "")
         numbers = np.frombuffer(answer.raw_output_contents[1])
     else:
         words = [word.decode() for word in labels.contents.bytes_contents]
@@ -335,4 +335,4 @@ def _status(served, path):
 
 def test_packed_labels_of_every_kind():
     for kind, values in {"BOOL": [True, False], "INT64": [3, -5], "FP64": [0.5, 1.5], "BYTES": ["a", "é"]}.items():
-        assert list(unpacked(packed(values, kind), kind, 2, "")) == values
+        assert list(unpack_values(pack_values(values, kind), kind, 2, "")) == values

@@ -12,7 +12,7 @@ from in_process_server import copied, drawn, tensor
 import ectype as ec
 from ectype.errors import EctypeError, SpaceError
 from ectype.original.protocols import V2
-from ectype.serve._http_types import Refusal, refused, shown
+from ectype.serve._http_types import Refusal, quote_value, refusal_response
 from ectype.serve._inference import InferenceModel
 from problems import ODD, problem
 
@@ -195,7 +195,7 @@ def test_refused_with_a_reason(plane, content, reason):
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     with pytest.raises(EctypeError) as error:
         plane.question(body)
-    response = refused(error.value)
+    response = refusal_response(error.value)
     assert response.status == 400
     assert reason in json.loads(response.body)["error"]
 
@@ -207,8 +207,8 @@ def test_too_many_rows_are_refused_as_too_large(plane):
 
 
 def test_reasons_stay_short():
-    assert len(json.loads(refused(SpaceError("x", "y", "z" * 10**6)).body)["error"]) < 1100
-    assert shown(10**5000) == "a number that is too large"
+    assert len(json.loads(refusal_response(SpaceError("x", "y", "z" * 10**6)).body)["error"]) < 1100
+    assert quote_value(10**5000) == "a number that is too large"
 
 
 # --- the same as a data frame ---------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def answered_or_refused(model, body):
     try:
         answer = model.answer(model.question(body))
     except EctypeError as error:
-        response = refused(error)
+        response = refusal_response(error)
         assert 400 <= response.status < 500
         assert json.loads(response.body)["error"]
     else:

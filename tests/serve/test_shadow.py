@@ -13,6 +13,7 @@ from in_process_server import tensor
 import ectype as ec
 from ectype.certificate.bounds import lower_bound
 from ectype.errors import OriginalError, OutageError, SettingError
+from ectype.serve import ServeSettings
 from ectype.serve._inference import InferenceModel
 from ectype.serve._shadow import PAIRS, Shadow
 from problems import loans
@@ -34,8 +35,9 @@ def settled(shadow):
 
 
 @contextmanager
-def shadowing(original, copy, **options):
-    shadow = Shadow(lambda: ec.Original(original, request_rows=8), copy, **options)
+def shadowing(original, copy, pause=5.0, **options):
+    settings = ServeSettings(shadow=lambda: ec.Original(original, request_rows=8), **options)
+    shadow = Shadow(copy, settings, pause)
     try:
         yield shadow, InferenceModel(copy, "m", "1", 500)
     finally:
@@ -50,7 +52,7 @@ def test_disagreements_are_counted_and_written_down(plane, tmp_path):
     rows = np.random.default_rng(1).normal(size=(50, 2))
     theirs = np.where(rows[:, 0] > 0, "up", "left")
     path = tmp_path / "log.csv"
-    with shadowing(lambda X: np.where(X[:, 0] > 0, "up", "left"), plane, log=path) as (shadow, model):
+    with shadowing(lambda X: np.where(X[:, 0] > 0, "up", "left"), plane, shadow_log=path) as (shadow, model):
         for at in range(0, 50, 10):
             offered(shadow, model, matrix(rows[at : at + 10]))
         found = settled(shadow)
@@ -68,13 +70,13 @@ def test_disagreements_are_counted_and_written_down(plane, tmp_path):
     assert [(float(a), float(b), o, c) for a, b, o, c in lines] == [
         (*row, o, c) for row, o, c, d in zip(rows.tolist(), theirs, ours, differ, strict=True) if d
     ]
-    with shadowing(lambda X: ["up"] * len(X), plane, log=path) as (shadow, model):
+    with shadowing(lambda X: ["up"] * len(X), plane, shadow_log=path) as (shadow, model):
         offered(shadow, model, matrix([[-1.0, 1.0]]))
         settled(shadow)
     assert path.read_text().splitlines()[-1] == "-1.0,1.0,up,down"
     (tmp_path / "other.csv").write_text("a,b\n")
     with pytest.raises(SettingError, match="x0"):
-        Shadow(lambda: ec.Original(len), plane, log=tmp_path / "other.csv")
+        Shadow(plane, ServeSettings(shadow=lambda: ec.Original(len), shadow_log=tmp_path / "other.csv"))
 
 
 def test_the_original_is_asked_what_the_client_asked(lending):
@@ -109,7 +111,7 @@ def test_rows_beyond_the_limit_are_dropped_and_nobody_waits(plane):
         assert go_on.wait(20)
         return ["up"] * len(rows)
 
-    with shadowing(original, plane, most_rows=20) as (shadow, model):
+    with shadowing(original, plane, shadow_rows=20) as (shadow, model):
         offered(shadow, model, matrix(np.zeros((8, 2))))
         assert asked.wait(20)
         for _ in range(3):
@@ -145,7 +147,7 @@ def test_an_original_that_was_out_is_opened_again(plane):
 
         return ec.Original(predict)
 
-    shadow, model = Shadow(opened, plane, pause=0.01), InferenceModel(plane, "m", "1", 500)
+    shadow, model = Shadow(plane, ServeSettings(shadow=opened), pause=0.01), InferenceModel(plane, "m", "1", 500)
     offered(shadow, model, matrix([[1.0, 0.0]]))
     assert settled(shadow)["failed"] == 1
     offered(shadow, model, matrix([[1.0, 0.0]]))

@@ -12,11 +12,31 @@ ALL = "ectype.help_all"
 
 
 class GroupedOption(click.Option):
-    """An option that says under which heading it stands, and whether `--help` shows it or only `--help-all`."""
+    """An option that says under which heading it stands, and whether `--help` shows it or only `--help-all`.
 
-    def __init__(self, *arguments: Any, group: str = "Options", shown: bool = True, **options: Any):
-        super().__init__(*arguments, **options)
-        self.group, self.shown = group, shown
+    Help does not show an alias, such as the name that an option had before.
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        *others: Any,
+        group: str = "Options",
+        shown: bool = True,
+        alias: str = "",
+        **options: Any,
+    ):
+        super().__init__([*names, alias] if alias else names, *others, **options)
+        self.group, self.shown, self._alias = group, shown, alias
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option's line in the help."""
+        names = self.opts
+        self.opts = [name for name in names if name != self._alias]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
 
 
 option = partial(click.option, cls=GroupedOption)

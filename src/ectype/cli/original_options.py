@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from functools import wraps
 from pathlib import Path
@@ -56,8 +56,8 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def original_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of an ORIGINAL; they reach it as one dictionary, `about`."""
+def original_options(command: Callable[..., None], usual: Collection[str] = USUAL) -> Callable[..., None]:
+    """Give a command the options of an ORIGINAL, as one dictionary, `about`; `--help` shows those that are usual."""
 
     @wraps(command)
     def with_about(*arguments: object, **options: object) -> None:
@@ -65,7 +65,7 @@ def original_options(command: Callable[..., None]) -> Callable[..., None]:
 
     for name, (flag, settings) in reversed(_OPTIONS.items()):
         # Under a name that no option of the command itself has: both may be about workers.
-        how = {"cls": GroupedOption, "group": GROUP, "shown": name in USUAL, **settings}
+        how = {"cls": GroupedOption, "group": GROUP, "shown": name in usual, **settings}
         with_about = click.option(flag, f"original_{name}", **how)(with_about)
     return with_about
 

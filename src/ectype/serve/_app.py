@@ -7,7 +7,7 @@ import hmac
 import logging
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -17,15 +17,15 @@ from ectype.certificate.certificate import Certificate
 from ectype.errors import EctypeError, EctypeWarning
 from ectype.serve import _openapi as openapi
 from ectype.serve._asgi import Receive, Scope, Send
-from ectype.serve._content_negotiation import TABLE, compressed, compression, expanded, media_type, too_long
+from ectype.serve._content_negotiation import TABLE, compress_response, compression_of, decompress, media_type, too_long
 from ectype.serve._fallback import Fallback
-from ectype.serve._http_types import HttpRequest, HttpResponse, Refusal, document, refused
+from ectype.serve._http_types import HttpRequest, HttpResponse, Refusal, json_response, refusal_response
 from ectype.serve._inference import InferenceModel, Question
-from ectype.serve._limits import ServeLimits
-from ectype.serve._metrics import Metrics, label
+from ectype.serve._metrics import Metrics, as_label
 from ectype.serve._micro_batcher import SMALL_BYTES, Done, MicroBatcher
-from ectype.serve._plain_json import Style
-from ectype.serve._routes import Answer, Route, Routes, json_size, size_said
+from ectype.serve._plain_json import AnswerStyle
+from ectype.serve._routes import Route, RouteHandler, Routes, json_size, parse_size
+from ectype.serve._settings import ServiceSettings
 from ectype.serve._shadow import Shadow
 from ectype.serve._shared_counters import SharedCounters
 from ectype.types import Json
@@ -33,12 +33,15 @@ from ectype.types import Json
 LOG = logging.getLogger(__name__)
 EXTENSIONS = ["binary_tensor_data"]
 
+Tell = Callable[[HttpResponse], object]
+"""Called once with the response to a request."""
+
 
 class Service:
     """Answers HTTP requests about one model, by ASGI 3. It belongs to one event loop.
 
-    Of the limits, it keeps those on the bytes of a body and on the seconds to stop in; `protocol` keeps the others.
-    With a token, only whether it is alive and ready is told without it.
+    It limits the bytes of a body; `_http_protocol` and the server limit clients. With a token, only whether it is alive
+    and ready is told without it.
     """
 
     def __init__(
@@ -46,22 +49,23 @@ class Service:
         model: InferenceModel,
         certificate: Certificate | None = None,
         shadow: Shadow | None = None,
-        limits: ServeLimits | None = None,
-        token: str | None = None,
+        settings: ServiceSettings | None = None,
         counts: SharedCounters | None = None,
         fallback: Fallback | None = None,
     ):
-        self.model, self.shadow, self.limits, self.ready = model, shadow, limits or ServeLimits(), True
+        self.model, self.shadow, self.ready = model, shadow, True
+        self.settings = settings or ServiceSettings()
         self.fallback, model.cascaded = fallback, fallback is not None
-        counts = counts or SharedCounters(words_of(model))
+        counts = counts or SharedCounters(label_words(model))
         others = [family for part in (shadow, fallback) if part is not None for family in part.families]
         self.metrics, self.counts = Metrics(certificate, others, counts), counts
-        self.desk = MicroBatcher(model, counts, shadow, fallback)
+        self.batcher = MicroBatcher(model, counts, shadow, fallback)
+        token = self.settings.token
         self._token = None if token is None else token.encode()
         self._routes = Routes(model.name, model.version, self._server_paths(), self._model_paths())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or one lifespan."""
+        """Serve one request, or one lifespan, by ASGI."""
         if scope["type"] == "http":
             response = await self._respond(scope, receive)
             if response is not None:
@@ -72,7 +76,7 @@ class Service:
             raise ValueError(f"scope: expected http or lifespan, found {scope['type']}")
 
     def authorize(self, said: str) -> None:
-        """Refuse who does not say the token; how long that takes tells nothing about it."""
+        """Refuse a client without the token, in the same time whatever it sent."""
         if self._token is None:
             return
         scheme, _, token = said.strip().partition(" ")
@@ -85,16 +89,16 @@ class Service:
     def failed(self, error: Exception, route: str) -> HttpResponse:
         """The response to a request that cannot be answered."""
         if isinstance(error, EctypeError):
-            return refused(error)
+            return refusal_response(error)
         LOG.error("a request to %s failed", route, exc_info=error)
         self.counts.failures.inc()
-        return document({"error": "the server failed; its log says how"}, 500)
+        return json_response({"error": "the server failed; its log says how"}, 500)
 
     def close(self) -> None:
         """Stop its threads; a request that the shadow has under way gets the seconds of grace."""
-        self.desk.close()
+        self.batcher.close()
         if self.shadow is not None:
-            self.shadow.stop(self.limits.grace)
+            self.shadow.stop(self.settings.grace)
         if self.fallback is not None:
             self.fallback.stop()
 
@@ -112,48 +116,74 @@ class Service:
         scope["route"] = "none"
         try:
             request = HttpRequest.of(scope)
-            route = self._route(request, scope)
-            body = await self._body(request, receive)
+            route = self._routes.find(request)
+            scope["route"] = route.name
+            self._admit(route, request, scope.get("full"))
+            body = await self._body(receive)
             if body is None:
                 return None
-            response = await self._answered(route, request, body)
         except Exception as error:
             response = self.failed(error, scope["route"])
-        self.counts.request(scope["route"], response.status)
-        return response
-
-    def _route(self, request: HttpRequest, scope: Scope) -> Route:
-        """What answers this request, or a `Refusal`."""
-        route = self._routes.find(request)
-        scope["route"] = route.name
-        if self._token is not None and not route.open:
-            self.authorize(request.header(b"authorization"))
-        if "full" in scope and not route.probe:
-            raise scope["full"]
-        return route
-
-    async def _answered(self, route: Route, request: HttpRequest, body: bytes) -> HttpResponse:
-        """The answer to a whole request."""
+            self.counts.request(scope["route"], response.status)
+            return response
         future: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
 
-        def done(outcome: HttpResponse | Exception) -> None:
+        def tell(response: HttpResponse) -> None:
             if not future.done():  # or nobody waits for it any more
-                # A future that raised it would be held by its traceback, with all that was read, until a collection.
-                future.set_result(outcome if isinstance(outcome, HttpResponse) else self.failed(outcome, route.name))
+                future.set_result(response)
 
-        self.counts.in_flight.inc()
+        self._answer(route, request, body, tell)
+        return await future
+
+    def respond(self, scope: Scope, body: bytes, tell: Tell) -> None:
+        """Answer a whole request without a task: `tell` gets the response, at once or later on the event loop."""
+        name = "none"
+        try:
+            request = HttpRequest.of(scope)
+            route = self._routes.find(request)
+            name = route.name
+            self._admit(route, request, scope.get("full"))
+            if len(body) > self.settings.max_bytes:
+                raise too_long(self.settings.max_bytes, "more")
+        except Exception as error:
+            response = self.failed(error, name)
+            self.counts.request(name, response.status)
+            tell(response)
+        else:
+            self._answer(route, request, body, tell)
+
+    def _admit(self, route: Route, request: HttpRequest, full: Exception | None) -> None:
+        """Refuse a request before its body is read: for its token, for want of room, or for its length."""
+        if self._token is not None and not route.open:
+            self.authorize(request.header(b"authorization"))
+        if full is not None and not route.probe:
+            raise full
+        most, declared = self.settings.max_bytes, request.headers.get(b"content-length")
+        if declared is not None and (size := parse_size("Content-Length", declared)) > most:
+            raise too_long(most, size)
+
+    def _answer(self, route: Route, request: HttpRequest, body: bytes, tell: Tell) -> None:
+        """Let a route answer; whatever goes wrong, there is one response, which is counted."""
+        counts = self.counts
+
+        def done(outcome: HttpResponse | Exception) -> None:
+            response = outcome if isinstance(outcome, HttpResponse) else self.failed(outcome, route.name)
+            counts.in_flight.dec()
+            counts.request(route.name, response.status)
+            try:
+                tell(response)
+            except Exception:  # those whose answers were computed with this one still get theirs
+                LOG.exception("an answer of %s could not be sent", route.name)
+
+        counts.in_flight.inc()
         try:
             route.answer(request, body, done)
-            return await future
-        finally:
-            self.counts.in_flight.dec()
+        except Exception as error:
+            done(error)
 
-    async def _body(self, request: HttpRequest, receive: Receive) -> bytes | None:
+    async def _body(self, receive: Receive) -> bytes | None:
         """The whole body, refused as soon as it is known to be too long; None if it ends early."""
-        most, declared = self.limits.bytes, request.headers.get(b"content-length")
-        if declared is not None and (size := size_said("Content-Length", declared)) > most:
-            raise too_long(most, size)
-        parts, read, more = [], 0, True
+        most, parts, read, more = self.settings.max_bytes, list[bytes](), 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -197,10 +227,12 @@ class Service:
 
     def _instances(self, request: HttpRequest, body: bytes, done: Done) -> None:
         rows = self.model.plain.instances
-        self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), Style()))
+        self._ask(request, body, done, lambda plain: self.model.plain_question(rows(plain), AnswerStyle()))
 
     def _predict(self, request: HttpRequest, body: bytes, done: Done) -> None:
-        style, said = _style(request), media_type(request.headers.get(b"content-type", b""))
+        headers = request.headers
+        style = _style(request.query, headers.get(b"accept", b""))
+        said = media_type(headers.get(b"content-type", b""))
 
         def read(body: bytes) -> Question:
             looks_like_json = said != TABLE and ("json" in said or body.lstrip()[:1] in (b"[", b"{", b""))
@@ -211,29 +243,32 @@ class Service:
 
     def _ask(self, request: HttpRequest, body: bytes, done: Done, read: Callable[[bytes], Question]) -> None:
         """Answer what a body asks; it is expanded before, and the answer compressed, where the request says so."""
-        how, accepted = compression(request), request.header(b"accept-encoding")
+        how, accepted = compression_of(request), request.header(b"accept-encoding")
+        if how is None and not accepted:
+            self.batcher.ask(partial(read, body), len(body) > SMALL_BYTES, done)
+            return
 
         def question() -> Question:
-            found = read(body if how is None else expanded(body, how, self.limits.bytes))
+            found = read(body if how is None else decompress(body, how, self.settings.max_bytes))
             return found if not accepted else Question(found.rows, partial(_smaller, found, accepted))
 
-        self.desk.ask(question, how is not None or len(body) > SMALL_BYTES, done)
+        self.batcher.ask(question, how is not None or len(body) > SMALL_BYTES, done)
 
     def _is_ready(self, _: HttpRequest, __: bytes, done: Done) -> None:
-        done(document({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503))
+        done(json_response({"name": self.model.name, "ready": self.ready}, 200 if self.ready else 503))
 
     def _metrics(self, request: HttpRequest, _: bytes, done: Done) -> None:
         accepted = (request.header(name) for name in (b"accept", b"accept-encoding"))
         done(HttpResponse(200, *self.metrics.exposition(*accepted)))
 
 
-def words_of(model: InferenceModel) -> list[str]:
+def label_words(model: InferenceModel) -> list[str]:
     """The labels of a model, as metrics name them."""
-    return [label(name) for name in model.copy.classes.tolist()]
+    return [as_label(name) for name in model.copy.classes.tolist()]
 
 
-def _always(content: object) -> Answer:
-    response = document(content)
+def _always(content: object) -> RouteHandler:
+    response = json_response(content)
 
     def answer(_: HttpRequest, __: bytes, done: Done) -> None:
         done(response)
@@ -241,24 +276,25 @@ def _always(content: object) -> Answer:
     return answer
 
 
-def _told(summary: Callable[[], Json]) -> Answer:
+def _told(summary: Callable[[], Json]) -> RouteHandler:
     def answer(_: HttpRequest, __: bytes, done: Done) -> None:
-        done(document(summary()))
+        done(json_response(summary()))
 
     return answer
 
 
-def _style(request: HttpRequest) -> Style:
-    """How the answer to plain rows is written: `?scores=true` asks for scores, and Accept for CSV."""
+@lru_cache(maxsize=256)
+def _style(query: bytes, accept: bytes) -> AnswerStyle:
+    """The style of an answer to plain rows: `?scores=true` asks for scores, and Accept for CSV."""
     scores = "false"
-    if request.query:
-        scores = parse_qs(request.query.decode("latin-1"), keep_blank_values=True).get("scores", ["false"])[-1]
+    if query:
+        scores = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("scores", ["false"])[-1]
     if scores not in ("true", "false"):
         raise Refusal("scores", "true or false", repr(scores[:100]))
-    return Style(scores == "true", TABLE in request.header(b"accept").lower())
+    return AnswerStyle(scores == "true", TABLE in accept.decode("latin-1").lower())
 
 
 def _smaller(
     question: Question, accepted: str, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
 ) -> HttpResponse:
-    return compressed(question.write(codes, probabilities, by), accepted)
+    return compress_response(question.write(codes, probabilities, by), accepted)

@@ -9,7 +9,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Scope(TypedDict, total=False):
-    """What is known of a request before its body.
+    """A request without its body.
 
     Two are ours: `route`, the name that the request is counted under, and `full`, the reason why only probes are
     answered on this connection.

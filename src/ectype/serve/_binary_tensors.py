@@ -42,12 +42,12 @@ class Tail:
             raise Refusal("body", "the binary data of its inputs and no more", f"{left} further bytes")
 
 
-def unpacked(data: bytes | memoryview, datatype: str, n: int, where: str) -> np.ndarray | list[str]:
+def unpack_values(data: bytes | memoryview, datatype: str, n: int, where: str) -> np.ndarray | list[str]:
     """The n values that these bytes hold: an array of numbers, or a list of words.
 
-    >>> unpacked(packed([1.5, 2.0], "FP32"), "FP32", 2, "here")
+    >>> unpack_values(pack_values([1.5, 2.0], "FP32"), "FP32", 2, "here")
     array([1.5, 2. ], dtype=float32)
-    >>> unpacked(packed(["a", "bc"], "BYTES"), "BYTES", 2, "here")
+    >>> unpack_values(pack_values(["a", "bc"], "BYTES"), "BYTES", 2, "here")
     ['a', 'bc']
     """
     if datatype == WORDS:
@@ -59,7 +59,7 @@ def unpacked(data: bytes | memoryview, datatype: str, n: int, where: str) -> np.
     return found != 0 if datatype == "BOOL" else found
 
 
-def packed(values: Sequence[object] | np.ndarray, datatype: str) -> bytes:
+def pack_values(values: Sequence[object] | np.ndarray, datatype: str) -> bytes:
     """Values as bytes."""
     if datatype == WORDS:
         words = [str(value).encode(errors="backslashreplace") for value in values]

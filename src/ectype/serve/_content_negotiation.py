@@ -31,12 +31,14 @@ def media_type(said: bytes) -> str:
 
 
 def is_json(said: str) -> bool:
-    """Whether this type is JSON's, or one under which JSON comes too."""
+    """Whether a media type is JSON, or one that clients send JSON under."""
     return said == "application/json" or said in UNSAID or said.endswith("+json")
 
 
-def compression(request: HttpRequest) -> str | None:
-    """How a body is compressed, or a `Refusal`."""
+def compression_of(request: HttpRequest) -> str | None:
+    """The compression of a request's body, None without one."""
+    if b"content-encoding" not in request.headers:
+        return None
     found = request.header(b"content-encoding").strip().lower()
     if found in ("identity", ""):
         return None
@@ -45,10 +47,10 @@ def compression(request: HttpRequest) -> str | None:
     return found
 
 
-def expanded(body: bytes, how: str | None, most: int) -> bytes:
+def decompress(body: bytes, how: str | None, most: int) -> bytes:
     """A body as it was before it was compressed, refused as soon as it is known to be too long.
 
-    >>> expanded(gzip.compress(b"rows"), "gzip", 10)
+    >>> decompress(gzip.compress(b"rows"), "gzip", 10)
     b'rows'
     """
     if how is None:
@@ -74,11 +76,11 @@ def _inflated(body: bytes, bits: int, most: int) -> bytes:
     return found
 
 
-def compressed(response: HttpResponse, accepted: str) -> HttpResponse:
+def compress_response(response: HttpResponse, accepted: str) -> HttpResponse:
     """A response in the compression that a client accepts, if that is worth it."""
     if len(response.body) < WORTH or not accepted or "content-encoding" in response.headers:
         return response
-    how = chosen(accepted)
+    how = choose_compression(accepted)
     if how is None:
         return response
     body = gzip.compress(response.body, LEVEL) if how == "gzip" else zlib.compress(response.body, LEVEL)
@@ -86,10 +88,10 @@ def compressed(response: HttpResponse, accepted: str) -> HttpResponse:
 
 
 @lru_cache(maxsize=256)
-def chosen(accepted: str) -> str | None:
+def choose_compression(accepted: str) -> str | None:
     """The compression to answer in, of an Accept-Encoding.
 
-    >>> chosen("deflate, gzip;q=0.5"), chosen("gzip;q=0"), chosen("*")
+    >>> choose_compression("deflate, gzip;q=0.5"), choose_compression("gzip;q=0"), choose_compression("*")
     ('gzip', None, 'gzip')
     """
     allowed, refused = set[str](), set[str]()

@@ -1,86 +1,73 @@
-"""From a run's directory to the services that answer for its copy."""
+"""From a run's directory to the service that answers for its copy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ectype._common import validation
-from ectype.certificate.certificate import Certificate
+from ectype.cascades import cascade, has_held_out_rows, queryable_original
 from ectype.errors import SettingError
 from ectype.models.copy_classifier import CopyClassifier
-from ectype.original import Original
 from ectype.runs.result import Result, load
 from ectype.serve._app import Service
-from ectype.serve._cascade_config import CascadeConfig, refuse_excluded
+from ectype.serve._fallback import Fallback
 from ectype.serve._inference import InferenceModel
-from ectype.serve._limits import WAITING_ROWS, ServeLimits
+from ectype.serve._settings import ServiceSettings
 from ectype.serve._shadow import Shadow
 from ectype.serve._shared_counters import SharedCounters
-from ectype.serve._traffic_log import TrafficSettings
 
 
 @dataclass(frozen=True)
-class ShadowConfig:
-    """A parallel run: what opens the original, the file for rows that it answers otherwise, how many may wait.
-
-    `keep` says what is kept of it for later.
-    """
-
-    opened: Callable[[], Original]
-    log: Path | None = None
-    rows: int = WAITING_ROWS
-    keep: TrafficSettings | None = None
-
-    def __post_init__(self) -> None:
-        validation.count("--shadow-rows", self.rows, 1)
-
-
-@dataclass(frozen=True)
-class LoadedServices:
-    """A copy that was loaded under its name, and its run: what services are made of."""
+class LoadedCopy:
+    """A copy under its name, and the run that made it."""
 
     model: InferenceModel
     result: Result
 
-    @property
-    def certificate(self) -> Certificate | None:
-        """The copy's certificate."""
-        return self.result.certificate
 
-    def service(
-        self,
-        limits: ServeLimits,
-        beside: ShadowConfig | None = None,
-        token: str | None = None,
-        counts: SharedCounters | None = None,
-        behind: CascadeConfig | None = None,
-    ) -> Service:
-        """A service that answers for it, with an original beside it, or behind it."""
-        if beside is not None and behind is not None:
-            hint = "a parallel run asks about every row, so that a cascade would save nothing: start two servers"
-            raise SettingError("--shadow and --fallback", "one of them", "both", hint)
-        shadow = None if beside is None else _shadow(beside, self.model.copy)
-        fallback = None if behind is None else behind.fallback(self.result)
-        return Service(self.model, self.certificate, shadow, limits, token, counts, fallback)
-
-
-def load_services(directory: Path, name: str | None, version: str, limits: ServeLimits) -> LoadedServices:
-    """The copy in this directory, whose name it has unless it is given one."""
-    label = _segment("--name", directory.resolve().name if name is None else name)
-    version = _segment("--model-version", version)
+def load_copy(directory: Path, settings: ServiceSettings) -> LoadedCopy:
+    """The copy in this directory, whose name it has unless the settings name it."""
+    name = _path_segment("--name", directory.resolve().name if settings.name is None else settings.name)
+    version = _path_segment("--model-version", settings.version)
     result = load(directory)
-    return LoadedServices(InferenceModel(result.copy, label, version, limits.rows), result)
+    return LoadedCopy(InferenceModel(result.copy, name, version, settings.max_rows), result)
 
 
-def _segment(where: str, text: str) -> str:
+def build_service(copy: LoadedCopy, settings: ServiceSettings, counts: SharedCounters | None = None) -> Service:
+    """A service that answers for a copy, with an original beside it, or behind it."""
+    shadow = fallback = None
+    if settings.shadow is not None:
+        _refuse_excluded("--shadow", copy.result.copy)
+        shadow = Shadow(copy.result.copy, settings)
+    if settings.fallback is not None:
+        fallback = certify_fallback(copy.result, settings)
+    return Service(copy.model, copy.result.certificate, shadow, settings, counts, fallback)
+
+
+def certify_fallback(result: Result, settings: ServiceSettings) -> Fallback:
+    """The cascade, certified; refused if the copy may answer nothing alone."""
+    assert settings.fallback is not None
+    _refuse_excluded("--fallback", result.copy)
+    n, agree = settings.fallback_n, settings.agree
+    if n is None and not has_held_out_rows(result):
+        raise SettingError("--fallback-n", "rows to ask, or the held-out rows of a run", "none in the run's directory")
+    original = queryable_original(settings.fallback(), "--fallback")
+    routing = cascade(result, original, agree, n=n, progress=False).routing
+    if not routing.alone:
+        advice = routing.advice.replace(" n=", " --fallback-n ").replace("certificate_n", "--certificate-n")
+        raise SettingError("--agree", "an agreement that is certified for some rows", f"{agree:g}", advice)
+    return Fallback(result.copy, routing, settings, original)
+
+
+def _path_segment(where: str, text: str) -> str:
     """A part of a URL's path."""
     if not text or "/" in text:
         raise SettingError(where, "a word without a slash", repr(text))
     return text
 
 
-def _shadow(beside: ShadowConfig, copy: CopyClassifier) -> Shadow:
-    refuse_excluded("--shadow", copy)
-    return Shadow(beside.opened, copy, log=beside.log, most_rows=beside.rows, keep=beside.keep)
+def _refuse_excluded(option: str, copy: CopyClassifier) -> None:
+    """Refuse an original that needs columns which what is served does not take."""
+    if copy.excluded:
+        hint = "leave it out: what is served takes no column that was kept from the copy, and the original needs them"
+        raise SettingError(option, "a copy that sees every column", f"{len(copy.excluded)} kept from it", hint)

@@ -1,7 +1,7 @@
-"""The cascade behind a server: rows that the copy does not answer alone are asked of the original, on other threads.
+"""Ask the original, on other threads, about the rows that the copy is not certified to answer alone.
 
-Nobody else waits for that: a request that needs the original leaves the event loop until it is answered, for so many
-seconds at most, and so many rows may wait. An original that was out is left alone for some seconds, then opened anew.
+Other requests do not wait for it. Both the time that a request waits and the number of waiting rows are limited. After
+an outage the original is not asked for some seconds, and is then opened anew.
 """
 
 from __future__ import annotations
@@ -21,36 +21,34 @@ from prometheus_client import Gauge, Histogram
 from prometheus_client.registry import Collector
 
 from ectype.algorithm.uncertainty import margins
-from ectype.cascades import ANSWER_WITH_COPY, BY_COPY, BY_ORIGINAL, BY_OUTAGE, RAISE_ERROR, Routing, ask_fallback
+from ectype.cascades import ANSWER_WITH_COPY, BY_COPY, BY_ORIGINAL, BY_OUTAGE, Routing, ask_fallback
 from ectype.errors import EctypeError, OutageError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Labels, Original
 from ectype.queries import RowSlice, request_slices
 from ectype.serve._http_types import Refusal
 from ectype.serve._inference import Answer, Question
-from ectype.serve._limits import WAITING_ROWS
-from ectype.serve._metrics import CREATED, counter
-from ectype.serve._shadow import presented
+from ectype.serve._metrics import CREATED, new_counter
+from ectype.serve._settings import ServiceSettings
+from ectype.serve._shadow import production_rows
 from ectype.serve._shared_counters import BUCKETS
 from ectype.types import Json
 
 LOG = logging.getLogger(__name__)
 # What rows are counted as: by who answered them, or as refused because the original gave no answer.
 COUNTED = ("copy", "original", "outage", "refused")
-# How long a request waits for the original, and how long one that was out is left alone, in seconds.
-SECONDS, PAUSE = 10.0, 5.0
 
 
 @dataclass(frozen=True)
 class UnsureRows:
-    """A question with rows that the original has to answer, and what the copy says to all of them."""
+    """A question, the copy's answers to all its rows, and the places of those that the original has to answer."""
 
     question: Question
     codes: np.ndarray
     probabilities: np.ndarray
     places: np.ndarray
 
-    def written(self, answers: dict[int, int], by: int) -> Answer:
+    def answer_with(self, answers: dict[int, int], by: int) -> Answer:
         """The answer, with these codes of the original's labels, and `by` for who answers where it has none."""
         codes, chances, who = self.codes.copy(), np.array(self.probabilities, float), self.unasked()
         who[self.places] = by
@@ -59,13 +57,13 @@ class UnsureRows:
         return Answer(self.question.write(codes, chances, who), codes)
 
     def unasked(self) -> np.ndarray:
-        """Who answers, if it is all the copy."""
+        """The codes for `answered_by` if the copy answers every row."""
         return np.full(len(self.codes), BY_COPY, np.int8)
 
 
 @dataclass(frozen=True)
 class FallbackOutcome:
-    """What a request gets, and how its rows that need the original are counted."""
+    """The answer to a request, and the counts of its rows that need the original."""
 
     given: Answer | Exception
     counted: dict[str, int]
@@ -77,30 +75,28 @@ Then = Callable[["Answer | Exception"], None]
 class Fallback:
     """Asks the original about rows that the copy does not answer alone. It belongs to one event loop.
 
-    `opened` opens the original, unless it comes open; it is asked on as many threads as it takes requests at once.
+    The settings say how to open the original, unless it comes open. It is asked on as many threads as it takes requests
+    at once.
     """
 
     def __init__(
         self,
-        opened: Callable[[], Original],
         copy: CopyClassifier,
         routing: Routing,
-        *,
-        on_outage: str = RAISE_ERROR,
-        most_rows: int = WAITING_ROWS,
-        seconds: float = SECONDS,
-        pause: float = PAUSE,
+        settings: ServiceSettings,
         original: Original | None = None,
     ):
-        self.routing, self.on_outage, self._copy, self._opened = routing, on_outage, copy, opened
-        self._labels, self._original = Labels(copy.classes), original or opened()
-        self._most_rows, self._seconds, self._pause = most_rows, seconds, pause
+        assert settings.fallback is not None
+        self.routing, self._copy, self._open = routing, copy, settings.fallback
+        self._labels, self._original = Labels(copy.classes), original or self._open()
+        self.on_outage, self._most_rows = settings.fallback_outage, settings.fallback_rows
+        self._seconds, self._pause = settings.fallback_timeout, settings.fallback_pause
         self._waiting, self._out_until, self._lock = 0, 0.0, threading.Lock()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         about = "Rows by who answered them; refused, if the original gave no answer."
-        self._rows = counter("ectype_cascade_rows_total", about, ("by",))
+        self._rows = new_counter("ectype_cascade_rows_total", about, ("by",))
         self._counted = {name: self._rows.labels(name) for name in COUNTED}
-        self.outages = counter("ectype_cascade_outages_total", "How often the original was found to be out.")
+        self.outages = new_counter("ectype_cascade_outages_total", "How often the original was found to be out.")
         about = "Seconds that the original took for a request's rows."
         self.seconds = Histogram("ectype_cascade_original_seconds", about, buckets=BUCKETS, registry=None)
         waiting = Gauge("ectype_cascade_waiting_rows", "Rows that wait for the original.", registry=None)
@@ -144,7 +140,7 @@ class Fallback:
         self._give(outcome, job.then)
 
     def summary(self) -> Json:
-        """What is certified, and what came of it so far."""
+        """The certified routing, and the rows answered so far, as `/cascade` shows them."""
         samples = (sample for metric in self._rows.collect() for sample in metric.samples)
         rows = {one.labels["by"]: int(one.value) for one in samples if not one.name.endswith(CREATED)}
         about = {"original": self._original.name, "on_outage": self.on_outage, "rows": rows}
@@ -179,7 +175,7 @@ class Fallback:
         """Ask, and write the answer."""
         original, rows, clock = self._current(), unsure.question.rows.at(unsure.places), perf_counter()
         space, n = self._copy.space, len(rows)
-        found, failed = ask_fallback(original, lambda part: presented(rows.part(part), space), n, self._labels)
+        found, failed = ask_fallback(original, lambda part: production_rows(rows.part(part), space), n, self._labels)
         self.seconds.observe(perf_counter() - clock)
         if failed is not None:
             LOG.warning("fallback: %s", failed)
@@ -187,7 +183,7 @@ class Fallback:
             self._note_outage(failed.found)
         answers = self._codes(unsure, request_slices(n, original.request_rows), found)
         if len(answers) == n:
-            return FallbackOutcome(unsure.written(answers, BY_ORIGINAL), {"original": n})
+            return FallbackOutcome(unsure.answer_with(answers, BY_ORIGINAL), {"original": n})
         reason = f"a label that is none of {self._labels}" if failed is None else failed.found
         return self._without(unsure, reason, self._pause, answers)
 
@@ -202,11 +198,11 @@ class Fallback:
     def _without(
         self, unsure: UnsureRows, found: object, wait: float, answers: dict[int, int] | None = None
     ) -> FallbackOutcome:
-        """What a request gets whose rows the original has not all answered."""
+        """The outcome of a request that lacks some of the original's answers: an error, or the copy's own answers."""
         known = answers or {}
         missing = len(unsure.places) - len(known)
         if self.on_outage == ANSWER_WITH_COPY:
-            return FallbackOutcome(unsure.written(known, BY_OUTAGE), {"outage": missing, "original": len(known)})
+            return FallbackOutcome(unsure.answer_with(known, BY_OUTAGE), {"outage": missing, "original": len(known)})
         expected, later = f"its answer for {missing} rows that the copy is not sure of", max(1, ceil(wait))
         headers = {"retry-after": str(later)}
         refusal = Refusal("the original", expected, found, "ask again later", status=503, headers=headers)
@@ -216,7 +212,7 @@ class Fallback:
         """The original, opened anew if it was out."""
         with self._lock:
             if self._out_until and self._out_until <= monotonic():
-                self._original, self._out_until = self._opened(), 0.0
+                self._original, self._out_until = self._open(), 0.0
             return self._original
 
     def _note_outage(self, found: object) -> None:

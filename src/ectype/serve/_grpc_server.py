@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +14,11 @@ from ectype.errors import SettingError
 from ectype.original.protocols.v2_messages import CONTENTS, SERVICE, message
 from ectype.serve import _v2 as v2
 from ectype.serve._app import EXTENSIONS, Service
-from ectype.serve._binary_tensors import WORDS, Tail, packed
-from ectype.serve._http_types import HttpResponse, Refusal, shown
+from ectype.serve._binary_tensors import WORDS, Tail, pack_values
+from ectype.serve._http_types import HttpResponse, Refusal, quote_value
 from ectype.serve._inference import Question
-from ectype.serve._limits import ServeLimits
 from ectype.serve._micro_batcher import SMALL_BYTES
+from ectype.serve._settings import ServeSettings
 from ectype.space import of_labels
 from ectype.types import Json
 
@@ -41,27 +39,20 @@ STATUSES = {
 Handler = Callable[[Any, bool], "bytes | Awaitable[bytes]"]
 
 
-def available() -> None:
-    """Refuse where the library is missing, before anything is started."""
-    if find_spec("grpc") is None:
-        hint = 'install it: pip install "ectype[grpc]"'
-        raise SettingError("--grpc-port", "the library grpcio", "none", hint)
-
-
-class GrpcFront:
+class GrpcServer:
     """A gRPC server for one service; it shares the service's event loop, threads, limits and token."""
 
-    def __init__(self, service: Service, limits: ServeLimits, shared: bool = False):
-        self._service, self._model = service, service.model
+    def __init__(self, service: Service, settings: ServeSettings, shared: bool = False):
+        self._service, self._model, self._settings = service, service.model, settings
         self._kind = of_labels(service.model.copy.classes).v2
         import grpc.aio
 
         options = [
-            ("grpc.max_receive_message_length", limits.bytes),
-            ("grpc.max_connection_idle_ms", int(min(limits.seconds * 1000, 2**31 - 1))),
+            ("grpc.max_receive_message_length", settings.max_bytes),
+            ("grpc.max_connection_idle_ms", int(min(settings.client_timeout * 1000, 2**31 - 1))),
             ("grpc.so_reuseport", int(shared)),  # or two servers would share a port without a word
         ]
-        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=limits.connections)
+        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=settings.max_connections)
         methods: dict[str, tuple[str, Handler, bool]] = {
             "ServerLive": ("ServerLiveRequest", self._live, True),
             "ServerReady": ("ServerReadyRequest", self._ready, True),
@@ -77,17 +68,18 @@ class GrpcFront:
         added = [(SERVICE, handlers), (HEALTH, health)]
         self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(*one) for one in added])
 
-    async def start(self, host: str, port: int, tls: tuple[Path, Path] | None = None) -> None:
+    async def start(self) -> None:
         """Listen; `port` is then the one that was bound."""
         import grpc
 
-        where = f"{f'[{host}]' if ':' in host else host}:{port}"
+        host, certificate, key = self._settings.host, self._settings.tls_cert, self._settings.tls_key
+        where = f"{f'[{host}]' if ':' in host else host}:{self._settings.grpc_port}"
         try:
-            if tls is None:
+            if certificate is None or key is None:
                 found = self._server.add_insecure_port(where)
             else:
-                certificate, key = (path.read_bytes() for path in tls)
-                found = self._server.add_secure_port(where, grpc.ssl_server_credentials([(key, certificate)]))
+                pair = (key.read_bytes(), certificate.read_bytes())
+                found = self._server.add_secure_port(where, grpc.ssl_server_credentials([pair]))
         except RuntimeError as error:
             hint = "choose another, or any that is free with --grpc-port 0"
             raise SettingError("--grpc-port", "a port to listen on", f"{where}: {error}", hint) from error
@@ -96,7 +88,7 @@ class GrpcFront:
 
     def close(self) -> None:
         """Take no more requests, and give those under way the grace to end."""
-        self._ending = asyncio.ensure_future(self.stop(self._service.limits.grace))
+        self._ending = asyncio.ensure_future(self.stop(self._settings.grace))
 
     async def wait_closed(self) -> None:
         """Wait until they have ended."""
@@ -126,7 +118,7 @@ class GrpcFront:
         finally:
             self._service.counts.in_flight.dec()
         self._service.counts.request("grpc", response.status)
-        reason = v2.loaded(response.body)
+        reason = v2.load_json(response.body)
         assert isinstance(reason, dict)
         code = getattr(grpc.StatusCode, STATUSES.get(response.status, "INVALID_ARGUMENT"))
         await context.abort(code, reason["error"])
@@ -136,17 +128,17 @@ class GrpcFront:
         return SERVING if self._service.ready else NOT_SERVING
 
     def _live(self, *_: object) -> bytes:
-        return _written("ServerLiveResponse", live=True)
+        return _serialise("ServerLiveResponse", live=True)
 
     def _ready(self, *_: object) -> bytes:
-        return _written("ServerReadyResponse", ready=self._service.ready)
+        return _serialise("ServerReadyResponse", ready=self._service.ready)
 
     def _model_ready(self, request: Any, _: bool) -> bytes:
         self._check(request.name, request.version)
-        return _written("ModelReadyResponse", ready=self._service.ready)
+        return _serialise("ModelReadyResponse", ready=self._service.ready)
 
     def _about(self, *_: object) -> bytes:
-        return _written("ServerMetadataResponse", name="ectype", version=__version__, extensions=EXTENSIONS)
+        return _serialise("ServerMetadataResponse", name="ectype", version=__version__, extensions=EXTENSIONS)
 
     def _metadata(self, request: Any, _: bool) -> bytes:
         self._check(request.name, request.version)
@@ -155,7 +147,7 @@ class GrpcFront:
             part: [{k: tensor[k] for k in ("name", "datatype", "shape")} for tensor in about[part]]
             for part in ("inputs", "outputs")
         }
-        return _written("ModelMetadataResponse", **{**about, **tensors})
+        return _serialise("ModelMetadataResponse", **{**about, **tensors})
 
     async def _infer(self, request: Any, large: bool) -> bytes:
         self._check(request.model_name, request.model_version)
@@ -173,7 +165,7 @@ class GrpcFront:
             else:
                 future.set_exception(outcome)
 
-        self._service.desk.ask(partial(self._question, request), large, done)
+        self._service.batcher.ask(partial(self._question, request), large, done)
         return future
 
     def _check(self, name: str, version: str) -> None:
@@ -188,7 +180,7 @@ class GrpcFront:
         inputs = [_tensor(tensor, raw[k] if raw else None) for k, tensor in enumerate(request.inputs)]
         outputs = [{"name": output.name, "parameters": _parameters(output)} for output in request.outputs]
         content = {"id": request.id or None, "inputs": inputs, "outputs": outputs}
-        asked = v2.asked(content, Tail(raw[0] if len(raw) == 1 else b"".join(raw)))
+        asked = v2.parse_request(content, Tail(raw[0] if len(raw) == 1 else b"".join(raw)))
         return Question(self._model.rows(asked.tensors), partial(self._write, asked, bool(raw)))
 
     def _write(
@@ -198,18 +190,18 @@ class GrpcFront:
         reply = message("ModelInferResponse")(
             model_name=self._model.name, model_version=self._model.version, id=asked.id or ""
         )
-        for name, n in ({} if by is None else v2.routing(by)).items():
+        for name, n in ({} if by is None else v2.count_answered_by(by)).items():
             reply.parameters[name].int64_param = n
         outputs: dict[str, Callable[[], tuple[str, tuple[int, ...], np.ndarray]]] = {
             v2.LABELS: lambda: (self._kind, codes.shape, self._model.copy.classes[codes]),
             v2.SCORES: lambda: ("FP64", probabilities.shape, probabilities.ravel()),
-            v2.WHO: lambda: (WORDS, codes.shape, v2.who(by, len(codes))),
+            v2.WHO: lambda: (WORDS, codes.shape, v2.answered_by(by, len(codes))),
         }
         for wanted in asked.wanted:
             kind, shape, values = outputs[wanted.name]()
             output = reply.outputs.add(name=wanted.name, datatype=kind, shape=shape)
             if raw:
-                reply.raw_output_contents.append(packed(values.tolist(), kind))
+                reply.raw_output_contents.append(pack_values(values.tolist(), kind))
             else:
                 words = [str(value).encode(errors="backslashreplace") for value in values] if kind == WORDS else None
                 getattr(output.contents, CONTENTS[kind]).extend(values.tolist() if words is None else words)
@@ -225,7 +217,7 @@ def _read(kind: str, data: bytes) -> Any:
         raise Refusal("message", kind, "other bytes") from None
 
 
-def _written(kind: str, **fields: object) -> bytes:
+def _serialise(kind: str, **fields: object) -> bytes:
     return message(kind)(**fields).SerializeToString()
 
 
@@ -248,5 +240,5 @@ def _tensor(tensor: Any, raw: bytes | None) -> Json:
         try:
             data = [value.decode() for value in data]
         except UnicodeDecodeError:
-            raise Refusal(f"input {shown(tensor.name)}: bytes_contents", "words of UTF-8", "others") from None
+            raise Refusal(f"input {quote_value(tensor.name)}: bytes_contents", "words of UTF-8", "others") from None
     return {**about, "parameters": parameters, "data": data}

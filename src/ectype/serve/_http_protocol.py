@@ -8,20 +8,19 @@ what may be ambiguous to a reader in front of us. What breaks a limit is refused
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ectype.serve._http_types import Refusal, refused
+from ectype.serve._http_exchange import Exchange, PausableFlow, render_response
+from ectype.serve._http_types import HttpResponse, Refusal, refusal_response
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGISendEvent
-
     from ectype.serve._app import Service
+    from ectype.serve._settings import ServeSettings
 
 # The most bytes of a request that are no part of its body: its head, and what surrounds chunks. Small chunks have more
 # of that than of a body, whatever the client.
@@ -48,78 +47,47 @@ def too_much(where: str) -> Refusal:
     return malformed(f"more than {MOST_HEAD} bytes {where}", 431)
 
 
-def written(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, last: bool) -> bytes:
-    """A response as bytes; the last one of a connection says that it is."""
-    parts = [STATUS_LINE[status]]
-    for name, value in headers:
-        parts += (name, b": ", value, b"\r\n")
-    parts += (b"connection: close\r\n\r\n" if last else b"\r\n", body)
-    return b"".join(parts)
-
-
-class Flow(FlowControl):
-    """Reads from a client, unless there is something of it that waits to be parsed."""
-
-    held = False
-
-    def resume_reading(self) -> None:
-        """Read on."""
-        if not self.held:
-            super().resume_reading()
-
-
-class Exchange(RequestResponseCycle):
-    """A request and its answer, which the service gives in one piece, and which is written at once."""
-
-    start: Any = None
-
-    async def send(self, message: ASGISendEvent) -> None:
-        """Take the head of the answer, and with its body write both."""
-        if self.start is None:
-            self.start = message
-            return
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-        if self.disconnected:
-            return
-        self.response_started = self.response_complete = True
-        if self.waiting_for_100_continue:  # nobody knows whether a body follows that was not asked for
-            self.keep_alive = False
-        headers = (*self.default_headers, *self.start["headers"])
-        body = b"" if self.scope["method"] == "HEAD" else message["body"]  # type: ignore[typeddict-item]
-        self.transport.write(written(self.start["status"], headers, body, not self.keep_alive))
-        self.on_response()
+@lru_cache(maxsize=64)
+def _target(url: bytes) -> tuple[str, bytes, bytes]:
+    """The path of a request's target, decoded and as it came, and the query."""
+    parsed = parse_url(url)
+    raw = parsed.path or b"/"
+    path = raw.decode("ascii")
+    return (unquote(path) if "%" in path else path), raw, parsed.query or b""
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
     """Answers one client of the service, request by request, until either side closes.
 
-    A client has `limits.seconds` for a whole request, however slowly it drips, as long to read the answer, and as long
-    until the next request. A spare connection is one beyond the limit: it is for one probe, and all else is refused.
+    A client has `client_timeout` seconds for a whole request, however slowly it drips, as long to read the answer, and
+    as long until the next request. A spare connection is one beyond the limit: it is for one probe, and all else is
+    refused.
     """
 
-    flow: Flow
+    flow: PausableFlow
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.parser = HttpRequestParser(self)  # without the leniency that uvicorn gives it
         self._service: Service = self.app  # what uvicorn was given
-        self._limits, self._seconds = self._service.limits, self._service.limits.seconds
+        self._settings: ServeSettings = self.config.settings  # type: ignore[attr-defined]
+        self._seconds = self._settings.client_timeout
         self._waiting: bytes | memoryview = b""
         self._fed = self._began = self._body = self._length = self._thrown = 0
         # Whether a request has begun that is not whole, whether its head is, and what comes to an end.
         self._partial = self._headed = self._stopping = self._eof = self._over = False
         self._running: Any = None
+        self._unstarted: Any = None  # the same, while what came with it is still parsed
         self._refusal: Refusal | None = None
         self._full: Refusal | None = None
 
     # --- the connection ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has come."""
+        """Start the deadline of a new connection; beyond the limit it may only send a probe."""
         super().connection_made(transport)
-        self.flow = Flow(transport)
-        most, there = self._limits.connections, len(self.connections)
+        self.flow = PausableFlow(transport)
+        most, there = self._settings.max_connections, len(self.connections)
         if there > most:
             hint = "come back when others have left"
             self._full = Refusal("connections", f"at most {most}", "one more", hint, status=503)
@@ -130,11 +98,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone, or the connection was closed."""
         self._timer.cancel()
-        self._waiting = b""
+        self._waiting, self._unstarted = b"", None
+        if self._running is not None:
+            self._running.disconnected = True
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        """Something came."""
+        """Parse received bytes, or throw them away once the connection is over."""
         if self._over:
             self._throw_away(len(data))
         else:
@@ -158,7 +128,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._wait(self._seconds)
 
     def shutdown(self) -> None:
-        """Answer what is under way, and no more; a client that is idle may be sending."""
+        """Answer the requests under way, then close; an idle client may be sending, so wait for it briefly."""
         self._stopping = True
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
@@ -215,6 +185,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             else:
                 self._waiting = b""
                 self._feed(waiting)
+        if self._unstarted is not None:
+            self._start(self._unstarted)
         held = len(self._waiting) > 0
         if held != self.flow.held:
             self.flow.held = held
@@ -278,13 +250,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         parser = self.parser
         if parser.should_upgrade():
             return
-        version, url = parser.get_http_version(), parse_url(self.url)
+        version, (path, raw, query) = parser.get_http_version(), _target(self.url)
         self._length = self._checked(version)
-        path = url.path or b"/"
         self.scope["method"] = parser.get_method().decode("ascii")
         self.scope["http_version"] = version
-        self.scope["raw_path"], self.scope["query_string"] = path, url.query or b""
-        self.scope["path"] = unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii")
+        self.scope["path"], self.scope["raw_path"], self.scope["query_string"] = path, raw, query
         self.cycle = cycle = Exchange(
             scope=self.scope,
             transport=self.transport,
@@ -302,7 +272,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._running is not None:
             self.pipeline.appendleft((cycle, self.app))
         else:
-            self._start(cycle)
+            self._running = self._unstarted = cycle
 
     def _checked(self, version: str) -> int:
         """The length of the body that the head says, if all of it says the same to every reader."""
@@ -341,9 +311,26 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     # --- from answers to the next request, or to the end -------------------------------------------------------------
 
-    def _start(self, cycle: RequestResponseCycle) -> None:
-        self._running = cycle
-        self._start_asgi_task(cycle, self.app)
+    def _start(self, cycle: Any) -> None:
+        """Answer a request: what came as a whole needs no task of its own that waits for the rest."""
+        self._running, self._unstarted = cycle, None
+        if cycle.more_body or cycle.waiting_for_100_continue:
+            self._start_asgi_task(cycle, self.app)
+            return
+        at_once = True
+
+        def tell(response: HttpResponse) -> None:
+            if cycle.flow.write_paused:  # the client has not read the answers before this one
+                task = self.loop.create_task(response.send(cycle.send))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
+            elif at_once:  # many short requests that came together would be as many calls inside each other
+                self.loop.call_soon(cycle.finish, response)
+            else:
+                cycle.finish(response)
+
+        self._service.respond(cycle.scope, bytes(cycle.body), tell)
+        at_once = False
 
     def _answered(self, cycle: Exchange) -> None:
         """Go on to the next request, once one was answered."""
@@ -358,32 +345,32 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         elif self.pipeline:
             self._start(self.pipeline.pop()[0])
         elif self._over:
-            self._say()
+            self._write_refusal()
         self.flow.resume_reading()
         self._advance()  # the next one may be there, or the rest of its body
 
     def _refuse(self, error: Refusal) -> None:
-        """Say why a request gets no answer, after the answers to those before it, and read no more."""
+        """Refuse a request, after the answers to those before it, and read no more."""
         self._over, self._waiting = True, b""
         if not self._answered_early:
             self._refusal = error
             if self._partial and self._headed:  # the service waits for its body
                 if self.cycle is self._running:
-                    self._running, self.cycle.disconnected = None, True
+                    self._running, self._unstarted, self.cycle.disconnected = None, None, True
                     self.cycle.message_event.set()
                 else:
                     self.pipeline.popleft()
         if not self._answering:
-            self._say()
+            self._write_refusal()
 
-    def _say(self) -> None:
-        """Say the last thing that is to be said."""
+    def _write_refusal(self) -> None:
+        """Write the refusal, if there is one, and close."""
         if self._refusal is not None:
             route = self.scope.get("route", "none") if self._partial and self._headed else "none"
             self._service.counts.request(str(route), self._refusal.status)
-            response = refused(self._refusal)
-            headers = (*self.server_state.default_headers, *response.listed())
-            self.transport.write(written(response.status, headers, response.body, last=True))
+            response = refusal_response(self._refusal)
+            defaults = self.server_state.default_headers
+            self.transport.write(render_response(response.status, defaults, response.lines(), response.body, last=True))
         self._leave()
 
     def _leave(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ MOST_QUOTED = 60
 class Refusal(EctypeError):
     """A request that is not answered, the status that says so, and headers that go with it.
 
-    >>> str(Refusal("id", "a string", shown(3)))
+    >>> str(Refusal("id", "a string", quote_value(3)))
     'id: expected a string, found 3'
     """
 
@@ -57,37 +56,38 @@ class HttpRequest(NamedTuple):
         path, root = scope["path"], scope.get("root_path", "")
         if root and (path == root or path.startswith(root + "/")):
             path = path[len(root) :]
-        listed = list(scope["headers"])
-        headers = {name.lower(): value for name, value in listed}
-        if len(headers) < len(listed):
-            headers = _joined(listed)
-        return cls(scope["method"], path, headers, scope.get("http_version", "1.1"), scope.get("query_string", b""))
+        listed = [(name.lower(), value) for name, value in scope["headers"]]
+        return cls(
+            scope["method"], path, headers_of(listed), scope.get("http_version", "1.1"), scope.get("query_string", b"")
+        )
 
     def header(self, name: bytes) -> str:
         """A header as text; empty if there is none."""
         return self.headers.get(name, b"").decode("latin-1")
 
 
-def _joined(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers of which some came several times; two readers of the first or of the last would read other requests."""
+def headers_of(listed: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers by name; one that came several times is joined, since two readers would take the first or the last."""
+    headers = dict(listed)
+    if len(headers) == len(listed):
+        return headers
     found: dict[bytes, list[bytes]] = {}
-    for name, value in headers:
-        found.setdefault(name.lower(), []).append(value)
+    for name, value in listed:
+        found.setdefault(name, []).append(value)
     return {name: b", ".join(values) for name, values in found.items()}
 
 
-@dataclass(frozen=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """A status, a body, and headers with lowercase names."""
 
     status: int
     body: bytes
-    headers: dict[str, str] = field(default_factory=lambda: JSON_HEADERS)
+    headers: dict[str, str] = JSON_HEADERS
 
     def marked(self, places: np.ndarray) -> HttpResponse:
         """The same, with a header that names the rows at these places as outside the space, the first of them."""
         named = ",".join(map(str, places[:MOST_NAMED].tolist())) + (",..." if len(places) > MOST_NAMED else "")
-        return replace(self, headers={**self.headers, OUTSIDE: named})
+        return self._replace(headers={**self.headers, OUTSIDE: named})
 
     async def send(self, send: Send) -> None:
         """Send it as ASGI messages."""
@@ -96,20 +96,29 @@ class HttpResponse:
 
     def listed(self) -> list[tuple[bytes, bytes]]:
         """Its headers as bytes, with the length of its body."""
-        return [*_encoded(tuple(self.headers.items())), (b"content-length", b"%d" % len(self.body))]
+        encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
+        return [*encoded, (b"content-length", b"%d" % len(self.body))]
+
+    def lines(self) -> bytes:
+        """Its headers as lines, with the length of its body."""
+        start = _JSON_LINES if self.headers is JSON_HEADERS else _lines(tuple(self.headers.items()))
+        return b"%bcontent-length: %d\r\n" % (start, len(self.body))
 
 
 @lru_cache(maxsize=256)
-def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+def _lines(headers: tuple[tuple[str, str], ...]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1")
 
 
-def document(content: object, status: int = 200) -> HttpResponse:
+_JSON_LINES = _lines(tuple(JSON_HEADERS.items()))
+
+
+def json_response(content: object, status: int = 200) -> HttpResponse:
     """A response of one JSON document."""
     return HttpResponse(status, json.dumps(content, separators=(",", ":")).encode())
 
 
-def refused(error: EctypeError) -> HttpResponse:
+def refusal_response(error: EctypeError) -> HttpResponse:
     """The response that says why there is no answer; what is wrong with rows is a 400."""
     reason = str(error)
     if len(reason) > MOST_REASON:
@@ -123,10 +132,10 @@ def too_many(most: int, found: int | str) -> Refusal:
     return Refusal("inputs", f"at most {most} rows", found, "ask in several requests", status=413)
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value of somebody's JSON, as far as it fits into a reason.
 
-    >>> shown([1, 2, 3]), shown("word"), shown("x" * 99)[-5:]
+    >>> quote_value([1, 2, 3]), quote_value("word"), quote_value("x" * 99)[-5:]
     ('a list of 3', "'word'", 'xx...')
     """
     if isinstance(value, (list, dict)):

@@ -1,17 +1,17 @@
-"""A copy under a name: its metadata, and from the body of a request to the answer."""
+"""A copy under a name and a version: its metadata, requests as questions, and answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.serve import _v2 as v2
 from ectype.serve._http_types import HttpResponse, Refusal, too_many
-from ectype.serve._plain_json import PlainRows, Style, written
+from ectype.serve._plain_json import AnswerStyle, PlainRows, write_answer
 from ectype.serve._row_parser import ParsedRows, RowParser, datatype
 from ectype.serve._tensors import Tensor
 from ectype.serve._v2 import LABELS, SCORES, WHO, InferRequest
@@ -21,8 +21,7 @@ from ectype.types import Json
 Write = Callable[[np.ndarray, np.ndarray, np.ndarray | None], HttpResponse]
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A request that was read: its rows, and what writes the answer.
 
     That takes codes of labels, probabilities and, in a cascade, codes of who answered.
@@ -40,8 +39,7 @@ class Question:
         return self.writer(codes, probabilities, by)
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The response, and the codes of its labels."""
 
     response: HttpResponse
@@ -64,7 +62,7 @@ class InferenceModel:
         self.probabilities(copy.space.sample(1, np.random.default_rng(0)))  # it can
 
     def metadata(self) -> Json:
-        """What the protocol tells of a model: its inputs and outputs, -1 for the number of rows."""
+        """The model's metadata by V2: its inputs and outputs, with -1 for the number of rows."""
         space, classes = self.copy.space, self.copy.classes
         inputs = [{"name": "inputs", "datatype": "FP64", "shape": [-1, space.d]}]
         if space.frame:
@@ -84,16 +82,16 @@ class InferenceModel:
         }
 
     def question(self, body: bytes, json_size: int | None = None) -> Question:
-        """What a request of V2 asks, or a `Refusal` that says what is wrong with it."""
-        return self.asked(v2.read(body, json_size))
+        """Read a request of V2, or raise a `Refusal` that says what is wrong with it."""
+        return self.question_of(v2.read_request(body, json_size))
 
-    def asked(self, asked: InferRequest) -> Question:
+    def question_of(self, asked: InferRequest) -> Question:
         """The question in a request of V2 that was read."""
         return Question(self.rows(asked.tensors), partial(self._write, asked))
 
-    def plain_question(self, tensors: list[Tensor], style: Style) -> Question:
+    def plain_question(self, tensors: list[Tensor], style: AnswerStyle) -> Question:
         """The question that plain rows ask."""
-        return Question(self.rows(tensors), partial(written, style, self.copy.classes))
+        return Question(self.rows(tensors), partial(write_answer, style, self.copy.classes))
 
     def rows(self, tensors: list[Tensor]) -> ParsedRows:
         """The rows that tensors hold, if all have as many, and not too many."""

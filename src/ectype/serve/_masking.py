@@ -33,7 +33,9 @@ class Masking:
         self.masked = [name for name in space.names if name in masked]
         self.dropped = [name for name in space.names if name in {*without, *masked}]
         if len(self.dropped) == space.d:
-            raise SettingError("--keep", "a column that is kept as it comes", "none", "leave out fewer, or mask fewer")
+            raise SettingError(
+                "--traffic", "a column that is kept as it comes", "none", "leave out fewer, or mask fewer"
+            )
         self._gone = [j for j, name in enumerate(space.names) if name in without]
         self._ranges = _ranges(space, [space.names.index(name) for name in self.masked if name not in without])
 

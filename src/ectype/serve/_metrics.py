@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from ectype.certificate.certificate import Certificate
-from ectype.serve._content_negotiation import chosen
+from ectype.serve._content_negotiation import choose_compression
 from ectype.serve._shared_counters import SharedCounters
 
 CREATED = "_created"
@@ -38,32 +38,32 @@ class Metrics:
         """All metrics, in the format and compression that a client accepts, and the headers that say which."""
         encoder, content_type = _encoder(accept)
         body, headers = encoder(_WithoutCreated(self.registry)), {"content-type": content_type}
-        if chosen(accept_encoding) == "gzip":
+        if choose_compression(accept_encoding) == "gzip":
             return gzip.compress(body), {**headers, "content-encoding": "gzip"}
         return body, headers
 
 
-def counter(name: str, about: str, labels: tuple[str, ...] = ()) -> Counter:
+def new_counter(name: str, about: str, labels: tuple[str, ...] = ()) -> Counter:
     """A counter in no registry yet: the service that shows it puts it into its own."""
     return Counter(name, about, labels, registry=None)
 
 
-def total(counter: Counter) -> float:
-    """What was counted, whatever its labels.
+def total_of(counter: Counter) -> float:
+    """The sum of a counter over its labels.
 
     >>> rows = Counter("rows_total", "Rows answered.", ("model",), registry=None)
     >>> rows.labels("iris").inc(3)
-    >>> total(rows)
+    >>> total_of(rows)
     3.0
     """
     samples = (sample for metric in counter.collect() for sample in metric.samples)
     return sum(sample.value for sample in samples if not sample.name.endswith(CREATED))
 
 
-def label(value: object) -> str:
+def as_label(value: object) -> str:
     r"""A value as a metric's label, which has to be valid UTF-8.
 
-    >>> label("half \ud800")
+    >>> as_label("half \ud800")
     'half \\ud800'
     """
     return str(value).encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Where questions are answered: small ones together on the event loop, large ones on other threads."""
+"""Micro-batch small requests on the event loop; run large ones in a thread pool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOGETHER = 256
 MOST_THREADS = 4
 
 Done = Callable[[HttpResponse | Exception], None]
-"""What is called with a response, or with the reason that there is none."""
+"""Called once with a response, or with the reason that there is none."""
 
 Considered = tuple[Question, Answer | UnsureRows]
 """A question, and its answer; in a cascade perhaps what the original is to be asked."""
@@ -38,8 +38,8 @@ Large = tuple[Considered, int]
 """The same of a large question, and how many of its rows are outside the space."""
 
 
-def threads() -> int:
-    """How many large questions are answered at once: predicting is not Python, and has a processor to itself."""
+def thread_count() -> int:
+    """The number of threads for large questions: prediction releases the interpreter's lock."""
     return max(1, min(MOST_THREADS, len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1))
 
 
@@ -59,7 +59,7 @@ class MicroBatcher:
     ):
         self.model, self._counts, self._shadow, self._fallback = model, counts, shadow, fallback
         self._waiting: deque[tuple[Question, float, Done]] = deque()
-        self._pool = ThreadPoolExecutor(threads(), thread_name_prefix="ectype-predict")
+        self._pool = ThreadPoolExecutor(thread_count(), thread_name_prefix="ectype-predict")
 
     def ask(self, read: Callable[[], Question], large: bool, done: Done) -> None:
         """Read a question and answer it; what cannot be read is an error here, unless it is large."""
@@ -84,16 +84,16 @@ class MicroBatcher:
         matrix = question.rows.matrix
         probabilities, outside = self.model.probabilities(matrix), self.model.copy.support.outside(matrix)
         found = self._considered(question, probabilities.argmax(axis=1), probabilities, outside)
-        return found, int(outside.sum())
+        return (question, found), int(outside.sum())
 
     def _considered(
         self, question: Question, codes: np.ndarray, probabilities: np.ndarray, outside: np.ndarray
-    ) -> Considered:
+    ) -> Answer | UnsureRows:
         """The answer of the copy, in which rows outside the space are marked; in a cascade the original has them."""
         if self._fallback is not None:
-            return question, self._fallback.considered(question, codes, probabilities, outside)
+            return self._fallback.considered(question, codes, probabilities, outside)
         response = question.write(codes, probabilities, None)
-        return question, Answer(response.marked(np.flatnonzero(outside)) if outside.any() else response, codes)
+        return Answer(response.marked(np.flatnonzero(outside)) if outside.any() else response, codes)
 
     def _elsewhere(self, work: Callable[[], Large], clock: float, done: Done) -> None:
         def tell(future: asyncio.Future[Large]) -> None:
@@ -136,11 +136,18 @@ class MicroBatcher:
         outside: np.ndarray,
     ) -> None:
         """Give each question its part of the answers."""
+        # A look at all rows at once costs as much as one at a single row, and mostly there is nothing to look after.
+        ordinary = self._fallback is None and not outside.any() and bool(np.isfinite(probabilities).all())
         at = 0
         for question, clock, done in taken:
-            part = slice(at, at := at + len(question.rows))
+            part = slice(at, at := at + len(question.rows.matrix))
+            answer: Answer | UnsureRows
             try:
-                _, answer = self._considered(question, codes[part], probabilities[part], outside[part])
+                if ordinary:
+                    mine = codes[part]
+                    answer = Answer(question.writer(mine, probabilities[part], None), mine)
+                else:
+                    answer = self._considered(question, codes[part], probabilities[part], outside[part])
             except Exception as error:
                 done(error)
             else:

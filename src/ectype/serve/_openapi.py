@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ectype._version import __version__
 from ectype.cascades import ANSWERED_BY
 from ectype.serve._row_envelopes import LISTS, SPLIT
-from ectype.serve._tensors import DATATYPES
-from ectype.serve._v2 import OUTPUTS, WHO
+from ectype.serve._v2 import WHO
 from ectype.types import Json
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _of_v2(model: InferenceModel) -> dict[str, Path]:
     answers = {"application/json": _ref("InferResponse"), "application/octet-stream": {}}
     paths: dict[str, Path] = {}
     for start in _starts(model, "v2"):
-        paths[start] = ("get", "The model's inputs and outputs.", _answers(_ref("InferenceModel")))
+        paths[start] = ("get", "The model's inputs and outputs.", _answers(_ref("Model")))
         paths[f"{start}/ready"] = ("get", "Whether the model answers.", _probe(_ref("Ready")))
         paths[f"{start}/infer"] = ("post", "Predictions, by V2.", _asks(bodies, answers, [SIZE]))
     return paths
@@ -135,84 +136,28 @@ def _asks(bodies: dict[str, Json], answers: dict[str, Json], parameters: list[Js
 
 
 def _schemas(model: InferenceModel) -> Json:
+    """The messages of V2, which are the same for all models, and the plain rows of this one."""
+    names, d = model.copy.space.names, model.copy.space.d
     label = {"enum": model.copy.classes.tolist()}
-    row = _object(**dict.fromkeys(model.copy.space.names, CELL))
-    listed = {"type": "array", "items": CELL, "minItems": model.copy.space.d, "maxItems": model.copy.space.d}
+    listed = {"type": "array", "items": CELL, "minItems": d, "maxItems": d}
     rows = {"type": "array", "minItems": 1, "maxItems": model.most_rows}
-    scores = {"type": "array", "items": _list({"type": "number"})}
-    tensor = {"name": TEXT, "shape": _list(COUNT), "datatype": {"type": "string", "enum": list(DATATYPES)}}
-    about = {**tensor, "shape": _list({"type": "integer", "minimum": -1})}
-    named = {"type": "string", "enum": list(OUTPUTS)}
+    lists = [_object(**{name: _ref("List")}) for name in LISTS]
+    others = [_object(inputs=_ref("Columns")), _object(**{SPLIT: _ref("Split")}), _ref("Split")]
+    answers = {
+        "predictions": _list(label),
+        "classes": _list(label),
+        "scores": _list(_list({"type": "number"})),
+        WHO: _list({"type": "string", "enum": ANSWERED_BY.tolist()}),
+    }
     return {
-        "Error": _object(error=TEXT),
-        "Server": _object(name=TEXT, version=TEXT, extensions=_list(TEXT)),
-        "Ready": _object(name=TEXT, ready=FLAG),
-        "InferenceModel": _object(
-            name=TEXT,
-            versions=_list(TEXT),
-            platform=TEXT,
-            inputs=_list(_object(**about)),
-            outputs=_list(_object(**about)),
-        ),
-        "Row": row,
+        **json.loads(files("ectype.serve").joinpath("openapi.json").read_text("utf-8")),
+        "Row": _object(**dict.fromkeys(names, CELL)),
         "List": {"anyOf": [{**rows, "items": listed}, {**rows, "items": _ref("Row")}]},
-        "Columns": _object(**{name: {**rows, "items": CELL} for name in model.copy.space.names}),
+        "Columns": _object(**{name: {**rows, "items": CELL} for name in names}),
         "Split": _object(columns=_list(TEXT), data={**rows, "items": _list(CELL)}),
-        "Rows": {
-            "anyOf": [
-                _ref("List"),
-                _ref("Row"),
-                _ref("Columns"),
-                *(_object(**{name: _ref("List")}) for name in LISTS),
-                _object(inputs=_ref("Columns")),
-                _object(**{SPLIT: _ref("Split")}),
-                _ref("Split"),
-            ]
-        },
+        "Rows": {"anyOf": [_ref("List"), _ref("Row"), _ref("Columns"), *lists, *others]},
         "Instances": _object(instances=_ref("List")),
-        "Predictions": {
-            "type": "object",
-            "required": ["predictions"],
-            "properties": {
-                "predictions": _list(label),
-                "classes": _list(label),
-                "scores": scores,
-                WHO: _list({"type": "string", "enum": ANSWERED_BY.tolist()}),
-            },
-        },
-        "Parameters": {"type": "object"},
-        "InferRequest": {
-            "type": "object",
-            "required": ["inputs"],
-            "properties": {
-                "id": TEXT,
-                "parameters": _ref("Parameters"),
-                "inputs": {**_list(_ref("InputTensor")), "minItems": 1},
-                "outputs": _list(
-                    {
-                        "type": "object",
-                        "required": ["name"],
-                        "properties": {"name": named, "parameters": _ref("Parameters")},
-                    }
-                ),
-            },
-        },
-        "InputTensor": {
-            "type": "object",
-            "required": list(tensor),
-            "properties": {**tensor, "parameters": _ref("Parameters"), "data": {"type": "array"}},
-        },
-        "InferResponse": {
-            "type": "object",
-            "required": ["model_name", "model_version", "outputs"],
-            "properties": {
-                "model_name": TEXT,
-                "model_version": TEXT,
-                "id": TEXT,
-                "parameters": _ref("Parameters"),
-                "outputs": _list(_object(**{**tensor, "name": named, "data": {"type": "array"}})),
-            },
-        },
+        "Predictions": {"type": "object", "required": ["predictions"], "properties": answers},
     }
 
 

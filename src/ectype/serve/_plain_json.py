@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from ectype.cascades import ANSWERED_BY
-from ectype.serve._http_types import JSON_HEADERS, HttpResponse, Refusal, shown, too_many
+from ectype.serve._http_types import JSON_HEADERS, HttpResponse, Refusal, quote_value, too_many
 from ectype.serve._row_envelopes import FORMS, ColumnarRows, parse_object
 from ectype.serve._tensors import Cell, Tensor, scalars
-from ectype.serve._v2 import WHO, loaded
+from ectype.serve._v2 import WHO, load_json
 from ectype.space import Category, Column, Space
 
 CSV_HEADERS = {"content-type": "text/csv; charset=utf-8"}
 
 
 @dataclass(frozen=True)
-class Style:
-    """How an answer is written: with scores beside the labels, or as CSV."""
+class AnswerStyle:
+    """The style of an answer: with scores beside the labels, or as CSV."""
 
     scores: bool = False
     table: bool = False
@@ -38,19 +38,19 @@ class PlainRows:
 
     def instances(self, body: bytes) -> list[Tensor]:
         """The rows of KServe's first protocol."""
-        content = loaded(body)
+        content = load_json(body)
         rows = content.get("instances", content.get("inputs")) if isinstance(content, dict) else None
         if not isinstance(rows, list):
-            raise Refusal("body", 'an object with "instances", a list of rows', shown(content))
+            raise Refusal("body", 'an object with "instances", a list of rows', quote_value(content))
         return self._of_json(rows, "instances")
 
     def document(self, body: bytes) -> list[Tensor]:
         """Rows as a JSON document: a list of lists or of objects, or an object that has rows in a known form."""
-        content = loaded(body)
+        content = load_json(body)
         if isinstance(content, list):
             return self._of_json(content, "rows")
         if not isinstance(content, dict):
-            raise Refusal("body", FORMS, shown(content))
+            raise Refusal("body", FORMS, quote_value(content))
         found = parse_object(content, self._names)
         return self._of_columns(*found) if isinstance(found, ColumnarRows) else self._of_json(found.rows, found.where)
 
@@ -64,7 +64,9 @@ class PlainRows:
             if self._framed:
                 there = set(header)
                 absent = [name for name in self._names if name not in there]
-                raise Refusal("line 1", "the name of every column", f"none of {', '.join(map(shown, absent[:8]))}")
+                raise Refusal(
+                    "line 1", "the name of every column", f"none of {', '.join(map(quote_value, absent[:8]))}"
+                )
             header, lines = self._names, [[], *lines]
         return self._of_lines(header, lines[1:])
 
@@ -106,19 +108,21 @@ class PlainRows:
                 raise Refusal(f"{where}[{wrong}]", f"{d} values", len(rows[wrong]))
             rows = [value for row in rows for value in row]
         elif d != 1 or kinds & {dict, list}:
-            raise Refusal(where, "lists or objects, all of one kind", f"others, such as {shown(rows[0])}")
+            raise Refusal(where, "lists or objects, all of one kind", f"others, such as {quote_value(rows[0])}")
         return [Tensor(where, (len(rows) // d, d), scalars(rows, where))]
 
     def _of_columns(self, where: str, columns: dict[str, list[Any]]) -> list[Tensor]:
         absent = [name for name in self._names if name not in columns]
         if absent:
-            raise Refusal(where, "every column", f"none for {', '.join(map(shown, absent[:8]))}")
+            raise Refusal(where, "every column", f"none for {', '.join(map(quote_value, absent[:8]))}")
         n = len(columns[self._names[0]])
         if not n:
             raise Refusal(where, "at least one row", "none")
         for name in self._names:
             if len(columns[name]) != n:
-                raise Refusal(f"{where}: {shown(name)}", f"{n} values, as for the first column", len(columns[name]))
+                raise Refusal(
+                    f"{where}: {quote_value(name)}", f"{n} values, as for the first column", len(columns[name])
+                )
         return self._tensors([scalars(columns[name], where) for name in self._names])
 
     def _of_objects(self, rows: list[dict[str, Any]], where: str) -> list[Tensor]:
@@ -126,7 +130,7 @@ class PlainRows:
             return self._tensors([scalars([row[name] for row in rows], where) for name in self._names])
         except KeyError as error:
             wrong = next(place for place, row in enumerate(rows) if error.args[0] not in row)
-            raise Refusal(f"{where}[{wrong}]", f"a value or null for {shown(error.args[0])}", "none") from None
+            raise Refusal(f"{where}[{wrong}]", f"a value or null for {quote_value(error.args[0])}", "none") from None
 
     def _tensors(self, columns: list[list[Cell]]) -> list[Tensor]:
         named = zip(self._names, columns, strict=True)
@@ -134,15 +138,15 @@ class PlainRows:
 
 
 def _cell(column: Column) -> Callable[[str], Cell]:
-    """What text in a CSV file means: a level that is a number is written like one, and with gaps like a float."""
+    """A reader of a column's cells in CSV; a level that is a number may be written as a whole number or a float."""
     levels = column.levels if isinstance(column, Category) else ()
     floats = {str(float(level)): level for level in levels if isinstance(level, int)}
     by_text: dict[str, Cell] = {"": None, **floats, **{str(level): level for level in levels}}
     return lambda text: by_text.get(text, text)
 
 
-def written(
-    style: Style, classes: np.ndarray, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
+def write_answer(
+    style: AnswerStyle, classes: np.ndarray, codes: np.ndarray, probabilities: np.ndarray, by: np.ndarray | None
 ) -> HttpResponse:
     """Labels, scores where they are wanted, and who answered in a cascade, as JSON or CSV."""
     labels, who = classes[codes].tolist(), None if by is None else ANSWERED_BY[by].tolist()
@@ -155,7 +159,7 @@ def written(
 
 
 def _table(
-    style: Style, classes: list[Any], labels: list[Any], probabilities: np.ndarray, who: list[str] | None
+    style: AnswerStyle, classes: list[Any], labels: list[Any], probabilities: np.ndarray, who: list[str] | None
 ) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Which rows that clients sent a space can say: with its levels, in its types."""
+"""Which rows of clients the space represents exactly: with its levels, in its types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ectype.types import Series
 
 
 def round_trip(column: Column, numbers: np.ndarray) -> Series | None:
-    """Numbers in a column's type of production, if that can say them all: unknown levels and such it cannot."""
+    """Numbers in a column's type of production; None if they do not survive it, as unknown levels do not."""
     with suppress(SpaceError), np.errstate(invalid="ignore"):
         series = column.present(numbers)
         if np.array_equal(column.read(series, "shadow"), numbers, equal_nan=True):
@@ -23,23 +23,23 @@ def round_trip(column: Column, numbers: np.ndarray) -> Series | None:
 
 
 def representable(rows: ParsedRows, space: Space) -> np.ndarray:
-    """Which rows the space can say, and the original is asked as the space says them."""
+    """Which rows the space represents exactly, so that the original is asked about the same values."""
     columns, cells = enumerate(space.columns), rows.cells if space.frame else []
     if not space.frame:
         return np.logical_and.reduce([_of_type(column, rows.matrix[:, j]) for j, column in columns])
-    return np.logical_and.reduce([_as_said(column, rows.matrix[:, j], cells[j]) for j, column in columns])
+    return np.logical_and.reduce([_of_frame(column, rows.matrix[:, j], cells[j]) for j, column in columns])
 
 
 def _of_type(column: Column, numbers: np.ndarray) -> np.ndarray:
-    """Which numbers of an array a column may hold; a gap is only read where there may be one."""
+    """Which numbers of an array a column may hold; gaps were checked when they were read."""
     if isinstance(column, Boolean):
         return np.isnan(numbers) | np.isin(numbers, (0.0, 1.0))
     whole = isinstance(column, Number) and column.whole
     return np.isnan(numbers) | (numbers == np.floor(numbers)) if whole else np.ones(len(numbers), bool)
 
 
-def _as_said(column: Column, numbers: np.ndarray, cells: list[Cell]) -> np.ndarray:
-    """Which values of a column; if it cannot say all, the original is asked with what came, in whatever form."""
+def _of_frame(column: Column, numbers: np.ndarray, cells: list[Cell]) -> np.ndarray:
+    """Which values of a data frame's column; the others reach the original in the form in which they came."""
     if round_trip(column, numbers) is not None:
         return np.ones(len(numbers), bool)
     return np.array([_same(column, numbers[i : i + 1], cell) for i, cell in enumerate(cells)], bool)

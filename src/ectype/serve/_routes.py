@@ -1,11 +1,11 @@
-"""Which paths there are, and what a request to one has to look like before its body is read."""
+"""The table of paths, and the checks of a request's head before its body is read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ectype.serve._content_negotiation import TABLE, compression, is_json, media_type
+from ectype.serve._content_negotiation import TABLE, compression_of, is_json, media_type
 from ectype.serve._http_types import JSON, HttpRequest, Refusal
 from ectype.serve._micro_batcher import Done
 from ectype.serve._v2 import SIZE_HEADER
@@ -15,7 +15,7 @@ JSON_SIZE = SIZE_HEADER.encode()
 # The most digits of a number of bytes.
 MOST_DIGITS = 15
 
-Answer = Callable[[HttpRequest, bytes, Done], None]
+RouteHandler = Callable[[HttpRequest, bytes, Done], None]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Route:
 
     name: str
     method: str
-    answer: Answer
+    answer: RouteHandler
     probe: bool = False
     open: bool = False
     table: bool = False
@@ -45,7 +45,7 @@ class Routes:
                 self._paths[path.replace("{name}", name).replace("{version}", versioned)] = route
 
     def find(self, request: HttpRequest) -> Route:
-        """What answers this request, from its head alone, or a `Refusal`."""
+        """The route of a request, from its head alone, or a `Refusal`."""
         path = request.path
         found = self._paths.get(path) or self._paths.get(path.rstrip("/") or "/")
         if found is None:
@@ -81,19 +81,19 @@ def _check_body(route: Route, request: HttpRequest) -> None:
     said = media_type(headers.get(b"content-type", b""))
     if not is_json(said) and not (route.table and said == TABLE):
         raise Refusal("Content-Type", f"{JSON} or {TABLE}" if route.table else JSON, said[:100], status=415)
-    compression(request)
+    compression_of(request)
     if json_size(request) is not None and not route.binary:
         raise Refusal("Inference-Header-Content-Length", "none here", "one", "binary tensors belong to /infer")
 
 
 def json_size(request: HttpRequest) -> int | None:
-    """How much of a body is JSON, where bytes of tensors follow."""
+    """The size of the JSON at the start of a body, if bytes of tensors follow it."""
     found = request.headers.get(JSON_SIZE)
-    return None if found is None else size_said("Inference-Header-Content-Length", found)
+    return None if found is None else parse_size("Inference-Header-Content-Length", found)
 
 
-def size_said(where: str, found: bytes) -> int:
-    """A number of bytes that a header says."""
+def parse_size(where: str, found: bytes) -> int:
+    """A number of bytes in a header."""
     if not found.isdigit() or len(found) > MOST_DIGITS:
         raise Refusal(where, "a number of bytes", found[:100].decode("latin-1"))
     return int(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ectype.serve._http_types import Refusal, shown
+from ectype.serve._http_types import Refusal, quote_value
 from ectype.types import Json
 
 # The names under which a list of rows is sent: by KServe and TensorFlow Serving, MLflow, and others.
@@ -38,7 +38,7 @@ class ColumnarRows(NamedTuple):
 
 
 def parse_object(content: Json, names: Sequence[str]) -> RowWiseRows | ColumnarRows:
-    """What an object has of rows of a space with these columns.
+    """The rows in a JSON object, for a space with these columns.
 
     >>> parse_object({"x": 1, "data": 2}, ["x", "data"]).rows, parse_object({"data": [[1, 2]]}, ["x", "data"]).rows
     ([{'x': 1, 'data': 2}], [[1, 2]])
@@ -61,7 +61,7 @@ def parse_object(content: Json, names: Sequence[str]) -> RowWiseRows | ColumnarR
         return _under(content[key], key)
     if any(has):  # one row that lacks something, which is said when it is read
         return RowWiseRows("rows", [content])
-    raise Refusal("body", FORMS, f"an object with {', '.join(map(shown, list(content)[:8])) or 'nothing'}")
+    raise Refusal("body", FORMS, f"an object with {', '.join(map(quote_value, list(content)[:8])) or 'nothing'}")
 
 
 def _under(rows: object, key: str) -> RowWiseRows | ColumnarRows:
@@ -72,19 +72,19 @@ def _under(rows: object, key: str) -> RowWiseRows | ColumnarRows:
         return RowWiseRows(key, rows)
     if isinstance(rows, dict) and key == "inputs" and rows and all(map(_is_plain, rows.values())):
         return ColumnarRows(key, rows)
-    raise Refusal(key, "a list of rows", shown(rows))
+    raise Refusal(key, "a list of rows", quote_value(rows))
 
 
 def _split(content: object, where: str) -> ColumnarRows:
     """Rows as lists, with the names of their columns beside them."""
     names, rows = (content.get("columns"), content.get("data")) if isinstance(content, dict) else (None, None)
     if not isinstance(names, list) or not isinstance(rows, list) or not all(isinstance(name, str) for name in names):
-        raise Refusal(where, "'columns', a list of names, and 'data', a list of rows", shown(content))
+        raise Refusal(where, "'columns', a list of names, and 'data', a list of rows", quote_value(content))
     if len(set(names)) < len(names):
         raise Refusal("columns", "every name once", "one of them twice")
     for place, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(names):
-            raise Refusal(f"data[{place}]", f"a list of {len(names)} values, one for each of columns", shown(row))
+            raise Refusal(f"data[{place}]", f"a list of {len(names)} values, one for each of columns", quote_value(row))
     return ColumnarRows(where, {name: [row[j] for row in rows] for j, name in enumerate(names)})
 
 

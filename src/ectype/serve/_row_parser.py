@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from math import isfinite
 
 import numpy as np
 
-from ectype.serve._http_types import Refusal, shown
+from ectype.serve._http_types import Refusal, quote_value
 from ectype.serve._tensors import Cell, Tensor
 from ectype.space import Category, Column, Number, Space, of_column
 
@@ -43,7 +44,7 @@ class ParsedRows:
         return ParsedRows(self.matrix[places], columns)
 
 
-def joined(several: Sequence[ParsedRows]) -> ParsedRows:
+def concatenate_rows(several: Sequence[ParsedRows]) -> ParsedRows:
     """The rows of all, one below the other."""
     columns = zip(*(rows.cells for rows in several), strict=True)
     return ParsedRows(np.concatenate([rows.matrix for rows in several]), [list(chain(*cells)) for cells in columns])
@@ -73,8 +74,11 @@ class RowParser:
             return None
         if not _is_numbers(tensor.values):  # NumPy would make as much room for each word as for the longest
             return None
-        matrix = np.asarray(tensor.values, np.float64).reshape(tensor.shape)
-        return matrix if np.isfinite(matrix).all() else None
+        flat = np.asarray(tensor.values, np.float64)
+        # The sum of squares is a third of the time; that of large numbers may overflow, and says nothing then.
+        if isfinite(flat.dot(flat)) or np.isfinite(flat).all():
+            return flat.reshape(tensor.shape)
+        return None
 
     def _columns(self, tensors: list[Tensor]) -> list[Values]:
         names, d = self.space.names, self.space.d
@@ -87,12 +91,12 @@ class RowParser:
         if absent:
             one = f"one of shape [rows, {d}]"
             raise Refusal(
-                WHERE, f"an input for every column, or {one}", f"none for {', '.join(map(shown, absent[:8]))}"
+                WHERE, f"an input for every column, or {one}", f"none for {', '.join(map(quote_value, absent[:8]))}"
             )
         for name in names:
             if by_name[name].width != 1:
                 shape = list(by_name[name].shape)
-                raise Refusal(f"input {shown(name)}: shape", "[rows] or [rows, 1]", shape)
+                raise Refusal(f"input {quote_value(name)}: shape", "[rows] or [rows, 1]", shape)
         return [by_name[name].values for name in names]
 
     def _matrix(self, columns: list[Values]) -> np.ndarray:

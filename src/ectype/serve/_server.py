@@ -1,4 +1,4 @@
-"""Uvicorn as the server of one service: told where to listen, and when to stop."""
+"""Uvicorn as the server of one service: listening, start and graceful stop."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import logging
 import multiprocessing
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +19,11 @@ import uvicorn
 
 from ectype.errors import SettingError
 from ectype.serve._http_protocol import LimitedHttpProtocol
+from ectype.serve._settings import Address, ServeSettings
 
 if TYPE_CHECKING:
     from ectype.serve._app import Service
-    from ectype.serve._grpc_server import GrpcFront
+    from ectype.serve._grpc_server import GrpcServer
 
 LOG = logging.getLogger(__name__)
 
@@ -35,48 +33,11 @@ EXHAUSTED, QUIET_SECONDS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENO
 BACKLOG, HANDSHAKE_SECONDS = 1024, 10.0
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where to listen; port 0 is any that is free."""
-
-    host: str = "127.0.0.1"
-    port: int = 8080
-    scheme: str = "http"
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
-
-
 Started = Callable[[Address, int | None], None]
-"""Whom to tell where the service is, with the port for gRPC, once it can be asked."""
+"""Called once the service accepts requests, with its address and the port for gRPC."""
 
 
-@dataclass(frozen=True)
-class Listeners:
-    """Where a service is reached: its address, a port for gRPC, and the files of a certificate and its key for TLS."""
-
-    address: Address
-    grpc_port: int | None = None
-    tls: tuple[Path, Path] | None = None
-
-    def __post_init__(self) -> None:
-        if self.tls is not None:
-            self.context()  # so that files that are no certificate are found out at once
-
-    def context(self, *_: object) -> ssl.SSLContext:
-        """What the certificate and its key are to a server."""
-        assert self.tls is not None
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        certificate, key = self.tls
-        try:
-            context.load_cert_chain(certificate, key, password=lambda: "")  # or it would ask on the terminal
-        except (OSError, ssl.SSLError) as error:
-            expected = "PEM files of a certificate and its key, which has no password"
-            raise SettingError("--tls-cert and --tls-key", expected, str(error)) from error
-        return context
-
-
-def bound(
+def bind_socket(
     address: Address, shared: bool = False, listens: bool = True, option: str = "--host and --port"
 ) -> socket.socket:
     """A socket that listens at this address; of a shared one, several processes may have one each."""
@@ -118,10 +79,11 @@ class _Quiet:
             LOG.warning("no further connection can be accepted: %s", error)
 
 
-class Config(uvicorn.Config):
-    """How uvicorn serves a service, or what makes one in the process that serves it."""
+class UvicornConfig(uvicorn.Config):
+    """Uvicorn's configuration for a service, or for a function that makes one in the serving process."""
 
-    def __init__(self, app: Callable[..., Any], fronts: Listeners, **others: Any):
+    def __init__(self, app: Callable[..., Any], settings: ServeSettings, **others: Any):
+        tls = settings.tls_context()
         super().__init__(
             app,
             http=LimitedHttpProtocol,
@@ -134,27 +96,27 @@ class Config(uvicorn.Config):
             proxy_headers=False,
             server_header=False,
             backlog=BACKLOG,
-            ssl_context_factory=None if fronts.tls is None else fronts.context,
+            ssl_context_factory=None if tls is None else lambda *_: tls,
             **others,
         )
-        self.fronts = fronts
+        self.settings = settings
 
 
 class Server(uvicorn.Server):
     """Serves until a signal, at which the service is not ready first, and requests under way are answered."""
 
-    config: Config
+    config: UvicornConfig
 
-    def __init__(self, config: Config, started: Started | None = None):
+    def __init__(self, config: UvicornConfig, started: Started | None = None):
         super().__init__(config)
         self._tell = started
         self.stopped_by: signal.Signals | None = None
         self._hurried = asyncio.Event()
-        self._grpc: GrpcFront | None = None
+        self._grpc: GrpcServer | None = None
 
     @property
     def service(self) -> Service:
-        """What answers."""
+        """The application."""
         return self.config.loaded_app
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
@@ -172,14 +134,14 @@ class Server(uvicorn.Server):
         await self.lifespan.startup()
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_Quiet())
-        fronts, limits = self.config.fronts, self.service.limits
+        settings = self.config.settings
         self.servers = []
         try:
             grpc_port = await self._start_grpc()
             create = partial(LimitedHttpProtocol, self.config, self.server_state, self.lifespan.state)
             tls: Any = {} if self.config.ssl is None else {"ssl": self.config.ssl}
             if tls:
-                tls["ssl_handshake_timeout"] = min(HANDSHAKE_SECONDS, limits.seconds)
+                tls["ssl_handshake_timeout"] = min(HANDSHAKE_SECONDS, settings.client_timeout)
             for listening in sockets:
                 self.servers.append(await self._loop.create_server(create, sock=listening, backlog=BACKLOG, **tls))
         except BaseException:
@@ -190,16 +152,16 @@ class Server(uvicorn.Server):
         self.started = True
         if self._tell is not None:
             scheme = "https" if tls else "http"
-            self._tell(Address(fronts.address.host, sockets[0].getsockname()[1], scheme), grpc_port)
+            self._tell(Address(settings.host, sockets[0].getsockname()[1], scheme), grpc_port)
 
     async def _start_grpc(self) -> int | None:
-        fronts = self.config.fronts
-        if fronts.grpc_port is None:
+        settings = self.config.settings
+        if settings.grpc_port is None:
             return None
-        from ectype.serve._grpc_server import GrpcFront
+        from ectype.serve._grpc_server import GrpcServer
 
-        self._grpc = GrpcFront(self.service, self.service.limits, shared=self.config.workers > 1)
-        await self._grpc.start(fronts.address.host, fronts.grpc_port, fronts.tls)
+        self._grpc = GrpcServer(self.service, settings, shared=self.config.workers > 1)
+        await self._grpc.start()
         self.servers.append(self._grpc)  # type: ignore[arg-type]  # it is closed, and waited for, like the others
         return self._grpc.port
 
@@ -207,7 +169,7 @@ class Server(uvicorn.Server):
         """Say that the service is not ready; later accept no more; and give requests under way the grace to end."""
         self.service.ready = False
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.service.limits.drain):
+            async with asyncio.timeout(self.config.settings.drain):
                 await self._hurried.wait()
         ending = asyncio.ensure_future(self._end_grace())
         await super().shutdown(sockets)
@@ -216,7 +178,7 @@ class Server(uvicorn.Server):
     async def _end_grace(self) -> None:
         """Let clients go once the grace is over, whatever is under way."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.service.limits.grace):
+            async with asyncio.timeout(self.config.settings.grace):
                 await self._hurried.wait()
         for connection in list(self.server_state.connections):
             connection.transport.abort()

@@ -7,7 +7,6 @@ import logging
 import threading
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -20,11 +19,12 @@ from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Labels, Original
 from ectype.queries import RowSlice, failing_rows, request_slices
-from ectype.serve._metrics import counter, label, total
+from ectype.serve._metrics import as_label, new_counter, total_of
 from ectype.serve._representable import representable, round_trip
-from ectype.serve._row_parser import ParsedRows, joined
+from ectype.serve._row_parser import ParsedRows, concatenate_rows
+from ectype.serve._settings import ServiceSettings
 from ectype.serve._tensors import Cell
-from ectype.serve._traffic_log import TrafficLog, TrafficSettings
+from ectype.serve._traffic_log import TrafficLog
 from ectype.space import Column, Space
 from ectype.types import Json, Label, Series, Table
 
@@ -42,37 +42,29 @@ GATHER = 0.05
 class Shadow:
     """Asks the original about rows that the copy has answered, on a thread of its own.
 
-    `offer` takes at most `most_rows` waiting rows, drops those beyond, and never waits. `opened` opens the original; it
-    is opened anew after `pause` seconds when it was out, since one that was out is not asked again. What it answers is
-    kept for later, if `keep` says so.
+    `offer` takes at most `shadow_rows` waiting rows, drops those beyond, and never waits. The original is opened anew
+    after `pause` seconds when it was out, since one that was out is not asked again. Its answers go into the traffic
+    log, if there is one.
     """
 
-    def __init__(
-        self,
-        opened: Callable[[], Original],
-        copy: CopyClassifier,
-        *,
-        log: Path | None = None,
-        most_rows: int = 10_000,
-        pause: float = 5.0,
-        keep: TrafficSettings | None = None,
-    ):
-        self._opened, self._copy, self._labels = opened, copy, Labels(copy.classes)
-        self._original = opened()
-        self._most_rows, self._pause = most_rows, pause
-        self._log = None if log is None else _Log(log, copy.space.names)
-        self._kept = None if keep is None else TrafficLog(keep, self._original, copy.space)
+    def __init__(self, copy: CopyClassifier, settings: ServiceSettings, pause: float = 5.0):
+        assert settings.shadow is not None
+        self._open, self._copy, self._labels = settings.shadow, copy, Labels(copy.classes)
+        self._original: Original = self._open()
+        self._most_rows, self._pause, log = settings.shadow_rows, pause, settings.shadow_log
+        self._log = None if log is None else _DisagreementLog(Path(log), copy.space.names)
+        self._kept = None if settings.traffic is None else TrafficLog(settings, self._original, copy.space)
         self._queue: deque[tuple[ParsedRows, np.ndarray]] = deque()
         self._waiting, self._under_way, self._lock = 0, 0, threading.Condition()
         self._stopping = threading.Event()
         self._pairs: Tally[tuple[Label, Label]] = Tally()
         self.compared = self.disagreed = 0
-        self.asked = counter("ectype_shadow_rows_total", "Rows that the original was asked about.")
-        self.disagreements = counter(
+        self.asked = new_counter("ectype_shadow_rows_total", "Rows that the original was asked about.")
+        self.disagreements = new_counter(
             "ectype_shadow_disagreements_total", "Rows answered otherwise by the original.", ("original", "copy")
         )
-        self.failed = counter("ectype_shadow_failed_rows_total", "Rows that the original gave no answer for.")
-        self.dropped = counter("ectype_shadow_dropped_rows_total", "Rows never asked, since too many waited.")
+        self.failed = new_counter("ectype_shadow_failed_rows_total", "Rows that the original gave no answer for.")
+        self.dropped = new_counter("ectype_shadow_dropped_rows_total", "Rows never asked, since too many waited.")
         waiting = Gauge("ectype_shadow_waiting_rows", "Rows that wait to be asked.", registry=None)
         waiting.set_function(lambda: self._waiting)
         self.families: list[Collector] = [self.asked, self.disagreements, self.failed, self.dropped, waiting]
@@ -92,7 +84,7 @@ class Shadow:
             self.dropped.inc(len(rows))
 
     def summary(self) -> Json:
-        """What came of it so far: rows compared and disagreements, and the fidelity that they show."""
+        """The rows compared so far, the disagreements, and the fidelity that they show, as `/shadow` has them."""
         with self._lock:
             n, disagreed, waiting = self.compared, self.disagreed, self._waiting
             pairs = [{"original": a, "copy": b, "rows": rows} for (a, b), rows in self._pairs.most_common()]
@@ -103,8 +95,8 @@ class Shadow:
             "fidelity": None if n == 0 else {"estimate": 1 - disagreed / n, "lower": lower_bound(n - disagreed, n)},
             "confidence": 0.95,
             "pairs": pairs,
-            "failed": int(total(self.failed)),
-            "dropped": int(total(self.dropped)),
+            "failed": int(total_of(self.failed)),
+            "dropped": int(total_of(self.dropped)),
             "waiting": waiting,
             **({} if self._kept is None else {"keep": self._kept.summary()}),
         }
@@ -142,7 +134,7 @@ class Shadow:
 
     def _reopen(self) -> None:
         try:
-            self._original = self._opened()
+            self._original = self._open()
             if self._kept is not None:
                 self._kept.compare(self._original)
         except Exception:  # the thread goes on: the original may come back
@@ -164,7 +156,7 @@ class Shadow:
             while self._queue and self._under_way + len(self._queue[0][0]) <= self._original.request_rows:
                 taken.append(self._queue.popleft())
                 self._under_way += len(taken[-1][0])
-        return joined([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
+        return concatenate_rows([rows for rows, _ in taken]), np.concatenate([codes for _, codes in taken])
 
     def _is_enough(self) -> bool:
         return self._stopping.is_set() or self._waiting >= self._original.request_rows
@@ -182,7 +174,7 @@ class Shadow:
     @property
     def _settled(self) -> float:
         """How many rows were compared, or failed."""
-        return self.compared + total(self.failed)
+        return self.compared + total_of(self.failed)
 
     def _ask(self, rows: ParsedRows, codes: np.ndarray, part: RowSlice) -> None:
         """One request; one that fails is halved, so that no row is the reason that others have no answer."""
@@ -197,7 +189,7 @@ class Shadow:
         asked = rows.part(part)
         self.asked.inc(len(asked))
         try:
-            answers = self._original.answer(presented(asked, self._copy.space))
+            answers = self._original.answer(production_rows(asked, self._copy.space))
         except OriginalError as error:
             return error
         except Exception:
@@ -220,13 +212,13 @@ class Shadow:
                 if pair not in self._pairs and len(self._pairs) >= PAIRS:
                     pair = (OTHER, OTHER)
                 self._pairs[pair] += 1
-                self.disagreements.labels(*map(label, pair)).inc()
+                self.disagreements.labels(*map(as_label, pair)).inc()
         if self._log is not None:
             rows_of = ([column[i] for column in rows.cells] for i in wrong)
             self._log.write([[*row, *pair] for row, pair in zip(rows_of, pairs, strict=True)])
 
 
-def presented(rows: ParsedRows, space: Space) -> Table:
+def production_rows(rows: ParsedRows, space: Space) -> Table:
     """Rows as the original takes them in production."""
     if not space.frame:
         return rows.matrix.copy()
@@ -244,7 +236,7 @@ def _series(column: Column, numbers: np.ndarray, cells: list[Cell]) -> Series:
     return pd.Series(cells, dtype=object).infer_objects() if series is None else series
 
 
-class _Log:
+class _DisagreementLog:
     """A CSV file that rows are appended to, under one header."""
 
     def __init__(self, path: Path, names: tuple[str, ...]):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ectype.serve._binary_tensors import Tail, unpacked
-from ectype.serve._http_types import Refusal, shown
+from ectype.serve._binary_tensors import Tail, unpack_values
+from ectype.serve._http_types import Refusal, quote_value
 from ectype.types import Label
 
 REAL = (int, float)
@@ -33,8 +32,7 @@ Cell: TypeAlias = Label | None
 """A value that was read, None where it is missing."""
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(NamedTuple):
     """An input: its name, its shape of one or two dimensions, and its values row by row, None where one is missing.
 
     What came as bytes is an array of numbers.
@@ -62,18 +60,20 @@ def read_tensor(content: object, where: str, tail: Tail | None = None) -> Tensor
     [1.0, None]
     """
     if not isinstance(content, dict):
-        raise Refusal(where, "an object with name, shape, datatype and data", shown(content))
+        raise Refusal(where, "an object with name, shape, datatype and data", quote_value(content))
     name, datatype = content.get("name"), content.get("datatype")
     if not isinstance(name, str):
-        raise Refusal(f"{where}: name", "a string", shown(name))
-    where = f"input {shown(name)}"
+        raise Refusal(f"{where}: name", "a string", quote_value(name))
+    where = f"input {quote_value(name)}"
     if not isinstance(datatype, str) or datatype not in DATATYPES:
-        raise Refusal(f"{where}: datatype", f"one of {', '.join(DATATYPES)}", shown(datatype))
+        raise Refusal(f"{where}: datatype", f"one of {', '.join(DATATYPES)}", quote_value(datatype))
     parameters = content.get("parameters")
     mark, size = (None, None) if parameters is None else (_mark(parameters, where), _size(parameters, where))
     shape = _shape(content.get("shape"), where)
     if size is not None and tail is not None:
-        return Tensor(name, shape, _marked(unpacked(tail.take(size, where), datatype, _n(shape), where), mark, where))
+        return Tensor(
+            name, shape, _marked(unpack_values(tail.take(size, where), datatype, _n(shape), where), mark, where)
+        )
     if "data" not in content:
         hint = "send them as JSON, or as binary data with Inference-Header-Content-Length"
         raise Refusal(f"{where}: data", "a list", "none", hint)
@@ -99,7 +99,7 @@ def _size(parameters: dict[str, object], where: str) -> int | None:
         raise Refusal(f"{where}: parameters", "values in the request", "shared memory")
     size = parameters.get("binary_data_size")
     if size is not None and (type(size) is not int or size < 0):
-        raise Refusal(f"{where}: binary_data_size", "a number of bytes", shown(size))
+        raise Refusal(f"{where}: binary_data_size", "a number of bytes", quote_value(size))
     return size
 
 
@@ -109,17 +109,17 @@ def _n(shape: tuple[int, ...]) -> int:
 
 def _mark(parameters: object, where: str) -> str | None:
     if not isinstance(parameters, dict):
-        raise Refusal(f"{where}: parameters", "an object", shown(parameters))
+        raise Refusal(f"{where}: parameters", "an object", quote_value(parameters))
     mark = parameters.get("content_type")
     if mark is not None and mark not in (*PLAIN_MARKS, DOCUMENTS):
-        raise Refusal(f"{where}: content_type", f"{', '.join(PLAIN_MARKS)}, {DOCUMENTS} or none", shown(mark))
+        raise Refusal(f"{where}: content_type", f"{', '.join(PLAIN_MARKS)}, {DOCUMENTS} or none", quote_value(mark))
     return mark
 
 
 def _shape(shape: object, where: str) -> tuple[int, ...]:
     expected = "[rows] or [rows, columns]"
     if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 2**63 for size in shape):
-        raise Refusal(f"{where}: shape", expected, shown(shape))
+        raise Refusal(f"{where}: shape", expected, quote_value(shape))
     if len(shape) not in (1, 2):
         raise Refusal(f"{where}: shape", expected, shape[:8])
     return tuple(shape)
@@ -128,7 +128,7 @@ def _shape(shape: object, where: str) -> tuple[int, ...]:
 def _flat(data: object, shape: tuple[int, ...], where: str) -> list[Any]:
     """Values that may be nested by rows, as one list."""
     if not isinstance(data, list):
-        raise Refusal(f"{where}: data", "a list", shown(data))
+        raise Refusal(f"{where}: data", "a list", quote_value(data))
     if len(shape) == 2 and data and all(type(row) is list for row in data):
         if len(data) != shape[0] or any(len(row) != shape[1] for row in data):
             raise Refusal(f"{where}: data", f"{shape[0]} lists of {shape[1]}, as its shape says", "others")
@@ -148,10 +148,13 @@ def _loaded(values: list[Any], where: str) -> list[Any]:
 
 def _typed(values: list[Any], allowed: tuple[type, ...], words: str, where: str) -> list[Cell]:
     """The values, once all of them are of these types; whole numbers where floats are allowed become such."""
-    kinds = set(map(type, values)) - {type(None)}
+    kinds = set(map(type, values))
+    if kinds == {float} and float in allowed:
+        return values
+    kinds -= {type(None)}
     if not kinds <= set(allowed):
         place, wrong = next((i, value) for i, value in enumerate(values) if type(value) in kinds - set(allowed))
-        raise Refusal(f"{where}: data", f"values of {words}, or null", f"{shown(wrong)} at {place}")
+        raise Refusal(f"{where}: data", f"values of {words}, or null", f"{quote_value(wrong)} at {place}")
     if str in kinds:
         try:
             "".join(value for value in values if type(value) is str).encode()

@@ -12,24 +12,22 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from ectype._common import validation
 from ectype._common.atomic_io import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
 from ectype._common.manifest import RUN
-from ectype.errors import DamagedError, DirectoryError, OriginalError, SettingError, UnwrittenError
+from ectype.errors import DamagedError, DirectoryError, OriginalError, UnwrittenError
 from ectype.ledger import BESIDE_LEDGER, LEDGER, Ledger, Purpose
 from ectype.original import Original
 from ectype.original.fingerprint import identified
 from ectype.runs.directory import finished, open_run, refuse_differences
-from ectype.serve._limits import KEPT_DAYS, KEPT_ROWS
 from ectype.serve._masking import Masking
+from ectype.serve._settings import ServiceSettings
 from ectype.space import Space
 from ectype.types import Json
 
@@ -46,45 +44,6 @@ LIMITS = {BEYOND_ROWS: "there are as many as --keep-rows allows", BEYOND_DAYS: "
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
-@dataclass(frozen=True)
-class TrafficSettings:
-    """What to keep of a parallel run: where, how many rows, for how many days after the first, without which columns.
-
-    Beyond either limit nothing more is kept, and nothing is deleted.
-    """
-
-    directory: Path
-    rows: int = KEPT_ROWS
-    days: float = KEPT_DAYS
-    without: tuple[str, ...] = ()
-    masked: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        validation.count("--keep-rows", self.rows, 1)
-        validation.number("--keep-days", self.days, "a number above 0", 5e-324, float("inf"))
-
-
-def kept_as(
-    directory: str | Path | None,
-    rows: int = KEPT_ROWS,
-    days: float = KEPT_DAYS,
-    without: Sequence[str] = (),
-    masked: Sequence[str] = (),
-) -> TrafficSettings | None:
-    """What to keep, as it was asked for; None without a directory, where options that would be of no use are refused.
-
-    >>> kept_as(None) is None, kept_as("traffic", rows=5000).rows
-    (True, 5000)
-    """
-    if directory is not None:
-        return TrafficSettings(as_path(directory), rows, days, tuple(without), tuple(masked))
-    others = {"--keep-rows": rows != KEPT_ROWS, "--keep-days": days != KEPT_DAYS}
-    others |= {"--keep-without": bool(without), "--keep-masked": bool(masked)}
-    for option in (option for option, given in others.items() if given):
-        raise SettingError("--keep", f"a directory, since {option} is given", "none")
-    return None
-
-
 class TrafficLog:
     """A directory of real traffic that is written to; one that is there already goes on, if all about it is the same.
 
@@ -92,10 +51,11 @@ class TrafficLog:
     refused. A disk that cannot be written is a warning, and rows are counted as unwritten until it can.
     """
 
-    def __init__(self, keep: TrafficSettings, original: Original, space: Space, pause: float = PAUSE):
-        self._pause, self._keep, self._masking = pause, keep, Masking(space, keep.without, keep.masked)
+    def __init__(self, settings: ServiceSettings, original: Original, space: Space, pause: float = PAUSE):
+        self._directory, self._most_rows, self._days = as_path(settings.traffic), settings.keep_rows, settings.keep_days
+        self._pause, self._masking = pause, Masking(space, settings.keep_without, settings.keep_masked)
         dropped: Json = {"dropped": self._masking.dropped}
-        dropped |= {"masked": self._masking.masked} if keep.masked else {}
+        dropped |= {"masked": self._masking.masked} if settings.keep_masked else {}
         self.settings: Json = {**identified(original), "space": space.digest, "kept": Purpose.TRAFFIC, **dropped}
         self._lock, self._open, self._told = threading.Lock(), ExitStack(), set[str]()
         self._ledger: Ledger | None = None
@@ -107,7 +67,7 @@ class TrafficLog:
         self._begin(space)
 
     def summary(self) -> Json:
-        """What the directory holds, and what became of the rows that the original answered since the start."""
+        """The size of the directory, and the outcomes of the rows that the original answered since the start."""
         held = {"rows": self.rows, "bytes": self.bytes, "failing": self._failing}
         return {**held, "outcomes": dict(self._outcomes), "repeated": self._repeated}
 
@@ -138,7 +98,7 @@ class TrafficLog:
         """Keep no more if an original that was opened again is another one by now."""
         with self._lock:
             try:
-                refuse_differences(self._keep.directory, self.settings, {**self.settings, **identified(original)})
+                refuse_differences(self._directory, self.settings, {**self.settings, **identified(original)})
             except DirectoryError as error:
                 self._fail(error, again=float("inf"))
 
@@ -147,7 +107,7 @@ class TrafficLog:
         with self._lock:
             ledger, self._ledger = self._ledger, None
             if ledger is not None and ledger.empty:
-                (self._keep.directory / SPACE).unlink(missing_ok=True)
+                (self._directory / SPACE).unlink(missing_ok=True)
             try:
                 self._open.close()
             except DirectoryError as error:  # the log could not be emptied into the file; it has the rows
@@ -155,7 +115,7 @@ class TrafficLog:
             remove_empty(self._made)
 
     def _begin(self, space: Space) -> None:
-        directory = self._keep.directory
+        directory = self._directory
         try:
             with errors_of(directory):
                 if finished(directory):
@@ -176,12 +136,12 @@ class TrafficLog:
             self._fail(error, again=float("inf"))
 
     def _room(self) -> tuple[int, str]:
-        """How many more rows may be kept, and what keeps out the others."""
+        """The number of rows that may still be kept, and the reason that others may not."""
         if self._ledger is None or time.monotonic() < self._again:
             return 0, UNWRITTEN
-        if self._begun is not None and time.time() - self._begun > DAY * self._keep.days:
+        if self._begun is not None and time.time() - self._begun > DAY * self._days:
             return 0, BEYOND_DAYS
-        return max(self._keep.rows - self.rows, 0), BEYOND_ROWS
+        return max(self._most_rows - self.rows, 0), BEYOND_ROWS
 
     def _leave(self, reason: str, rows: int) -> None:
         """Count rows that are not kept; that a limit is reached is said once."""
@@ -190,7 +150,7 @@ class TrafficLog:
         self._outcomes[reason] += rows
         if reason in LIMITS and reason not in self._told:
             self._told.add(reason)
-            LOG.warning("keeping: %s: no more rows are kept: %s", self._keep.directory, LIMITS[reason])
+            LOG.warning("keeping: %s: no more rows are kept: %s", self._directory, LIMITS[reason])
 
     def _write(self, rows: np.ndarray, labels: np.ndarray) -> None:
         assert self._ledger is not None
@@ -209,12 +169,12 @@ class TrafficLog:
     def _measure(self, ledger: Ledger) -> None:
         """Take note of what is on disk; here, since whoever asks for metrics must not wait for a disk."""
         if self._failing:
-            LOG.warning("keeping: %s: rows are kept again", self._keep.directory)
+            LOG.warning("keeping: %s: rows are kept again", self._directory)
         self._failing, self.rows = False, ledger.counts.answered
         names, self.bytes = (SPACE, *(f"{LEDGER}{suffix}" for suffix in ("", *BESIDE_LEDGER))), 0
         for name in names:
             with suppress(OSError):  # such as one that is not there
-                self.bytes += (self._keep.directory / name).stat().st_size
+                self.bytes += (self._directory / name).stat().st_size
 
     def _fail(self, error: DirectoryError, again: float) -> None:
         if not self._failing:

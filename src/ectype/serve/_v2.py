@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ectype.cascades import ANSWERED_BY, BY_COPY
-from ectype.serve._binary_tensors import Tail, packed
-from ectype.serve._http_types import JSON_HEADERS, HttpResponse, Refusal, shown
+from ectype.serve._binary_tensors import Tail, pack_values
+from ectype.serve._http_types import JSON_HEADERS, HttpResponse, Refusal, quote_value
 from ectype.serve._tensors import Tensor, read_tensor
 from ectype.space import of_labels
 from ectype.types import Json
@@ -23,16 +23,14 @@ OUTPUTS = (LABELS, SCORES, WHO)
 SIZE_HEADER = "inference-header-content-length"
 
 
-@dataclass(frozen=True)
-class RequestedOutput:
+class RequestedOutput(NamedTuple):
     """An output that is asked for, as JSON or as bytes behind it."""
 
     name: str = LABELS
     binary: bool = False
 
 
-@dataclass(frozen=True)
-class InferRequest:
+class InferRequest(NamedTuple):
     """A request that was read: its id, its tensors, and the outputs that are wanted."""
 
     id: str | None
@@ -40,22 +38,24 @@ class InferRequest:
     wanted: tuple[RequestedOutput, ...] = (RequestedOutput(),)
 
 
-def read(body: bytes, json_size: int | None = None) -> InferRequest:
-    """What a body asks; of `json_size`, so many bytes are JSON, and the others tensors."""
+def read_request(body: bytes, json_size: int | None = None) -> InferRequest:
+    """Parse a body; with `json_size`, so many bytes are JSON, and binary tensors follow."""
     if json_size is None:
-        return asked(loaded(body), None)
+        return parse_request(load_json(body), None)
     if json_size > len(body):
         raise Refusal("Inference-Header-Content-Length", f"at most the body's {len(body)} bytes", json_size)
     tail = Tail(memoryview(body)[json_size:])
-    found = asked(loaded(body[:json_size]), tail)
+    found = parse_request(load_json(body[:json_size]), tail)
     tail.end()
     return found
 
 
-def loaded(body: bytes) -> object:
+def load_json(body: bytes) -> object:
     """A body's JSON, in whose objects every name is there once: of two values, two readers take different ones."""
     try:
-        return _decode(body.decode(json.detect_encoding(body), "surrogatepass"))
+        # In UTF-16 and UTF-32, one of the first two bytes of JSON is 0, or a mark.
+        plain = min(body[:2], default=0) > 0 and max(body[:2]) < 128
+        return _decode(body.decode("utf-8" if plain else json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise Refusal("body", "JSON", f"{type(error).__name__}: {str(error)[:100]}") from None
 
@@ -64,23 +64,23 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise Refusal("body", "every name once in an object", f"{shown(twice)} more than once")
+        raise Refusal("body", "every name once in an object", f"{quote_value(twice)} more than once")
     return found
 
 
 _decode = json.JSONDecoder(object_pairs_hook=_object).decode
 
 
-def asked(content: object, tail: Tail | None) -> InferRequest:
-    """What JSON asks, with the bytes of its tensors if they are apart."""
+def parse_request(content: object, tail: Tail | None) -> InferRequest:
+    """Parse a request in JSON, whose tensors may be in a binary tail."""
     if not isinstance(content, dict):
-        raise Refusal("body", "an object", shown(content))
+        raise Refusal("body", "an object", quote_value(content))
     identity, inputs = content.get("id"), content.get("inputs")
     if identity is not None and not isinstance(identity, str):
-        raise Refusal("id", "a string", shown(identity))
+        raise Refusal("id", "a string", quote_value(identity))
     wanted = _wanted(content.get("outputs"), _flag(content.get("parameters"), "binary_data_output", False, "request"))
     if not isinstance(inputs, list) or not inputs:
-        raise Refusal("inputs", "a list of tensors", shown(inputs))
+        raise Refusal("inputs", "a list of tensors", quote_value(inputs))
     return InferRequest(
         identity, [read_tensor(tensor, f"inputs[{k}]", tail) for k, tensor in enumerate(inputs)], wanted
     )
@@ -90,14 +90,14 @@ def _wanted(outputs: object, binary: bool) -> tuple[RequestedOutput, ...]:
     if outputs is None or outputs == []:
         return (RequestedOutput(LABELS, binary),)
     if not isinstance(outputs, list):
-        raise Refusal("outputs", "a list", shown(outputs))
+        raise Refusal("outputs", "a list", quote_value(outputs))
     found: dict[str, RequestedOutput] = {}  # each once, in their order
     for output in outputs:
         name, parameters = (
             (output.get("name"), output.get("parameters")) if isinstance(output, dict) else (output, None)
         )
         if not isinstance(name, str) or name not in OUTPUTS:
-            raise Refusal("outputs", f"the names {LABELS}, {SCORES} or {WHO}", shown(name))
+            raise Refusal("outputs", f"the names {LABELS}, {SCORES} or {WHO}", quote_value(name))
         found[name] = RequestedOutput(name, _flag(parameters, "binary_data", binary, f"output {name}"))
         if isinstance(parameters, dict) and parameters.get("classification"):
             raise Refusal(f"output {name}: parameters", "no classification", "one", f"ask for {LABELS} instead")
@@ -109,10 +109,10 @@ def _flag(parameters: object, name: str, default: bool, where: str) -> bool:
     if parameters is None:
         return default
     if not isinstance(parameters, dict):
-        raise Refusal(f"{where}: parameters", "an object", shown(parameters))
+        raise Refusal(f"{where}: parameters", "an object", quote_value(parameters))
     found = parameters.get(name, default)
     if not isinstance(found, bool):
-        raise Refusal(f"{where}: {name}", "true or false", shown(found))
+        raise Refusal(f"{where}: {name}", "true or false", quote_value(found))
     return found
 
 
@@ -140,7 +140,7 @@ class InferResponseWriter:
 
     def _opening(self, identity: str | None, by: np.ndarray | None) -> str:
         echoed = "" if identity is None else f',"id":{json.dumps(identity)}'
-        routed = "" if by is None else f',"parameters":{_compact(routing(by))}'
+        routed = "" if by is None else f',"parameters":{_compact(count_answered_by(by))}'
         return f'{self._start}{echoed}{routed},"outputs":['
 
     def _labels_of(self, codes: np.ndarray) -> str:
@@ -154,13 +154,13 @@ class InferResponseWriter:
         outputs: dict[str, Callable[[], tuple[Json, np.ndarray]]] = {
             LABELS: lambda: (self._described(codes), self._classes[codes]),
             SCORES: lambda: (_described(probabilities), probabilities.astype(np.float64)),
-            WHO: lambda: (_described_who(len(codes)), who(by, len(codes))),
+            WHO: lambda: (_described_who(len(codes)), answered_by(by, len(codes))),
         }
         parts, tails = [], []
         for wanted in asked.wanted:
             about, values = outputs[wanted.name]()
             if wanted.binary:
-                tails.append(packed(values, about["datatype"]))
+                tails.append(pack_values(values, about["datatype"]))
                 about["parameters"] = {**about.get("parameters", {}), "binary_data_size": len(tails[-1])}
             else:
                 about["data"] = values.ravel().tolist()
@@ -175,15 +175,15 @@ class InferResponseWriter:
         return {"name": LABELS, "datatype": self._kind, **self._marks, "shape": [len(codes)]}
 
 
-def who(by: np.ndarray | None, n: int) -> np.ndarray:
-    """Who answered each of n rows, in words."""
+def answered_by(by: np.ndarray | None, n: int) -> np.ndarray:
+    """The words for who answered each of n rows."""
     return ANSWERED_BY[np.full(n, BY_COPY) if by is None else by]
 
 
-def routing(by: np.ndarray) -> Json:
-    """How many rows were answered by whom.
+def count_answered_by(by: np.ndarray) -> Json:
+    """The number of rows by who answered them.
 
-    >>> routing(np.array([0, 1, 0]))
+    >>> count_answered_by(np.array([0, 1, 0]))
     {'copy': 2, 'original': 1, 'outage': 0}
     """
     return dict(zip(ANSWERED_BY.tolist(), np.bincount(by, minlength=len(ANSWERED_BY)).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Several processes that serve one copy, by uvicorn's supervisor: they share a port, and who dies is replaced."""
+"""Several processes that serve one copy on one port; uvicorn's supervisor replaces those that die."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from ectype.errors import EctypeError, SettingError
-from ectype.serve._app import Service, words_of
-from ectype.serve._factory import load_services
-from ectype.serve._limits import ServeLimits
-from ectype.serve._server import Address, Config, Listeners, Server, Started, bound
+from ectype.serve._app import Service, label_words
+from ectype.serve._factory import build_service, load_copy
+from ectype.serve._server import Server, Started, UvicornConfig, bind_socket
+from ectype.serve._settings import ServeSettings
 from ectype.serve._shared_counters import SharedCounters
 
 LOG = logging.getLogger(__name__)
@@ -30,21 +30,18 @@ HUNG_SECONDS = 60
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker needs to make its service: the directory of the copy and what is said of it, and its counts."""
+    """The arguments of a worker: the directory of the copy, the settings, and its row of the counts."""
 
     directory: Path
-    name: str
-    version: str
-    limits: ServeLimits
-    token: str | None
+    settings: ServeSettings
     counts: Any
     worker: int = 0
 
     def __call__(self) -> Service:
         """The service of one worker."""
-        copy = load_services(self.directory, self.name, self.version, self.limits)
-        counts = SharedCounters(words_of(copy.model), self.counts, self.worker)
-        return copy.service(self.limits, token=self.token, counts=counts)
+        copy = load_copy(self.directory, self.settings)
+        counts = SharedCounters(label_words(copy.model), self.counts, self.worker)
+        return build_service(copy, self.settings, counts)
 
 
 class Worker(Process):
@@ -69,14 +66,15 @@ class Workers(Multiprocess):
 
     processes: list[Worker]  # type: ignore[assignment]
 
-    def __init__(self, n: int, served: WorkerSettings, fronts: Listeners, started: Started):
-        listening = bound(fronts.address)
-        self._address = replace(fronts.address, port=listening.getsockname()[1])
-        self._grpc_port, self._served, self._tell = self._reserved(fronts), served, started
-        self._fronts = replace(fronts, address=self._address, grpc_port=self._grpc_port)
+    def __init__(self, served: WorkerSettings, started: Started):
+        settings = served.settings
+        listening = bind_socket(settings.address)
+        port, self._grpc_port = listening.getsockname()[1], self._reserve_grpc_port(settings)
+        self._settings = replace(settings, port=port, grpc_port=self._grpc_port)
+        self._served, self._tell = replace(served, settings=self._settings), started
         self.stopped_by: signal.Signals | None = None
         self._failed = False
-        super().__init__(self._config(0, n), [listening])
+        super().__init__(self._config(0), [listening])
 
     def run(self) -> None:
         """Serve until a signal; refused if workers end as soon as they start, as those that replace them would."""
@@ -88,11 +86,10 @@ class Workers(Multiprocess):
         """Start all workers, and tell when all can be asked."""
         self.processes = [self._worker(place) for place in range(self.processes_num)]
         if all(self._wait_for(worker) for worker in self.processes):
-            scheme = "http" if self._fronts.tls is None else "https"
-            self._tell(replace(self._address, scheme=scheme), self._grpc_port)
+            self._tell(self._settings.address, self._grpc_port)
 
     def keep_subprocess_alive(self) -> None:
-        """Replace who has ended, or hangs."""
+        """Replace workers that have ended or hang."""
         for place, worker in enumerate(self.processes):
             if self.should_exit.is_set():
                 return
@@ -136,11 +133,12 @@ class Workers(Multiprocess):
         self.stopped_by = self.stopped_by or number
         self.should_exit.set()
 
-    def _config(self, place: int, n: int) -> Config:
-        return Config(replace(self._served, worker=place), self._fronts, factory=True, workers=n)
+    def _config(self, place: int) -> UvicornConfig:
+        served = replace(self._served, worker=place)
+        return UvicornConfig(served, self._settings, factory=True, workers=self._settings.workers)
 
     def _worker(self, place: int) -> Worker:
-        worker = Worker(self._config(place, self.processes_num), self.sockets)
+        worker = Worker(self._config(place), self.sockets)
         worker.start()
         return worker
 
@@ -156,11 +154,11 @@ class Workers(Multiprocess):
                 self.should_exit.set()
         return True
 
-    def _reserved(self, fronts: Listeners) -> int | None:
+    def _reserve_grpc_port(self, settings: ServeSettings) -> int | None:
         """The port for gRPC that all workers take; a socket that does not listen keeps it from others."""
-        if fronts.grpc_port is None:
+        if settings.grpc_port is None:
             return None
-        address = Address(fronts.address.host, fronts.grpc_port)
-        bound(address, option="--grpc-port").close()
-        self._reserving = bound(address, shared=True, listens=False, option="--grpc-port")
+        address = replace(settings.address, port=settings.grpc_port)
+        bind_socket(address, option="--grpc-port").close()
+        self._reserving = bind_socket(address, shared=True, listens=False, option="--grpc-port")
         return int(self._reserving.getsockname()[1])

@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import json
+import re
 import zlib
 from dataclasses import dataclass
 
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from in_process_server import connected, copied, drawn, head, metrics, question, received, running, statuses, tensor
 
 import ectype as ec
-from ectype.serve._binary_tensors import packed, unpacked
-from ectype.serve._http_types import refused
+from ectype.serve._binary_tensors import pack_values, unpack_values
+from ectype.serve._http_types import refusal_response
 from ectype.serve._inference import InferenceModel
-from ectype.serve._plain_json import PlainRows, Style
+from ectype.serve._plain_json import AnswerStyle, PlainRows
+from ectype.serve._tensors import DATATYPES
+from ectype.serve._v2 import OUTPUTS
 from problems import ODD, loans, problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::ectype.errors.EctypeWarning")
@@ -69,7 +72,7 @@ def binary(arrays, **others):
     inputs, blobs = [], []
     for name, array in arrays.items():
         kind = kinds[array.dtype.str[1:] if array.dtype != object else "O8"]
-        blobs.append(packed(array.ravel().tolist(), kind))
+        blobs.append(pack_values(array.ravel().tolist(), kind))
         size = {"binary_data_size": len(blobs[-1])}
         inputs.append({"name": name, "shape": list(array.shape), "datatype": kind, "parameters": size})
     start = json.dumps({"inputs": inputs, **others}).encode()
@@ -87,7 +90,7 @@ def test_binary_tensors_both_ways(server, plane, dtype):
     (output,) = answer.json["outputs"]
     assert (answer.status, answer.json["id"], "data" in output) == (200, "t", False)
     assert output["parameters"]["binary_data_size"] == len(answer.tail)
-    assert unpacked(answer.tail, "BYTES", 30, "") == plane.predict(rows).tolist()
+    assert unpack_values(answer.tail, "BYTES", 30, "") == plane.predict(rows).tolist()
 
 
 def test_outputs_may_be_binary_one_by_one(server, plane):
@@ -97,10 +100,10 @@ def test_outputs_may_be_binary_one_by_one(server, plane):
     answer = sent(server, INFER, body, Inference_Header_Content_Length=size)
     labels, scores = answer.json["outputs"]
     assert labels["data"] == plane.predict(rows).tolist()
-    found = np.reshape(unpacked(answer.tail, "FP64", 6, ""), scores["shape"])
+    found = np.reshape(unpack_values(answer.tail, "FP64", 6, ""), scores["shape"])
     np.testing.assert_array_equal(found, plane.predict_proba(rows))
     body = json.dumps(question(rows, outputs=[{"name": "predict", "parameters": {"binary_data": True}}])).encode()
-    assert unpacked(sent(server, INFER, body).tail, "BYTES", 3, "") == plane.predict(rows).tolist()
+    assert unpack_values(sent(server, INFER, body).tail, "BYTES", 3, "") == plane.predict(rows).tolist()
 
 
 def test_binary_columns_of_every_kind(bank, lending):
@@ -163,7 +166,7 @@ def test_any_bytes_behind_the_json(noise, size, kind):
     try:
         model.answer(model.question(start + noise, len(start)))
     except ec.errors.EctypeError as error:
-        assert refused(error).status == 400  # noqa: PT017
+        assert refusal_response(error).status == 400  # noqa: PT017
 
 
 def _model(made=[]):  # noqa: B006  one for all examples
@@ -342,7 +345,7 @@ def test_csv_of_levels_that_are_numbers():
     frame, codes, classes = problem("odd")
     model = InferenceModel(copied(ec.Space.from_json(json.dumps(ODD)), frame, codes, classes), "odd", "1", 5000)
     text = frame.to_csv(index=False).encode()
-    answer = model.answer(model.plain_question(model.plain.table(text), Style()))
+    answer = model.answer(model.plain_question(model.plain.table(text), AnswerStyle()))
     assert json.loads(answer.body)["predictions"] == model.copy.predict(frame).tolist()
 
 
@@ -420,9 +423,9 @@ def test_any_bytes_as_rows(body):
     model = _model()
     for read in (model.plain.document, model.plain.table, model.plain.instances):
         try:
-            model.answer(model.plain_question(read(body), Style()))
+            model.answer(model.plain_question(read(body), AnswerStyle()))
         except ec.errors.EctypeError as error:
-            assert refused(error).status == 400  # noqa: PT017
+            assert refusal_response(error).status == 400  # noqa: PT017
 
 
 def test_questions_that_come_together_are_answered_each_as_alone(server, plane):
@@ -457,6 +460,10 @@ def test_the_description_has_every_path(server):
         assert (answer.status, answer.getheader("content-type").partition(";")[0] in kinds) == (200, True)
     line.close()
     assert set(server.service._routes._paths) == set(about["paths"])
+    schemas = about["components"]["schemas"]
+    assert set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(about))) == schemas.keys()
+    assert schemas["InputTensor"]["properties"]["datatype"]["enum"] == list(DATATYPES)
+    assert schemas["InferResponse"]["properties"]["outputs"]["items"]["properties"]["name"]["enum"] == list(OUTPUTS)
 
 
 def test_tensors_of_one_dimension_are_columns(server, plane):

@@ -19,12 +19,12 @@ import ectype as ec
 from ectype import ledger
 from ectype.cli.serve import command
 from ectype.errors import DirectoryError, OutageError, SettingError
-from ectype.serve import TrafficSettings
+from ectype.serve import ServeSettings
 from ectype.serve._inference import InferenceModel
 from ectype.serve._masking import Masking
 from ectype.serve._representable import representable
 from ectype.serve._row_parser import RowParser
-from ectype.serve._shadow import Shadow, presented
+from ectype.serve._shadow import Shadow, production_rows
 from ectype.serve._tensors import Tensor
 from ectype.serve._traffic_log import OUTCOMES, TrafficLog
 from fault_server import FaultyServer
@@ -44,11 +44,15 @@ def steep(rows):
     return np.where(np.asarray(rows, float)[:, 0] > 1, "up", "down").tolist()
 
 
+def traffic(directory, opened=lambda: ec.Original(sloped)):
+    return ServeSettings(shadow=opened, traffic=directory)
+
+
 @contextmanager
 def keeping(copy, directory, original=sloped, **options):
-    shadow = Shadow(
-        lambda: ec.Original(original, name="box", request_rows=8), copy, keep=TrafficSettings(directory, **options)
-    )
+    opened = lambda: ec.Original(original, name="box", request_rows=8)  # noqa: E731
+    named = {f"keep_{name}": value for name, value in options.items()}
+    shadow = Shadow(copy, ServeSettings(shadow=opened, traffic=directory, **named))
     try:
         yield shadow, InferenceModel(copy, "m", "1", 500)
     finally:
@@ -127,7 +131,7 @@ def test_a_value_that_came_in_another_form_than_was_asked_is_not_kept():
 
     def said(*values):
         rows = RowParser(space)([Tensor("a", (len(values),), list(values))])
-        return presented(rows, space)["a"].tolist(), representable(rows, space).tolist()
+        return production_rows(rows, space)["a"].tolist(), representable(rows, space).tolist()
 
     assert said("1", 1) == (["1", "1"], [True, True])
     assert said("1", 1, "x", None) == (["1", 1, "x", None], [True, False, False, True])
@@ -197,7 +201,7 @@ def test_beyond_a_limit_rows_are_counted_and_not_kept(plane, tmp_path, caplog):
 
 def test_a_disk_that_is_full_for_a_while(plane, tmp_path, caplog):
     rows, all_of = np.random.default_rng(1).normal(size=(5000, 2)), np.ones(5000, bool)
-    directory = TrafficLog(TrafficSettings(tmp_path / "traffic"), ec.Original(sloped), plane.space, pause=0)
+    directory = TrafficLog(traffic(tmp_path / "traffic"), ec.Original(sloped), plane.space, pause=0)
     add = lambda n: directory.add(rows[:n], all_of[:n], np.array(sloped(rows[:n])))  # noqa: E731
     add(10)
     directory._ledger.writer._connection.execute("PRAGMA max_page_count = 14")
@@ -253,11 +257,11 @@ def test_what_belongs_to_something_else_is_refused(plane, lending, tmp_path):
     before = kept(tmp_path / "traffic")[1]
     original = ec.Original(sloped, name="another box")
     with pytest.raises(DirectoryError, match="original 'box' \\(now 'another box'\\)"):
-        TrafficLog(TrafficSettings(tmp_path / "traffic"), original, plane.space)
+        TrafficLog(traffic(tmp_path / "traffic"), original, plane.space)
     with pytest.raises(DirectoryError, match="another space"), keeping(lending, tmp_path / "traffic"):
         pass
     with pytest.raises(DirectoryError, match="kept traffic alone"):
-        TrafficLog(TrafficSettings(saved(plane, tmp_path / "run")), original, plane.space)
+        TrafficLog(traffic(saved(plane, tmp_path / "run")), original, plane.space)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
     with pytest.raises(DirectoryError, match="other files"), keeping(plane, tmp_path / "mine"):
@@ -272,7 +276,7 @@ def test_an_original_that_comes_back_as_another_teaches_no_more(plane, tmp_path,
         raise OutageError("box", "an answer", "nothing")
 
     opened = iter([ec.Original(broken, fingerprint="a"), ec.Original(sloped, fingerprint="b")])
-    shadow = Shadow(lambda: next(opened), plane, pause=0.01, keep=TrafficSettings(tmp_path / "traffic"))
+    shadow = Shadow(plane, traffic(tmp_path / "traffic", lambda: next(opened)), pause=0.01)
     model = InferenceModel(plane, "m", "1", 500)
     for _ in range(2):
         offered(shadow, model, matrix([[1.0, 0.0]]))
@@ -285,12 +289,13 @@ def test_an_original_that_comes_back_as_another_teaches_no_more(plane, tmp_path,
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--keep", "x"], "an original, since --keep is given"),
+        (["--traffic", "x"], "an original, since --traffic is given"),
+        (["--keep", "x"], "an original, since --traffic is given"),
         (["--keep-rows", "5"], "a directory, since --keep-rows is given"),
         (["--keep-masked", "x0"], "a directory, since --keep-masked is given"),
-        (["--keep", "x", "--keep-rows", "0"], "--keep-rows"),
-        (["--keep", "x", "--keep-days", "0"], "--keep-days"),
-        (["--keep", "x", "--keep-without", "z", "--shadow", "test_keeping:sloped"], "columns among"),
+        (["--traffic", "x", "--keep-rows", "0"], "--keep-rows"),
+        (["--traffic", "x", "--keep-days", "0"], "--keep-days"),
+        (["--keep", "x", "--keep-without", "z", "--shadow", "test_traffic_log:sloped"], "columns among"),
     ],
 )
 def test_bad_options(plane, tmp_path, monkeypatch, options, reason):
@@ -357,7 +362,7 @@ def test_a_server_whose_disk_is_full_goes_on(plane, tmp_path):
 
 def shadowed(model, box, folder):
     """A server beside an original over HTTP, ready to be asked."""
-    options = ("--shadow", f"{box.url}/v2/models/box", "--protocol", "v2", "--request-rows", "20", "--keep", folder)
+    options = ("--shadow", f"{box.url}/v2/models/box", "--protocol", "v2", "--request-rows", "20", "--traffic", folder)
     return Process(model, *options)
 
 
