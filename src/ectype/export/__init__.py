@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # The format that a file's ending implies.
 SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql", ".c": "c"}
 FORMATS = ("onnx", "skops", "rules", "sql", "c", "mlflow")
-# What SQL may be written for; `dialects.py` has what they are.
-DIALECTS = ("ansi", "postgresql", "mysql", "mssql", "bigquery", "snowflake", "sqlite", "duckdb")
+# What SQL may be written for; `_sql_dialects` says how each differs.
+DIALECTS = ("ansi", "postgresql", "mysql", "sqlite", "duckdb")
 ROWS = 10_000
 
 

@@ -1,7 +1,7 @@
 """SQL as databases speak it: how each writes names, words, numbers and stages of a query, and how much it takes.
 
 Three things are silently different between databases, and are therefore spelled out: `"x0"` is a string in MySQL; words
-are equal there and in SQL Server whatever their case; a number with a point is a decimal in some, a double in others.
+are equal there whatever their case; a number with a point is a decimal in some, a double in others.
 """
 
 from __future__ import annotations
@@ -113,10 +113,6 @@ class Dialect:
         """The smallest of some numbers."""
         return f"LEAST({', '.join(values)})"
 
-    def log(self, value: str) -> str:
-        """The natural logarithm."""
-        return f"LN({value})"
-
     def named(self, table: str) -> str:
         """The name of a table, with that of its schema before a point."""
         return ".".join(map(self.quoted, table.split(".")))
@@ -172,86 +168,6 @@ class MySQL(Dialect):
 
     def _bytes(self, word: str) -> str:
         return f"x'{word.encode().hex()}'"
-
-
-class SQLServer(Dialect):
-    """No booleans, and words compare by a collation, without trailing spaces, unless they are bytes."""
-
-    def quoted(self, name: str) -> str:
-        """In brackets."""
-        return "[" + name.replace("]", "]]") + "]"
-
-    def text(self, word: str) -> str:
-        """Unicode."""
-        return "N" + super().text(word)
-
-    def truth(self, value: bool) -> str:
-        """A bit."""
-        return f"CAST({int(value)} AS BIT)"
-
-    def compared(self, name: str) -> str:
-        """The bytes of UTF-16."""
-        return f"CAST(CAST({name} AS NVARCHAR(MAX)) AS VARBINARY(MAX))"
-
-    def level(self, word: str) -> str:
-        """Bytes."""
-        return f"CAST(CAST({self.text(word)} AS NVARCHAR(MAX)) AS VARBINARY(MAX))"
-
-    def log(self, value: str) -> str:
-        """LOG is the natural one."""
-        return f"LOG({value})"
-
-
-class BigQuery(Dialect):
-    """Backslashes escape; NaN is not equal to itself."""
-
-    def quoted(self, name: str) -> str:
-        """In backticks."""
-        return "`" + _escaped(name, "`") + "`"
-
-    def text(self, word: str) -> str:
-        """With backslashes, on one line."""
-        return "'" + _escaped(word, "'") + "'"
-
-    def cleaned(self, name: str) -> str:
-        """NULL for NaN."""
-        return f"IF(IS_NAN({name}), NULL, {name})"
-
-    def compared(self, name: str) -> str:
-        """Bytes, which no collation changes."""
-        return f"CAST(CAST({name} AS STRING) AS BYTES)"
-
-    def level(self, word: str) -> str:
-        """Bytes."""
-        return f"CAST({self.text(word)} AS BYTES)"
-
-
-class Snowflake(Dialect):
-    """Numbers with a point are decimals unless they are cast; backslashes escape."""
-
-    def text(self, word: str) -> str:
-        """With backslashes, on one line."""
-        return "'" + _escaped(word, "'") + "'"
-
-    def number(self, number: float) -> str:
-        """Read from a string, as a double."""
-        return _signed(f"'{float(number)!r}'::FLOAT")
-
-    def factor(self, number: float) -> str:
-        """A decimal, which becomes a double beside one."""
-        return _signed(repr(float(number)))
-
-    def cleaned(self, name: str) -> str:
-        """NaN equals itself."""
-        return f"NULLIF({name}, 'NaN'::FLOAT)"
-
-    def compared(self, name: str) -> str:
-        """Bytes, which no collation changes."""
-        return f"TO_BINARY(CAST({name} AS VARCHAR), 'UTF-8')"
-
-    def level(self, word: str) -> str:
-        """Bytes."""
-        return f"TO_BINARY({self.text(word)}, 'UTF-8')"
 
 
 class SQLite(Dialect):
@@ -322,17 +238,6 @@ _KNOWN: tuple[Dialect, ...] = (
     Dialect(),
     PostgreSQL("postgresql", stage=_ONCE, columns=1600, bytes=64 * MEGABYTE, word="TEXT"),
     MySQL("mysql", head="", stage="AS (SELECT {columns} FROM {source} LIMIT 18446744073709551615)", real="DOUBLE"),
-    SQLServer(
-        "mssql",
-        stage="AS (SELECT TOP (9223372036854775807) {columns} FROM {source})",
-        columns=1024,
-        nesting=8,
-        real="FLOAT(53)",
-        flag="BIT",
-        word="NVARCHAR(1000)",
-    ),
-    BigQuery("bigquery", bytes=MEGABYTE, whole="INT64", real="FLOAT64", flag="BOOL", word="STRING"),
-    Snowflake("snowflake", bytes=MEGABYTE, real="FLOAT"),
     SQLite(
         "sqlite", stage=_ONCE, columns=2000, bytes=64 * MEGABYTE, nesting=9, whole="INTEGER", real="REAL", word="TEXT"
     ),
@@ -364,7 +269,7 @@ def _times(power: int) -> str:
 
 
 def _signed(text: str) -> str:
-    return f"({text})" if text.startswith(("-", "'-")) else text
+    return f"({text})" if text.startswith("-") else text
 
 
 def _digits(text: str) -> int:
@@ -373,8 +278,3 @@ def _digits(text: str) -> int:
 
 def _is_plain(word: str) -> bool:
     return word.isascii() and word.isprintable() and "\\" not in word
-
-
-def _escaped(text: str, mark: str) -> str:
-    found = text.replace("\\", "\\\\").replace(mark, "\\" + mark)
-    return found.replace("\n", "\\n").replace("\r", "\\r")

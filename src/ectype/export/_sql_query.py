@@ -211,7 +211,7 @@ class _Read:
                 if code in said:
                     opinion = dialect.greatest(f"{said[code]} / {total}", dialect.number(FLOOR))
                     uses[code] |= {said[code], total}
-                parts[code].append(f"{dialect.factor(power)} * {dialect.log(opinion)}")
+                parts[code].append(f"{dialect.factor(power)} * LN({opinion})")
         return {code: self._stages.add(added(parts[code]), uses[code]) for code in range(blend.n_c) if uses[code]}
 
     def _opinions(self, member: Model) -> tuple[dict[int, str], str]:
