@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ectype import progress
 from ectype._common import validation
 from ectype._common.atomic_io import whole_folder, written
+from ectype._common.extras import require_extra
 from ectype.errors import DirectoryError, ExportError, SettingError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def export(
 
 
 def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> ExportOptions:
-    """What a file is to be; only SQL has a dialect, a table and columns to keep."""
+    """The options of an export, checked: only SQL has a dialect, a table and columns to keep; ONNX needs an extra."""
     from ectype.export._sql import TABLE
     from ectype.export._sql_dialects import DIALECTS as KNOWN
     from ectype.export._verification import ExportOptions
@@ -116,6 +117,8 @@ def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[st
     for name, value in given.items():
         if value is not None and kind != "sql":
             raise SettingError(name, "a file of SQL", f"{value!r} for {kind}", "leave it out, or write FILE.sql")
+    if kind in ("onnx", "mlflow"):
+        require_extra(f"format {kind}", "onnx", "onnx", "onnxruntime")
     spoken = KNOWN[validation.choice("dialect", dialect or "ansi", DIALECTS)]
     if table is not None and (not isinstance(table, str) or not all(table.split("."))):
         raise SettingError("table", "the name of a table", repr(table))
