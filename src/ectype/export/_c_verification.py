@@ -18,7 +18,7 @@ import numpy as np
 from ectype.errors import ExportError
 from ectype.export._answers import ReadBack
 from ectype.export._c import level_words
-from ectype.export._c_snippets import ASKER
+from ectype.export._c_snippets import fill_snippet
 from ectype.export._sql_verification import records
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.types import Table
@@ -66,14 +66,15 @@ def c_answers(copy: CopyClassifier, path: Path, name: str, rows: Table) -> ReadB
 
 def _compiled(command: list[str], copy: CopyClassifier, path: Path, name: str, folder: Path) -> Path:
     """A program that reads rows; the file is compiled apart from it, as users would."""
-    source, asker, program = folder / f"{name}.c", folder / "main.c", folder / "program"
+    source, main, program = folder / f"{name}.c", folder / "main.c", folder / "program"
     shutil.copyfile(path, source)
     kinds = "".join("n" if level_words(column) is None else "w" for column in copy.space.columns)
     longest = max([LONGEST, *(len(word.encode()) for word in _all_words(copy))])
-    asker.write_text(ASKER.format(macro=name.upper(), file=source.name, name=name, kinds=kinds, longest=2 * longest))
+    names = {"macro": name.upper(), "file": source.name, "name": name}
+    main.write_text(fill_snippet("main", **names, kinds=kinds, longest=2 * longest))
     try:
         done = subprocess.run(
-            [*command, *FLAGS, "-o", str(program), str(source), str(asker), "-lm"],
+            [*command, *FLAGS, "-o", str(program), str(source), str(main), "-lm"],
             cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
     except OSError as error:
