@@ -8,7 +8,7 @@ import numpy as np
 import ectype as ec
 from ectype.algorithm.mlp import MLP, Network
 from ectype.models import rbf
-from ectype.models.blend_fitting import FAMILIES
+from ectype.models.blend import FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.families import FamilyLimits, fit

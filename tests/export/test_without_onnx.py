@@ -65,5 +65,5 @@ def test_all_else_works(folder):
     """
     done = python(code, folder)
     assert done.returncode == 0, done.stderr
-    need = ("_mlflow", "_mlflow_loader", "_onnx", "_onnx_graph", "_onnx_trees")
+    need = ("_mlflow", "_mlflow_loader", "_onnx", "_onnx_graph")
     assert done.stdout.split() == [f"export.{name}" for name in need]

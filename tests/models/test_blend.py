@@ -5,8 +5,18 @@ import pytest
 from sklearn.datasets import load_wine, make_classification
 
 from ectype.models.base import model_of, size_of
-from ectype.models.blend import Blend, fit_pool_weights, log_pool
-from ectype.models.blend_fitting import BLEND, CROSSED, FAMILIES, fit_blend, held_out, members_of, trial
+from ectype.models.blend import (
+    BLEND,
+    CROSSED,
+    FAMILIES,
+    Blend,
+    fit_blend,
+    fit_pool_weights,
+    held_out,
+    log_pool,
+    members_of,
+    trial,
+)
 from ectype.models.capacity import Capacity
 from ectype.models.families import FITTED, Family, FamilyLimits, boosting, fit
 from ectype.models.linear import Linear
@@ -79,7 +89,7 @@ def test_members_without_weight_are_left_out(monkeypatch):
 
     makers = members_of(400)
     members = {"guess": Family(guess, 0, soft=True), **makers}
-    monkeypatch.setattr("ectype.models.blend_fitting.members_of", lambda answers, scored: members)
+    monkeypatch.setattr("ectype.models.blend.members_of", lambda answers, scored: members)
     blend = fit_blend(X, y, 3, QUICK, seed=0)
     assert "linear" not in {member.kind for member in blend.members}
     assert len(blend.members) > 1
@@ -147,7 +157,7 @@ def test_members_are_fitted_again_to_all_answers(n, monkeypatch):
         return boosting(X, y, n_c, limits, seed)
 
     monkeypatch.setattr(
-        "ectype.models.blend_fitting.members_of", lambda answers, scored: {"one": Family(counted, 0, soft=True)}
+        "ectype.models.blend.members_of", lambda answers, scored: {"one": Family(counted, 0, soft=True)}
     )
     fit_blend(X, y, 3, QUICK, seed=0)
     assert seen == [n - held_out(n), n]

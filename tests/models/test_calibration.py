@@ -9,8 +9,8 @@ import ectype as ec
 from ectype.certificate.calibration import calibration_error
 from ectype.models.base import model_of
 from ectype.models.blend import log_pool
-from ectype.models.calibration import calibrated
 from ectype.models.families import FITTED, fit
+from ectype.models.temperature import calibrate
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 X, Y = make_classification(1200, 8, n_informative=5, n_classes=3, random_state=1)
@@ -43,7 +43,7 @@ def test_labels_stay_and_what_is_calibrated_can_be_kept(family):
     rows = rng.normal(size=(600, 4)).astype(np.float32)  # which it was not fitted to
     before = model.probabilities(rows)
     doubtful = log_pool([before], np.array([0.4]))
-    found = calibrated(model, rows, doubtful)
+    found = calibrate(model, rows, doubtful)
     after = found.probabilities(rows)
     clear = np.sort(before, axis=1)[:, -1] - np.sort(before, axis=1)[:, -2] > 1e-3
     assert (before.argmax(axis=1) == after.argmax(axis=1))[clear].all()

@@ -11,7 +11,7 @@ import ectype as ec
 from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.bounds import lower_bound
 from ectype.errors import SettingError
-from ectype.models.blend_fitting import BLEND, FAMILIES
+from ectype.models.blend import BLEND, FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.distillation import CALIBRATING, NO_TEACHER, FitContext, choose, outcomes, teachers
 from ectype.models.families import Family, FamilyLimits, boosting

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ectype._kernel import LEAF
 from ectype.models.base import model_of, size_of
-from ectype.models.blend_fitting import BLEND, FAMILIES
+from ectype.models.blend import BLEND, FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.families import FITTED, FamilyLimits, constant, fit, of_estimator
 from ectype.models.trees import Trees, round_down

@@ -12,7 +12,7 @@ import ectype as ec
 from ectype.cli import cli
 from ectype.errors import DirectoryError, SettingError, SpaceError
 from ectype.models.base import size_of
-from ectype.models.blend_fitting import FAMILIES
+from ectype.models.blend import FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.families import FITTED, FamilyLimits, fit
 from ectype.models.sklearn_model import SklearnModel

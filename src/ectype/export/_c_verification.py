@@ -16,10 +16,10 @@ from time import perf_counter
 import numpy as np
 
 from ectype.errors import ExportError
-from ectype.export._answers import ReadBack
 from ectype.export._c import level_words
 from ectype.export._c_snippets import fill_snippet
 from ectype.export._sql_verification import records
+from ectype.export._verification import ReadBack
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.types import Table
 

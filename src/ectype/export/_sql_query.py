@@ -14,8 +14,7 @@ import numpy as np
 from ectype._kernel import LEAF, PiecewiseLinear
 from ectype.algorithm.mlp import Network
 from ectype.conditions.partitions import Cells, cells_of, inputs_of
-from ectype.export._sql import added
-from ectype.export._sql_columns import SqlCondition, column_in, condition, literal_labels
+from ectype.export._sql import SqlCondition, added, column_in, condition, literal_labels
 from ectype.export._sql_cte import QueryStages
 from ectype.export._sql_dialects import Dialect
 from ectype.export._sql_trees import check_size, step_of, tree_text

@@ -8,15 +8,14 @@ from ectype import progress
 from ectype._kernel import LEAF
 from ectype.conditions.partitions import Cells, inputs_of
 from ectype.errors import ExportError
-from ectype.export._sql import too_large
-from ectype.export._sql_columns import SqlCondition, below, condition
+from ectype.export._sql import SqlCondition, below, condition, too_large
 from ectype.export._sql_dialects import Dialect
 from ectype.models.trees import Trees
 from ectype.space import Encoding
 
-# What a node is written as, without its condition and what follows from it.
 # The most bits of a denominator that a float can hold: below, numbers are subnormal.
 MOST_BITS = 1023
+# What a node is written as, without its condition and what follows from it.
 FRAME = "CASE WHEN  THEN  ELSE  END"
 # What holds for every row, and for none.
 EVERY, NONE = "1 = 1", "1 = 0"

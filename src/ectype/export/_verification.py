@@ -10,7 +10,6 @@ from time import perf_counter
 import numpy as np
 
 from ectype.errors import EctypeWarning, ExportError
-from ectype.export._answers import ReadBack
 from ectype.export._sql import TABLE, is_query, sql_text
 from ectype.export._sql_dialects import DIALECTS, Dialect
 from ectype.export._sql_verification import engine_of, sql_answers, version_of
@@ -39,6 +38,21 @@ class ExportOptions:
     keep: tuple[str, ...] = ()
     name: str = "copy"
     """What the names in a C file begin with."""
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """A file's answers, by what they were computed, and how long it took."""
+
+    labels: np.ndarray | list[Label] | None
+    """None if there is nothing here that computes them."""
+    engine: str
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        """How many rows it answered."""
+        return 0 if self.labels is None else len(self.labels)
 
 
 def write(copy: CopyClassifier, wish: ExportOptions, path: Path) -> int:

@@ -16,11 +16,9 @@ import numpy as np
 from ectype.algorithm.sample_set import SampleSet
 from ectype.errors import SettingError
 from ectype.models.base import Model, size_of
-from ectype.models.blend import Blend
-from ectype.models.blend_fitting import BLEND, FAMILIES, duplicate_groups
-from ectype.models.calibration import calibrated
+from ectype.models.blend import BLEND, FAMILIES, Blend, duplicate_groups
 from ectype.models.families import Family, FamilyLimits, fit
-from ectype.models.temperature import fit_temperature, temper
+from ectype.models.temperature import calibrate, fit_temperature, temper
 from ectype.progress import doing
 
 NO_TEACHER = "nobody"
@@ -121,7 +119,7 @@ class FitContext:
         if family == BLEND or family not in FAMILIES:
             return model
         X, p = (part[-CALIBRATING:] for part in self.lesson)
-        return calibrated(model, X, p)
+        return calibrate(model, X, p)
 
     def usable(self, family: str) -> int:
         """How many unlabelled rows a student of the family learns from."""

@@ -1,7 +1,7 @@
 """The families: what a copy may be, and how each is fitted to encoded rows and their labels.
 
 Families with a name become arrays; any other scikit-learn classifier is kept as it is. Blends are in
-`ectype.models.blend_fitting`.
+`ectype.models.blend`.
 """
 
 from __future__ import annotations

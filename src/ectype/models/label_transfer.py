@@ -3,7 +3,7 @@
 Most of them still hold, and some do not. A teacher finds out which: it is fitted to today's answers, and sees beside
 the inputs what the earlier copy says of them. So it has to learn no more than where the original changed. It labels the
 earlier run's rows anew, for copies of any family to learn from. Half of its members do not see the earlier copy, and
-today's answers weigh them all (`ectype.models.blend_fitting`): an original that has nothing in common with the earlier
+today's answers weigh them all (`ectype.models.blend`): an original that has nothing in common with the earlier
 one is copied as if there were none.
 """
 
@@ -16,8 +16,7 @@ import numpy as np
 
 from ectype.algorithm.sample_set import SampleSet
 from ectype.models.base import Model
-from ectype.models.blend import log_pool
-from ectype.models.blend_fitting import REFITTED, members_of, trial, weighed
+from ectype.models.blend import REFITTED, log_pool, members_of, trial, weighed
 from ectype.models.capacity import Capacity
 from ectype.models.families import Family, FamilyLimits, boosted, fit
 

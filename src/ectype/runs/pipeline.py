@@ -23,7 +23,7 @@ from ectype.certificate.repeats import Repeats
 from ectype.errors import SettingError
 from ectype.ledger import Ledger, Purpose
 from ectype.models.base import Model
-from ectype.models.blend_fitting import BLEND
+from ectype.models.blend import BLEND
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.distillation import FitContext
 from ectype.original import Labels, Original, as_original, joined
