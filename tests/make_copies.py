@@ -44,7 +44,7 @@ def made(family, X, y, n_c):
     if family == "plain":
         return network(X, n_c)
     if family == "radial":
-        return rbf.fitted(X, y, n_c, np.random.default_rng(0))
+        return rbf.fit_radial(X, y, n_c, np.random.default_rng(0))
     return fit(FAMILIES[family], X, y, n_c, replace(QUICK, max_leaves=8) if family == "boosting" else QUICK)
 
 

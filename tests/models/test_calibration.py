@@ -9,7 +9,7 @@ import ectype as ec
 from ectype.certificate.calibration import calibration_error
 from ectype.models.base import model_of
 from ectype.models.blend import log_pool
-from ectype.models.families import FITTED, fit
+from ectype.models.families import SINGLE_FAMILIES, fit
 from ectype.models.temperature import calibrate
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -22,7 +22,7 @@ def original():
     return RandomForestClassifier(30, random_state=0).fit(X, Y)
 
 
-@pytest.mark.parametrize("family", ["auto", *FITTED])
+@pytest.mark.parametrize("family", ["auto", *SINGLE_FAMILIES])
 def test_a_copy_is_as_sure_as_it_is_right(original, family):
     result = ec.copy_classifier(original, SPACE, to=family, budget=800, certificate_n=2000, repeat=0)
     most = 0.08 if family == "linear" else 0.05  # which is right and wrong in places that it cannot tell apart
@@ -34,7 +34,7 @@ def test_a_copy_is_as_sure_as_it_is_right(original, family):
     assert abs(chances.max(axis=1).mean() - agree.mean()) < most
 
 
-@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("family", SINGLE_FAMILIES)
 def test_labels_stay_and_what_is_calibrated_can_be_kept(family):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(600, 4)).astype(np.float32)

@@ -92,22 +92,22 @@ def export(
     path, kind = _path(path), format_of(path, format)
     if not isinstance(copy, CopyClassifier):
         raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
-    wish = replace(wish_of(kind, dialect, table, keep), name=c_name(path.stem))
+    options = replace(export_options(kind, dialect, table, keep), name=c_name(path.stem))
     rows, seed = validation.count("rows", rows, ROWS), validation.count("seed", seed, 0)
     with _made(path) if kind == "mlflow" else written(path) as part:
         progress.doing("the file is written")
-        size = verification.write(copy, wish, part)
+        size = verification.write(copy, options, part)
         progress.doing(f"{size:,} bytes are compared with the copy")
-        differ, found = verification.compared(copy, wish, part, rows, seed)
+        differ, found = verification.compare_with_copy(copy, options, part, rows, seed)
         tolerance = verification.tolerance(copy, kind, found.rows)
         if differ > tolerance:
             expected = f"at most {tolerance} of {found.rows} rows answered otherwise"
             raise ExportError(str(path), expected, f"{differ}", "nothing was written; please report it")
-    spoken = wish.dialect.name if kind == "sql" else None
+    spoken = options.dialect.name if kind == "sql" else None
     return Exported(path, kind, found.rows, differ, tolerance, size, found.engine, found.seconds, spoken)
 
 
-def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> ExportOptions:
+def export_options(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> ExportOptions:
     """The options of an export, checked: only SQL has a dialect, a table and columns to keep; ONNX needs an extra."""
     from ectype.export._sql import TABLE
     from ectype.export._sql_dialects import DIALECTS as KNOWN

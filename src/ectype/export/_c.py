@@ -63,10 +63,10 @@ def level_words(column: Column) -> list[str] | None:
 DATES = {"date": "whole days since 1970-01-01", "timestamp": "whole seconds since 1970-01-01, UTC"}
 
 
-def quoted(word: str) -> str:
+def c_string(word: str) -> str:
     """A string as C writes it, byte by byte where a byte is no plain character.
 
-    >>> quoted('a"b?')
+    >>> c_string('a"b?')
     '"a\\\\"b\\\\?"'
     """
     special = {ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
@@ -75,7 +75,7 @@ def quoted(word: str) -> str:
 
 
 def _head(copy: CopyClassifier, name: str) -> str:
-    columns = "\n".join(f"   {j:>6}  {_described(column)}" for j, column in enumerate(copy.space.columns))
+    columns = "\n".join(f"   {j:>6}  {_column_comment(column)}" for j, column in enumerate(copy.space.columns))
     title = f"A copy of a classifier: {copy.model.kind}, {len(copy.classes)} classes."
     about = {"title": title, "version": __version__}
     sizes = {"d": copy.space.d, "n_c": len(copy.classes), "inputs": copy.encoding.width}
@@ -84,7 +84,7 @@ def _head(copy: CopyClassifier, name: str) -> str:
     return fill_snippet("head", **about, **sizes, **names, empty=empty)
 
 
-def _described(column: Column) -> str:
+def _column_comment(column: Column) -> str:
     """A column in a comment, which nothing of it may end."""
     kind = {"boolean": "0 or 1", "integer": "a whole number", "float": "a number", **DATES}.get(column.kind, "")
     if isinstance(column, Category):
@@ -108,13 +108,13 @@ def _levels(copy: CopyClassifier, name: str) -> str:
             words += own
     if not known:
         return "\n" + fill_snippet("no_levels", name=name)
-    said = ",\n    ".join(quoted(word) for word in words)
+    said = ",\n    ".join(c_string(word) for word in words)
     empty = " || !*word" if _has_empty(copy) else ""
     return "\n" + fill_snippet("levels", name=name, words=said, known=", ".join(known), empty=empty)
 
 
 def _words(words: Iterable[str]) -> str:
-    return "{" + ", ".join(quoted(word) for word in words) + "}"
+    return "{" + ", ".join(c_string(word) for word in words) + "}"
 
 
 def _encode(encoding: Encoding, gaps: list[bool]) -> list[str]:
@@ -241,8 +241,8 @@ def _double(number: float) -> str:
 
 
 def _float(number: np.floating) -> str:
-    return f"{_pointed(str(number))}f"
+    return f"{_with_point(str(number))}f"
 
 
-def _pointed(text: str) -> str:
+def _with_point(text: str) -> str:
     return text if "." in text or "e" in text else f"{text}.0"

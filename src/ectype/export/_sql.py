@@ -62,14 +62,14 @@ def expression(
     return _of_tree(logic, labels, dialect) if isinstance(logic, DecisionRegions) else _of_sums(logic, labels, dialect)
 
 
-def added(parts: Sequence[str]) -> str:
+def sum_of(parts: Sequence[str]) -> str:
     """A sum in parentheses, of sums where there are many parts: parsers limit how deep operands are nested.
 
-    >>> added(["a", "b", "c"])
+    >>> sum_of(["a", "b", "c"])
     '(a + b + c)'
     """
     while len(parts) > TOGETHER:
-        parts = [added(parts[at : at + TOGETHER]) for at in range(0, len(parts), TOGETHER)]
+        parts = [sum_of(parts[at : at + TOGETHER]) for at in range(0, len(parts), TOGETHER)]
     return f"({' + '.join(parts)})"
 
 
@@ -98,10 +98,10 @@ def _of_sums(sums: AdditiveScores, labels: list[str], dialect: Dialect) -> str:
 def _difference(sums: AdditiveScores, i: int, j: int, written: list[SqlCondition], dialect: Dialect) -> str:
     """The score of one class minus that of another."""
     terms = zip(sums.terms, written, strict=True)
-    return added([dialect.number(sums.start[i] - sums.start[j]), *(_added(*term, i, j, dialect) for term in terms)])
+    return sum_of([dialect.number(sums.start[i] - sums.start[j]), *(_term_sum(*term, i, j, dialect) for term in terms)])
 
 
-def _added(term: Term, column: SqlCondition, i: int, j: int, dialect: Dialect) -> str:
+def _term_sum(term: Term, column: SqlCondition, i: int, j: int, dialect: Dialect) -> str:
     number, cells = dialect.number, term.cells
     amounts = (term.amounts[:, i] - term.amounts[:, j]).tolist()
     gap = f" WHEN {column.gap} IS NULL THEN {number(amounts.pop())}" if cells.gap else ""
@@ -149,10 +149,10 @@ class SqlCondition:
 
 def column_in(dialect: Dialect, cells: Cells) -> SqlCondition:
     """A column of a user's table."""
-    name = dialect.quoted(cells.column.name)
+    name = dialect.identifier(cells.column.name)
     if not cells.levels:
-        return SqlCondition(dialect.cleaned(name), dialect.cleaned(name), [], dialect)
-    value = dialect.compared(name) if are_words(cells.column) else name
+        return SqlCondition(dialect.nan_as_null(name), dialect.nan_as_null(name), [], dialect)
+    value = dialect.comparable(name) if are_words(cells.column) else name
     return SqlCondition(value, name, literal_levels(dialect, cells.column), dialect)
 
 

@@ -39,10 +39,10 @@ class Dialect:
     flag: str = "BOOLEAN"
     word: str = "VARCHAR(1000)"
 
-    def quoted(self, name: str) -> str:
+    def identifier(self, name: str) -> str:
         """The name of a column, or of a table.
 
-        >>> Dialect().quoted('a "b"')
+        >>> Dialect().identifier('a "b"')
         '"a ""b""\"'
         """
         return '"' + name.replace('"', '""') + '"'
@@ -89,15 +89,15 @@ class Dialect:
         whole = isinstance(cut, int) and abs(cut) < EXACT
         return f"{value} {sign} {cut if whole else self.number(cut)}"
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """A column of numbers, NULL where it is not a number."""
         return name
 
     def double(self, name: str) -> str:
         """A column of numbers as doubles, NULL where it is not a number."""
-        return f"CAST({self.cleaned(name)} AS {self.real})"
+        return f"CAST({self.nan_as_null(name)} AS {self.real})"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """A column of words, as it is compared with `word`: by every character."""
         return name
 
@@ -113,9 +113,9 @@ class Dialect:
         """The smallest of some numbers."""
         return f"LEAST({', '.join(values)})"
 
-    def named(self, table: str) -> str:
+    def table_name(self, table: str) -> str:
         """The name of a table, with that of its schema before a point."""
-        return ".".join(map(self.quoted, table.split(".")))
+        return ".".join(map(self.identifier, table.split(".")))
 
 
 class PostgreSQL(Dialect):
@@ -134,11 +134,11 @@ class PostgreSQL(Dialect):
         """A decimal, which becomes a double beside one."""
         return _signed(repr(float(number)))
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """NaN equals itself."""
         return f"NULLIF({name}, FLOAT8 'NaN')"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """The collation of bytes."""
         return f'CAST({name} AS TEXT) COLLATE "C"'
 
@@ -146,7 +146,7 @@ class PostgreSQL(Dialect):
 class MySQL(Dialect):
     """MySQL and MariaDB: words compare without case and trailing spaces, unless they are bytes."""
 
-    def quoted(self, name: str) -> str:
+    def identifier(self, name: str) -> str:
         """Double quotes would make a string."""
         return "`" + name.replace("`", "``") + "`"
 
@@ -158,7 +158,7 @@ class MySQL(Dialect):
         """Adding 0 works in versions that cannot cast to a double."""
         return f"({name} + 0E0)"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """The bytes of UTF-8."""
         return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY)"
 
@@ -173,7 +173,7 @@ class MySQL(Dialect):
 class SQLite(Dialect):
     """A name in double quotes that no column has is a string; in backticks it is an error."""
 
-    def quoted(self, name: str) -> str:
+    def identifier(self, name: str) -> str:
         """In backticks."""
         return "`" + name.replace("`", "``") + "`"
 
@@ -200,15 +200,15 @@ class SQLite(Dialect):
             times, constant = "", self.number(cut)
         return f"{value}{times} {sign} {_apart(constant, value) if value.isidentifier() else constant}"
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """Imported tables have numbers as text, and an empty one for a gap."""
         return f"CAST(NULLIF({name}, '') AS REAL)"
 
     def double(self, name: str) -> str:
         """Already cast."""
-        return self.cleaned(name)
+        return self.nan_as_null(name)
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """By its bytes, whatever the column's own collation is."""
         return f"CAST({name} AS TEXT) COLLATE BINARY"
 
@@ -224,11 +224,11 @@ class SQLite(Dialect):
 class DuckDB(Dialect):
     """NaN is a number above all others."""
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """NaN equals itself."""
         return f"NULLIF({name}, 'NaN'::DOUBLE)"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """The cast drops a collation."""
         return f"CAST({name} AS VARCHAR)"
 

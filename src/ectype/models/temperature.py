@@ -1,5 +1,5 @@
 """Temperature scaling: one power of all probabilities (Guo, Pleiss, Sun and Weinberger, On calibration of modern neural
-networks, ICML 2017). It makes them surer or more doubtful, and changes no label.
+networks, 2017), the inverse of a temperature. It makes them surer or more doubtful, and changes no label.
 
 A copy's probabilities follow those of the blend, which held-out answers have calibrated: a copy of another family may
 be far too sure, as a tree with pure leaves, or too doubtful, as a forest. Its power is fitted to what the blend says of

@@ -169,7 +169,7 @@ class Run:
     def result(self, ended: RoundsOutcome) -> Result:
         """The result: the last copy with its certificate, and why a target was missed, if it was."""
         plan, proof = self.job.plan, ended.outcome.certificate
-        copy = ended.outcome.copy.taught_by(self.inquiry.training_rows)
+        copy = ended.outcome.copy.with_training_rows(self.inquiry.training_rows)
         if plan.network:
             check_kept(plan, copy)
         proof = None if proof is None else self._explained(proof, copy)
