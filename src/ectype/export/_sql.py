@@ -44,7 +44,7 @@ def sql_text(
 
 
 def too_large(dialect: Dialect, expected: str, found: str) -> ExportError:
-    """Why a copy is not written, and what would do."""
+    """The error for a copy that a dialect cannot take."""
     hint = "make a smaller copy of the same answers (ectype remake, --to tree or --max-bytes), or export as onnx or c"
     return ExportError(f"sql, {dialect.name}", expected, found, hint)
 
@@ -122,7 +122,7 @@ def _term_sum(term: Term, column: SqlCondition, i: int, j: int, dialect: Dialect
 
 
 def _straight(term: Term, name: str, slope: float, gap: str, dialect: Dialect) -> str:
-    """What a number adds in proportion, as far out as the copy looks; all that a gap adds."""
+    """The linear part of a number's term, clipped where the copy clips it; all that a gap adds."""
     number, center, reach = dialect.number, term.center, term.reach
     ends = (
         f" WHEN {name} <= {number(center - reach)} THEN {number(-slope * reach)}"
@@ -136,14 +136,14 @@ def _straight(term: Term, name: str, slope: float, gap: str, dialect: Dialect) -
 
 @dataclass(frozen=True)
 class SqlCondition:
-    """A column as conditions write it."""
+    """A column in conditions."""
 
     value: str
-    """What is compared."""
+    """The expression that is compared."""
     gap: str
-    """What is NULL at a gap."""
+    """The expression that is NULL at a gap."""
     levels: list[str]
-    """What a value is compared with, for each level."""
+    """The literal of each level."""
     dialect: Dialect
 
 
@@ -157,7 +157,7 @@ def column_in(dialect: Dialect, cells: Cells) -> SqlCondition:
 
 
 def literal_levels(dialect: Dialect, column: Column) -> list[str]:
-    """What the levels of a column are compared with; words where any of them is one."""
+    """The literals of a column's levels: words where any of them is one."""
     if isinstance(column, Boolean):
         return [dialect.truth(False), dialect.truth(True)]
     assert isinstance(column, Category)

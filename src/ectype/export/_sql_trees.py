@@ -126,7 +126,7 @@ class _Nodes:
         return total
 
     def text(self, root: int, k: int) -> str:
-        """What a tree adds to its k-th class; empty for nothing."""
+        """The expression of a tree for its k-th class; empty if it adds nothing."""
         return "" if self._same[k][root] == 0 else self._nested(root, k, self._dialect.nesting)
 
     def _nested(self, node: int, k: int, room: int) -> str:

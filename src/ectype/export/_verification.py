@@ -30,19 +30,19 @@ UNKNOWN_EVERY = 50
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What a file is to be."""
+    """The format of a file, and its options."""
 
     format: str
     dialect: Dialect = DIALECTS["ansi"]
     table: str = TABLE
     keep: tuple[str, ...] = ()
     name: str = "copy"
-    """What the names in a C file begin with."""
+    """The beginning of all names in a C file."""
 
 
 @dataclass(frozen=True)
 class ReadBack:
-    """A file's answers, by what they were computed, and how long it took."""
+    """A file's answers, what computed them, and how long that took."""
 
     labels: np.ndarray | list[Label] | None
     """None if there is nothing here that computes them."""
@@ -103,7 +103,7 @@ def tolerance(copy: CopyClassifier, kind: str, rows: int) -> int:
 def compare_with_copy(
     copy: CopyClassifier, options: ExportOptions, path: Path, rows: int, seed: int
 ) -> tuple[int, ReadBack]:
-    """On how many fresh rows file and copy disagree, and how the file was asked: about fewer rows, if it is slow."""
+    """On how many fresh rows file and copy disagree, and the file's answers: to fewer rows, if it is slow."""
     fresh = fresh_rows(copy, rows, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EctypeWarning)  # that there are unknown levels
