@@ -26,7 +26,7 @@ import ectype as ec
 from ectype.export._sql_verification import sql_answers
 from ectype.export._verification import onnx_answers
 from ectype.models.copy_classifier import CopyClassifier
-from ectype.models.families import FITTED, fit
+from ectype.models.families import SINGLE_FAMILIES, fit
 from ectype.original import Original
 
 TABLES = {"iris": load_iris, "wine": load_wine, "breast-cancer": load_breast_cancer}
@@ -72,7 +72,10 @@ def copies(name: str, budget: int) -> dict[str, CopyClassifier]:
     rows = space.sample(10 * budget, np.random.default_rng(1))
     y = np.searchsorted(network.classes, predict(space.present(rows)))
     X, n_c = network.encoding(rows), len(network.classes)
-    others = {family: CopyClassifier(fit(FITTED[family], X, y, n_c), network.classes, space) for family in FITTED}
+    others = {
+        family: CopyClassifier(fit(SINGLE_FAMILIES[family], X, y, n_c), network.classes, space)
+        for family in SINGLE_FAMILIES
+    }
     return {"mlp": network, **others}
 
 

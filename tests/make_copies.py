@@ -8,7 +8,7 @@ import numpy as np
 import ectype as ec
 from ectype.algorithm.mlp import MLP, Network
 from ectype.models import rbf
-from ectype.models.blend_fitting import FAMILIES
+from ectype.models.blend import FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.families import FamilyLimits, fit
@@ -44,7 +44,7 @@ def made(family, X, y, n_c):
     if family == "plain":
         return network(X, n_c)
     if family == "radial":
-        return rbf.fitted(X, y, n_c, np.random.default_rng(0))
+        return rbf.fit_radial(X, y, n_c, np.random.default_rng(0))
     return fit(FAMILIES[family], X, y, n_c, replace(QUICK, max_leaves=8) if family == "boosting" else QUICK)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ectype.export._sql import is_query
 from ectype.export._sql_dialects import DIALECTS
-from ectype.export._sql_verification import declared, records
+from ectype.export._sql_verification import column_declarations, records
 
 NULL = "\\N"
 PACKAGES = {"postgresql": "postgresql", "mysql": "mariadb-server"}
@@ -120,7 +120,7 @@ class Server:
 
     def fill(self, copy, rows, folder):
         """A table with the copy's columns, and numbers of the rows."""
-        columns = ", ".join([*declared(copy, self.dialect), "row_id INT"])
+        columns = ", ".join([*column_declarations(copy, self.dialect), "row_id INT"])
         null = "NULL" if self.dialect.name == "mysql" else NULL
         path = Path(folder) / "rows.csv"
         with open(path, "w", encoding="utf-8", newline="") as file:

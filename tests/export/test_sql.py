@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sqlite3
 import sys
 import warnings
@@ -154,7 +153,7 @@ def test_a_file_of_another_dialect_is_an_error_in_mariadb(copies, family, server
         return
     copy = copies(family, "spirals")
     server.fill(copy, fresh(copy, 5), tmp_path)
-    for dialect in ("ansi", "postgresql", "duckdb", "snowflake"):
+    for dialect in ("ansi", "postgresql", "duckdb"):
         text = sql_text(copy, DIALECTS[dialect])
         with pytest.raises(AssertionError, match="error in your SQL syntax"):
             server.labels(asked(text))
@@ -256,12 +255,12 @@ def test_a_query_hands_on_columns_to_keep(copies, tmp_path):
     database.close()
 
 
-@pytest.mark.usefixtures("unmeasured")  # a megabyte is written, and refused
+@pytest.mark.usefixtures("unmeasured")  # two megabytes are written, and refused
 def test_what_a_dialect_cannot_take_is_refused(copies, tmp_path):
-    forest = copies("forest", "loans")
-    message = r"sql, bigquery: expected at most 1048576 bytes, .*; make a smaller copy of the same answers \(ectype"
+    forest = copies("forest", "odd")
+    message = r"sql, duckdb: expected at most 2097152 bytes, .*; make a smaller copy of the same answers \(ectype"
     with pytest.raises(ExportError, match=message):
-        ec.export(forest, tmp_path / "copy.sql", dialect="bigquery")
+        ec.export(forest, tmp_path / "copy.sql", dialect="duckdb")
     wide = CopyClassifier(network(np.zeros((1, 1100), np.float32), 2), np.arange(2), ec.Space.normal(1100))
     with pytest.raises(ExportError, match=r"sql, mysql: expected at most 1000 columns in a stage, found 2\d\d\d; make"):
         ec.export(wide, tmp_path / "copy.sql", dialect="mysql")
@@ -272,24 +271,9 @@ def test_what_a_dialect_cannot_take_is_refused(copies, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_every_dialect_has_quotes_and_numbers_of_its_own(smaller):
-    """Of the dialects that cannot be run here, the text itself."""
-    copy = split('n"a`m]e', ["o'k\\", "b"])
-    texts = {name: sql_text(copy, DIALECTS[name]) for name in NAMES}
-    assert '[n"a`m]]e]' in texts["mssql"]
-    assert "N'o''k\\'" in texts["mssql"]
-    assert '`n"a\\`m]e`' in texts["bigquery"]
-    assert "'o\\'k\\\\'" in texts["bigquery"]
-    assert "TO_BINARY('o\\'k\\\\', 'UTF-8')" in texts["snowflake"]
+def test_only_files_of_mysql_are_read_by_mysql():
+    texts = {name: sql_text(split(), DIALECTS[name]) for name in NAMES}
     assert all((GUARD in text) == (name != "mysql") for name, text in texts.items())
-    assert "'-0.25'::FLOAT" in DIALECTS["snowflake"].number(-0.25)
-    flags = CopyClassifier(copy.model, np.array([False, True, True]), copy.space)
-    assert "THEN CAST(1 AS BIT)" in sql_text(flags, DIALECTS["mssql"])
-    deep = sql_text(smaller("forest", "odd"), DIALECTS["mssql"])
-    depth = 0
-    for word in re.findall(r"\b(?:CASE|END)\b", deep):
-        depth += 1 if word == "CASE" else -1
-        assert depth <= 10  # the most that SQL Server nests
 
 
 # --- large copies -----------------------------------------------------------------------------------------------------

@@ -5,10 +5,20 @@ import pytest
 from sklearn.datasets import load_wine, make_classification
 
 from ectype.models.base import model_of, size_of
-from ectype.models.blend import Blend, fit_pool_weights, log_pool
-from ectype.models.blend_fitting import BLEND, CROSSED, FAMILIES, fit_blend, held_out, members_of, trial
+from ectype.models.blend import (
+    BLEND,
+    CROSSED,
+    FAMILIES,
+    Blend,
+    fit_blend,
+    fit_out_of_sample,
+    fit_pool_weights,
+    held_out_size,
+    log_pool,
+    member_families,
+)
 from ectype.models.capacity import Capacity
-from ectype.models.families import FITTED, Family, FamilyLimits, boosting, fit
+from ectype.models.families import SINGLE_FAMILIES, Family, FamilyLimits, boosting, fit
 from ectype.models.linear import Linear
 
 QUICK = FamilyLimits(effort=Capacity(share=0.3))
@@ -55,7 +65,9 @@ def test_opinions_that_rule_a_class_out_count_for_a_little():
 def test_a_blend_is_at_least_as_good_as_its_best_member(n):
     X, y, fresh, truth = problem(n)
     blend = fit_blend(X, y, 3, FamilyLimits(), seed=0)
-    alone = {name: agrees(fit(member, X, y, 3, FamilyLimits()), fresh, truth) for name, member in members_of(n).items()}
+    alone = {
+        name: agrees(fit(member, X, y, 3, FamilyLimits()), fresh, truth) for name, member in member_families(n).items()
+    }
     assert agrees(blend, fresh, truth) > max(alone.values()) - 0.01
     assert agrees(blend, fresh, truth) > np.mean(list(alone.values())) + 0.01
 
@@ -77,9 +89,9 @@ def test_members_without_weight_are_left_out(monkeypatch):
     def guess(X, y, n_c, limits, seed):
         return Linear(np.random.default_rng(seed).normal(size=(X.shape[1], n_c)), np.zeros(n_c))
 
-    makers = members_of(400)
+    makers = member_families(400)
     members = {"guess": Family(guess, 0, soft=True), **makers}
-    monkeypatch.setattr("ectype.models.blend_fitting.members_of", lambda answers, scored: members)
+    monkeypatch.setattr("ectype.models.blend.member_families", lambda answers, scored: members)
     blend = fit_blend(X, y, 3, QUICK, seed=0)
     assert "linear" not in {member.kind for member in blend.members}
     assert len(blend.members) > 1
@@ -147,10 +159,10 @@ def test_members_are_fitted_again_to_all_answers(n, monkeypatch):
         return boosting(X, y, n_c, limits, seed)
 
     monkeypatch.setattr(
-        "ectype.models.blend_fitting.members_of", lambda answers, scored: {"one": Family(counted, 0, soft=True)}
+        "ectype.models.blend.member_families", lambda answers, scored: {"one": Family(counted, 0, soft=True)}
     )
     fit_blend(X, y, 3, QUICK, seed=0)
-    assert seen == [n - held_out(n), n]
+    assert seen == [n - held_out_size(n), n]
 
 
 def test_a_doubtful_member_makes_a_doubtful_blend():
@@ -161,13 +173,13 @@ def test_a_doubtful_member_makes_a_doubtful_blend():
 
 
 def test_every_family_has_a_name():
-    assert set(FAMILIES) == {*FITTED, BLEND}
+    assert set(FAMILIES) == {*SINGLE_FAMILIES, BLEND}
 
 
 def test_with_many_answers_there_is_a_member_for_planes_and_one_for_sums_of_thresholds(rng):
     X = rng.normal(size=(CROSSED + 2000, 12)).astype(np.float32)
     plane, steps = X @ rng.normal(size=12) > 0, np.sign(X - 0.3) @ rng.normal(size=12) > 0
-    members, n = members_of(CROSSED), CROSSED
+    members, n = member_families(CROSSED), CROSSED
     for name, truth in (("linear", plane), ("stumps", steps)):
         models = {
             key: fit(members[key], X[:n], truth[:n].astype(np.int32), 2, FamilyLimits()) for key in (name, "boosting")
@@ -192,7 +204,7 @@ def test_rows_that_are_alike_are_held_out_together(n):
             return np.full((len(rows), 3), 1 / 3)
 
     family = Family(lambda rows, *_: Remembers(rows), 0, soft=True)
-    _, held, _ = trial({"one": family}, X, y, 3, QUICK, seed=0)
+    _, held, _ = fit_out_of_sample({"one": family}, X, y, 3, QUICK, seed=0)
     assert len(seen) == (4 if n < CROSSED else 1)
     assert not any(seen)
     assert (held[:100] == held[n : n + 100]).all()

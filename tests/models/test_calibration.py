@@ -9,8 +9,8 @@ import ectype as ec
 from ectype.certificate.bounds import expected_calibration_error
 from ectype.models.base import model_of
 from ectype.models.blend import log_pool
-from ectype.models.calibration import calibrated
-from ectype.models.families import FITTED, fit
+from ectype.models.families import SINGLE_FAMILIES, fit
+from ectype.models.temperature import calibrate
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 X, Y = make_classification(1200, 8, n_informative=5, n_classes=3, random_state=1)
@@ -22,7 +22,7 @@ def original():
     return RandomForestClassifier(30, random_state=0).fit(X, Y)
 
 
-@pytest.mark.parametrize("family", ["auto", *FITTED])
+@pytest.mark.parametrize("family", ["auto", *SINGLE_FAMILIES])
 def test_a_copy_is_as_sure_as_it_is_right(original, family):
     result = ec.copy_classifier(original, SPACE, to=family, budget=800, certificate_n=2000, repeat=0)
     most = 0.08 if family == "linear" else 0.05  # which is right and wrong in places that it cannot tell apart
@@ -34,7 +34,7 @@ def test_a_copy_is_as_sure_as_it_is_right(original, family):
     assert abs(chances.max(axis=1).mean() - agree.mean()) < most
 
 
-@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("family", SINGLE_FAMILIES)
 def test_labels_stay_and_what_is_calibrated_can_be_kept(family):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(600, 4)).astype(np.float32)
@@ -43,7 +43,7 @@ def test_labels_stay_and_what_is_calibrated_can_be_kept(family):
     rows = rng.normal(size=(600, 4)).astype(np.float32)  # which it was not fitted to
     before = model.probabilities(rows)
     doubtful = log_pool([before], np.array([0.4]))
-    found = calibrated(model, rows, doubtful)
+    found = calibrate(model, rows, doubtful)
     after = found.probabilities(rows)
     clear = np.sort(before, axis=1)[:, -1] - np.sort(before, axis=1)[:, -2] > 1e-3
     assert (before.argmax(axis=1) == after.argmax(axis=1))[clear].all()

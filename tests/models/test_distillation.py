@@ -11,7 +11,7 @@ import ectype as ec
 from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.bounds import lower_bound
 from ectype.errors import SettingError
-from ectype.models.blend_fitting import BLEND, FAMILIES
+from ectype.models.blend import BLEND, FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.distillation import CALIBRATING, NO_TEACHER, FitContext, choose, outcomes, teachers
 from ectype.models.families import Family, FamilyLimits, boosting
@@ -59,23 +59,23 @@ def test_a_student_learns_what_the_blend_thinks_of_unlabelled_rows(workshop):
         return boosting(X, 1 - y, n_c, limits, seed)
 
     wrong = replace(workshop, families={**FAMILIES, BLEND: Family(contrary, 0)})
-    X, p = wrong.lesson
+    X, p = wrong.transfer_set
     assert len(X) == 1000 + CALIBRATING  # as many as the effort allows, and some to calibrate
     assert ((p.argmax(axis=1) == 1) != disc(X)).mean() > 0.9
     rows = held_out()
-    assert agrees(wrong.taught("tree"), rows) < 0.3 < 0.9 < agrees(wrong.alone("tree"), rows)
+    assert agrees(wrong.fit_student("tree"), rows) < 0.3 < 0.9 < agrees(wrong.fit_direct("tree"), rows)
     best, _ = choose(["tree"], wrong, rows)
     assert best.teacher == NO_TEACHER
     fewer = replace(wrong, limits=FamilyLimits(effort=Capacity(share=0.2, free_rows=0)))
-    assert agrees(fewer.taught("tree"), rows) > 0.9  # nothing to learn from: the answers alone
+    assert agrees(fewer.fit_student("tree"), rows) > 0.9  # nothing to learn from: the answers alone
 
 
 def test_a_blend_and_its_lesson_may_be_lent(workshop):
     asked = []
     lender = replace(workshop, free=lambda n: asked.append(n) or workshop.free(n))
-    sizes = [replace(lender, limits=replace(lender.limits, max_leaves=leaves), lent=lender) for leaves in (3, 9)]
+    sizes = [replace(lender, limits=replace(lender.limits, max_leaves=leaves), shared=lender) for leaves in (3, 9)]
     for one in sizes:
-        one.taught("tree")
+        one.fit_student("tree")
         assert one.teacher is lender.teacher
     assert asked == [1000 + CALIBRATING]
 

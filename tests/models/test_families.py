@@ -11,9 +11,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ectype._kernel import LEAF
 from ectype.models.base import model_of, size_of
-from ectype.models.blend_fitting import BLEND, FAMILIES
+from ectype.models.blend import BLEND, FAMILIES
 from ectype.models.capacity import Capacity
-from ectype.models.families import FITTED, FamilyLimits, constant, fit, of_estimator
+from ectype.models.families import SINGLE_FAMILIES, FamilyLimits, constant, fit, of_estimator
 from ectype.models.trees import Trees, round_down
 
 QUICK = FamilyLimits(effort=Capacity(share=0.2))
@@ -44,13 +44,13 @@ def test_a_model_answers_what_scikit_learn_answers(family, name, rng):
     X, y = problem(name)
     fresh = rng.normal(size=(3000, X.shape[1])).astype(np.float32)
     fitted = CONVERTED[family].fit(X, y)
-    model = fit(family if family in FITTED else of_estimator(CONVERTED[family]), X, y, len(set(y)))
+    model = fit(family if family in SINGLE_FAMILIES else of_estimator(CONVERTED[family]), X, y, len(set(y)))
     assert model.kind in ("linear", "trees")
     np.testing.assert_allclose(model.probabilities(fresh), fitted.predict_proba(fresh), atol=1e-5)
     np.testing.assert_array_equal(model.probabilities(fresh).argmax(axis=1), fitted.predict(fresh))
 
 
-@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("family", SINGLE_FAMILIES)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_model_learns_and_answers_a_row_alone_as_among_others(family, name, rng):
     X, y = problem(name)
@@ -78,7 +78,7 @@ def test_classes_that_were_never_seen_have_no_chance(family):
         assert never.max() == 0 if family not in ("mlp", BLEND) else never.max() < 0.1
 
 
-@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("family", SINGLE_FAMILIES)
 def test_a_model_is_its_state(family):
     X, y = problem("wine")
     model = fit(family, X, y, 3, QUICK)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ectype.algorithm.sample_set import SampleSet
-from ectype.models.blend_fitting import FAMILIES
+from ectype.models.blend import FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.families import FamilyLimits, fit
 from ectype.models.label_transfer import LabelTransfer

@@ -19,7 +19,7 @@ from ectype.models.base import size_of
 from ectype.models.blend import Blend
 from ectype.models.capacity import Capacity
 from ectype.models.copy_classifier import CopyClassifier
-from ectype.models.families import FamilyLimits, boosted
+from ectype.models.families import FamilyLimits, fit_boosting
 from ectype.original import Labels
 from ectype.report import PaidAnswers, write_report
 from ectype.report._differences import flip_matrix
@@ -163,11 +163,12 @@ def wide(columns, decide):
     y = np.searchsorted(classes, decide(columns.present(rows))).astype(np.int32)
     usual, pieces = Capacity(), quantile_pieces(X, 4)
     trees = [
-        boosted(X, y, 3, FamilyLimits(), 0, how) for how in (usual.boosting(10_000, encoding.width, 3), usual.stumps())
+        fit_boosting(X, y, 3, FamilyLimits(), 0, how)
+        for how in (usual.boosting(10_000, encoding.width, 3), usual.stumps())
     ]
     networks = [MLP(width, (128, 64), 3) for width in (pieces.width, encoding.width)]
     seen = [Network(mlp, mlp.initial(rng), part, "mish") for mlp, part in zip(networks, (pieces, None), strict=True)]
-    members = (*trees, *seen, rbf.fitted(X, y, 3, rng))
+    members = (*trees, *seen, rbf.fit_radial(X, y, 3, rng))
     return CopyClassifier(Blend(members, np.full(len(members), 0.3)), classes, columns)
 
 

@@ -12,9 +12,9 @@ import ectype as ec
 from ectype.cli import cli
 from ectype.errors import DirectoryError, SettingError, SpaceError
 from ectype.models.base import size_of
-from ectype.models.blend_fitting import FAMILIES
+from ectype.models.blend import FAMILIES
 from ectype.models.capacity import Capacity
-from ectype.models.families import FITTED, FamilyLimits, fit
+from ectype.models.families import SINGLE_FAMILIES, FamilyLimits, fit
 from ectype.models.sklearn_model import SklearnModel
 from ectype.models.trees import Trees
 from ectype.plan.validation import MONOTONE
@@ -143,7 +143,7 @@ def test_auto_leaves_out_what_cannot_rise():
 
 @pytest.mark.parametrize("n_c", [2, 5])
 @pytest.mark.parametrize("most", [2500, 10_000, 100_000])
-@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("family", SINGLE_FAMILIES)
 def test_models_are_made_as_small_as_they_must_be(family, most, n_c):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 4)).astype(np.float32)

@@ -24,7 +24,7 @@ from in_process_server import (
 
 import ectype as ec
 from ectype.errors import SettingError
-from ectype.models.blend_fitting import FAMILIES
+from ectype.models.blend import FAMILIES
 from ectype.models.capacity import Capacity
 from ectype.models.families import FamilyLimits
 from ectype.serve import Address

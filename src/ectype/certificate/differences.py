@@ -18,7 +18,7 @@ from ectype.certificate.bounds import HeldOut, bound_of, expected_calibration_er
 from ectype.certificate.certificate import Certificate, DifferenceRule, Differences, Example, Flip
 from ectype.conditions.conditions import DecisionRegions, logic_of
 from ectype.conditions.formatting import condition_of
-from ectype.models.cart import shallow_tree
+from ectype.models.cart import fit_cart
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import CHUNK
 from ectype.rng import Stream, stream
@@ -167,7 +167,7 @@ def rules_of(
 def _tree(rows: np.ndarray, differ: np.ndarray, space: Space) -> DecisionRegions:
     """A shallow tree of which rows differ. They weigh as much as the others, so that leaves show clusters."""
     weights = np.where(differ, max(1, round((~differ).sum() / differ.sum())), 1)
-    model = shallow_tree(Encoding(space)(rows), differ, weights, depth=DEPTH, leaves=LEAVES)
+    model = fit_cart(Encoding(space)(rows), differ, weights, depth=DEPTH, leaves=LEAVES)
     tree = logic_of(CopyClassifier(model, np.array([False, True]), space), DIGITS)
     assert isinstance(tree, DecisionRegions)
     return tree

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ectype.cli.terminal import say
-from ectype.export import DIALECTS, FORMATS, ROWS, Exported, export, format_of, wish_of
+from ectype.export import DIALECTS, FORMATS, ROWS, Exported, export, export_options, format_of
 
 
 @click.command("export")
@@ -41,20 +41,20 @@ def command(
     from ectype.progress import shown
     from ectype.runs.result import load
 
-    wish_of(format_of(file, kind), dialect, table, keep)  # before anything is read
+    export_options(format_of(file, kind), dialect, table, keep)  # before anything is read
     with shown(f"{file} compared with the copy", ROWS, log=True, step="rows"):
         written = export(load(directory).copy, file, kind, dialect=dialect, table=table, keep=keep)
     if as_json:
         click.echo(json.dumps(written.as_json()))
         return
-    say(f"{written.path}: {written.format}{_spoken(written)}, {written.bytes:,} bytes; {_compared(written)}")
+    say(f"{written.path}: {written.format}{_dialect_of(written)}, {written.bytes:,} bytes; {_comparison(written)}")
 
 
-def _spoken(written: Exported) -> str:
+def _dialect_of(written: Exported) -> str:
     return f" ({written.dialect})" if written.dialect else ""
 
 
-def _compared(written: Exported) -> str:
+def _comparison(written: Exported) -> str:
     if not written.rows:
         return f"not compared with the copy: {written.engine}"
     return (

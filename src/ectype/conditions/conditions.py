@@ -107,7 +107,7 @@ def _tree(copy: CopyClassifier, model: Trees, digits: int | None) -> DecisionReg
             if both.any():
                 waiting.append((int(child), {**inside, j: both}))
     if digits:
-        cells = [replace(cell, cuts=_rounded(cell.cuts, copy, j, digits)) for j, cell in enumerate(cells)]
+        cells = [replace(cell, cuts=_round_raw(cell.cuts, copy, j, digits)) for j, cell in enumerate(cells)]
     return DecisionRegions(cells, regions)
 
 
@@ -134,15 +134,15 @@ def _sums(copy: CopyClassifier, model: Linear, digits: int | None) -> AdditiveSc
         amounts = inputs_of(cells, j, encoding)[:, own].astype(np.float64) @ weights[own]
         if digits:
             slope, amounts = _significant(slope, digits), _significant(amounts, digits)
-            center = float(_rounded(np.array([center]), copy, j, digits)[0])
-            cells = replace(cells, cuts=_rounded(cells.cuts, copy, j, digits))
+            center = float(_round_raw(np.array([center]), copy, j, digits)[0])
+            cells = replace(cells, cuts=_round_raw(cells.cuts, copy, j, digits))
         if slope.any() or amounts.any():
             terms.append(Term(cells, slope, center, reach, amounts))
     start = model.biases[codes]
     return AdditiveScores(codes, _significant(start, digits) if digits else start, terms)
 
 
-def _rounded(numbers: np.ndarray, copy: CopyClassifier, j: int, digits: int) -> np.ndarray:
+def _round_raw(numbers: np.ndarray, copy: CopyClassifier, j: int, digits: int) -> np.ndarray:
     """Raw numbers of a column, rounded to so many digits of its standard deviation."""
     return np.round(numbers, digits - int(np.floor(np.log10(copy.space.moments[1][j]))))
 

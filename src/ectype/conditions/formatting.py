@@ -1,4 +1,4 @@
-"""Conditions over raw columns in words: what holds in a region of a tree, an interval, some levels, a gap."""
+"""Conditions over raw columns in words: a region of a tree, an interval, some levels, a gap."""
 
 from __future__ import annotations
 

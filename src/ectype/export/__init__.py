@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ectype import progress
 from ectype._common import validation
 from ectype._common.atomic_io import whole_folder, written
+from ectype._common.extras import require_extra
 from ectype.errors import DirectoryError, ExportError, SettingError
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 # The format that a file's ending implies.
 SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".rules": "rules", ".txt": "rules", ".sql": "sql", ".c": "c"}
 FORMATS = ("onnx", "skops", "rules", "sql", "c", "mlflow")
-# What SQL may be written for; `dialects.py` has what they are.
-DIALECTS = ("ansi", "postgresql", "mysql", "mssql", "bigquery", "snowflake", "sqlite", "duckdb")
+# What SQL may be written for; `_sql_dialects` says how each differs.
+DIALECTS = ("ansi", "postgresql", "mysql", "sqlite", "duckdb")
 ROWS = 10_000
 
 
@@ -91,23 +92,23 @@ def export(
     path, kind = _path(path), format_of(path, format)
     if not isinstance(copy, CopyClassifier):
         raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
-    wish = replace(wish_of(kind, dialect, table, keep), name=c_name(path.stem))
+    options = replace(export_options(kind, dialect, table, keep), name=c_name(path.stem))
     rows, seed = validation.count("rows", rows, ROWS), validation.count("seed", seed, 0)
     with _made(path) if kind == "mlflow" else written(path) as part:
         progress.doing("the file is written")
-        size = verification.write(copy, wish, part)
+        size = verification.write(copy, options, part)
         progress.doing(f"{size:,} bytes are compared with the copy")
-        differ, found = verification.compared(copy, wish, part, rows, seed)
+        differ, found = verification.compare_with_copy(copy, options, part, rows, seed)
         tolerance = verification.tolerance(copy, kind, found.rows)
         if differ > tolerance:
             expected = f"at most {tolerance} of {found.rows} rows answered otherwise"
             raise ExportError(str(path), expected, f"{differ}", "nothing was written; please report it")
-    spoken = wish.dialect.name if kind == "sql" else None
+    spoken = options.dialect.name if kind == "sql" else None
     return Exported(path, kind, found.rows, differ, tolerance, size, found.engine, found.seconds, spoken)
 
 
-def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> ExportOptions:
-    """What a file is to be; only SQL has a dialect, a table and columns to keep."""
+def export_options(kind: str, dialect: str | None, table: str | None, keep: Sequence[str]) -> ExportOptions:
+    """The options of an export, checked: only SQL has a dialect, a table and columns to keep; ONNX needs an extra."""
     from ectype.export._sql import TABLE
     from ectype.export._sql_dialects import DIALECTS as KNOWN
     from ectype.export._verification import ExportOptions
@@ -116,6 +117,8 @@ def wish_of(kind: str, dialect: str | None, table: str | None, keep: Sequence[st
     for name, value in given.items():
         if value is not None and kind != "sql":
             raise SettingError(name, "a file of SQL", f"{value!r} for {kind}", "leave it out, or write FILE.sql")
+    if kind in ("onnx", "mlflow"):
+        require_extra(f"format {kind}", "onnx", "onnx", "onnxruntime")
     spoken = KNOWN[validation.choice("dialect", dialect or "ansi", DIALECTS)]
     if table is not None and (not isinstance(table, str) or not all(table.split("."))):
         raise SettingError("table", "the name of a table", repr(table))

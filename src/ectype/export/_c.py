@@ -10,7 +10,7 @@ import numpy as np
 from ectype._kernel import LEAF
 from ectype._version import __version__
 from ectype.algorithm.mlp import Network
-from ectype.export import _c_snippets as c_snippets
+from ectype.export._c_snippets import fill_snippet, snippet
 from ectype.export._category_text import words_of
 from ectype.models.base import Model
 from ectype.models.blend import FLOOR, Blend
@@ -49,7 +49,7 @@ def c_text(copy: CopyClassifier, name: str = "copy") -> str:
         "",
         *tables.lines,
         *answer,
-        c_snippets.ENTRY.format(name=name, gaps=gaps, d=copy.space.d),
+        "\n" + fill_snippet("entry", name=name, gaps=gaps, d=copy.space.d),
     ]
     return "\n".join(parts)
 
@@ -63,10 +63,10 @@ def level_words(column: Column) -> list[str] | None:
 DATES = {"date": "whole days since 1970-01-01", "timestamp": "whole seconds since 1970-01-01, UTC"}
 
 
-def quoted(word: str) -> str:
+def c_string(word: str) -> str:
     """A string as C writes it, byte by byte where a byte is no plain character.
 
-    >>> quoted('a"b?')
+    >>> c_string('a"b?')
     '"a\\\\"b\\\\?"'
     """
     special = {ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
@@ -75,15 +75,16 @@ def quoted(word: str) -> str:
 
 
 def _head(copy: CopyClassifier, name: str) -> str:
-    columns = "\n".join(f"   {j:>6}  {_described(column)}" for j, column in enumerate(copy.space.columns))
+    columns = "\n".join(f"   {j:>6}  {_column_comment(column)}" for j, column in enumerate(copy.space.columns))
     title = f"A copy of a classifier: {copy.model.kind}, {len(copy.classes)} classes."
     about = {"title": title, "version": __version__}
     sizes = {"d": copy.space.d, "n_c": len(copy.classes), "inputs": copy.encoding.width}
     names = {"name": name, "macro": name.upper(), "file": f"{name}.c", "columns": columns}
-    return c_snippets.HEAD.format(**about, **sizes, **names, empty=" and for an empty word" if _has_empty(copy) else "")
+    empty = " and for an empty word" if _has_empty(copy) else ""
+    return fill_snippet("head", **about, **sizes, **names, empty=empty)
 
 
-def _described(column: Column) -> str:
+def _column_comment(column: Column) -> str:
     """A column in a comment, which nothing of it may end."""
     kind = {"boolean": "0 or 1", "integer": "a whole number", "float": "a number", **DATES}.get(column.kind, "")
     if isinstance(column, Category):
@@ -106,15 +107,14 @@ def _levels(copy: CopyClassifier, name: str) -> str:
             known.append(f"{{{j}, {len(words)}, {len(own)}}}")
             words += own
     if not known:
-        return c_snippets.NO_LEVELS.format(name=name)
-    said = ",\n    ".join(quoted(word) for word in words)
-    return c_snippets.LEVELS.format(
-        name=name, words=said, known=", ".join(known), empty=" || !*word" if _has_empty(copy) else ""
-    )
+        return "\n" + fill_snippet("no_levels", name=name)
+    said = ",\n    ".join(c_string(word) for word in words)
+    empty = " || !*word" if _has_empty(copy) else ""
+    return "\n" + fill_snippet("levels", name=name, words=said, known=", ".join(known), empty=empty)
 
 
 def _words(words: Iterable[str]) -> str:
-    return "{" + ", ".join(quoted(word) for word in words) + "}"
+    return "{" + ", ".join(c_string(word) for word in words) + "}"
 
 
 def _encode(encoding: Encoding, gaps: list[bool]) -> list[str]:
@@ -134,7 +134,7 @@ def _encode(encoding: Encoding, gaps: list[bool]) -> list[str]:
         lines += own
         at += len(order)
     lines += [f"x[{at + i}] = row[{j}] != row[{j}];" for i, j in enumerate(encoding.gaps)]
-    standard = [c_snippets.STANDARD] if encoding.numbers else []
+    standard = ["\n" + snippet("standard")] if encoding.numbers else []
     return [*standard, "static void encode(const double *row, float *x) {", *(f"    {line}" for line in lines), "}"]
 
 
@@ -147,8 +147,8 @@ class _Tables:
         self._widest = 1
 
     def use(self, *functions: str) -> None:
-        """Have functions written, by their names in `c_parts`."""
-        self._functions |= {function: getattr(c_snippets, function) for function in functions}
+        """Add functions, by the names of their snippets."""
+        self._functions |= {function: "\n" + snippet(function) for function in functions}
 
     def widen(self, width: int) -> None:
         """Make room for so many numbers of a layer."""
@@ -156,7 +156,7 @@ class _Tables:
 
     def functions(self) -> list[str]:
         """All functions in use."""
-        room = [f"\nenum {{ WIDEST = {self._widest} }};"] if "NETWORK" in self._functions else []
+        room = [f"\nenum {{ WIDEST = {self._widest} }};"] if "network" in self._functions else []
         return [*room, *self._functions.values()]
 
     def add(self, kind: str, items: Iterable[str]) -> str:
@@ -178,18 +178,13 @@ def _answer(tables: _Tables, model: Model, inputs: int) -> list[str]:
     bodies = [_statement(tables, member, inputs) for member in members]
     if not isinstance(model, Blend):
         return ["", "static void answer(const float *x, double *p) {", *bodies[0], "}"]
-    tables.use("SOFTMAX")
+    tables.use("softmax")
     powers = tables.add("double", map(_double, model.powers))
     lines = ["", "static void member(int m, const float *x, double *p) {", "    switch (m) {"]
     for m, body in enumerate(bodies):
         lines += [f"    case {m}:", *(f"    {line}" for line in body), "        break;"]
-    return [
-        *(*lines, "    }", "}", "", "static void answer(const float *x, double *p) {"),
-        *("    double said[CLASSES];", "    int m, k;", "    for (k = 0; k < CLASSES; k++) p[k] = 0;"),
-        *(f"    for (m = 0; m < {len(members)}; m++) {{", "        member(m, x, said);"),
-        f"        for (k = 0; k < CLASSES; k++) p[k] += {powers}[m] * log(said[k] > {FLOOR!r} ? said[k] : {FLOOR!r});",
-        *("    }", "    softmax(p);", "}"),
-    ]
+    pool = fill_snippet("pool", members=len(members), powers=powers, floor=FLOOR)
+    return [*lines, "    }", "}", "", pool.rstrip("\n")]
 
 
 def _statement(tables: _Tables, model: Model, inputs: int) -> list[str]:
@@ -197,11 +192,11 @@ def _statement(tables: _Tables, model: Model, inputs: int) -> list[str]:
     if isinstance(model, Network):
         called = _network(tables, model, inputs)
     elif isinstance(model, Linear):
-        tables.use("LINEAR")
+        tables.use("linear")
         weights, biases = (tables.add("double", map(_double, part.ravel())) for part in (model.weights, model.biases))
         called = f"linear({weights}, {biases}, x, p);"
     elif isinstance(model, RadialModel):
-        tables.use("RADIAL")
+        tables.use("radial")
         parts = (model.centres, model.weights, model.offset)
         centres, weights, offset = (tables.add("float", map(_float, part.ravel())) for part in parts)
         numbers = f"{_double(model.gamma)}, {_double(model.sharpness)}"
@@ -209,12 +204,12 @@ def _statement(tables: _Tables, model: Model, inputs: int) -> list[str]:
     else:
         assert isinstance(model, Trees)
         link, called = model.link, _trees(tables, model)
-    tables.use(link.upper())
+    tables.use(link)
     return [f"    {called}", f"    {link}(p);"]
 
 
 def _network(tables: _Tables, model: Network, inputs: int) -> str:
-    tables.use("NETWORK")
+    tables.use("network")
     tables.widen(max(*model.mlp.widths, inputs))
     layers = []
     for weights, biases in model.mlp.layers(model.theta):
@@ -230,7 +225,7 @@ def _network(tables: _Tables, model: Network, inputs: int) -> str:
 
 
 def _trees(tables: _Tables, model: Trees) -> str:
-    tables.use("TREES")
+    tables.use("trees")
     leaf = model.feature == LEAF
     left = np.where(leaf, np.cumsum(leaf) - 1, model.left)
     fields = zip(model.feature.tolist(), model.threshold, left.tolist(), model.right.tolist(), strict=True)
@@ -246,8 +241,8 @@ def _double(number: float) -> str:
 
 
 def _float(number: np.floating) -> str:
-    return f"{_pointed(str(number))}f"
+    return f"{_with_point(str(number))}f"
 
 
-def _pointed(text: str) -> str:
+def _with_point(text: str) -> str:
     return text if "." in text or "e" in text else f"{text}.0"

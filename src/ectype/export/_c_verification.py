@@ -16,10 +16,10 @@ from time import perf_counter
 import numpy as np
 
 from ectype.errors import ExportError
-from ectype.export._answers import ReadBack
 from ectype.export._c import level_words
-from ectype.export._c_snippets import ASKER
+from ectype.export._c_snippets import fill_snippet
 from ectype.export._sql_verification import records
+from ectype.export._verification import ReadBack
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.types import Table
 
@@ -50,9 +50,9 @@ def c_answers(copy: CopyClassifier, path: Path, name: str, rows: Table) -> ReadB
     if command is None:
         return ReadBack(None, "no C compiler here, and no ziglang", 0.0)
     with tempfile.TemporaryDirectory() as folder:
-        program = _compiled(command, copy, path, name, Path(folder))
+        program = _compile(command, copy, path, name, Path(folder))
         started = perf_counter()
-        done = subprocess.run([program], input=_packed(copy, rows), capture_output=True, timeout=PATIENCE)
+        done = subprocess.run([program], input=_pack(copy, rows), capture_output=True, timeout=PATIENCE)
         seconds = perf_counter() - started
     n_c = len(copy.classes)
     found = np.frombuffer(done.stdout, np.float64).reshape(-1, n_c + 1)
@@ -64,16 +64,17 @@ def c_answers(copy: CopyClassifier, path: Path, name: str, rows: Table) -> ReadB
     return ReadBack(labels, Path(command[0]).name if len(command) == 1 else "zig cc", seconds)
 
 
-def _compiled(command: list[str], copy: CopyClassifier, path: Path, name: str, folder: Path) -> Path:
+def _compile(command: list[str], copy: CopyClassifier, path: Path, name: str, folder: Path) -> Path:
     """A program that reads rows; the file is compiled apart from it, as users would."""
-    source, asker, program = folder / f"{name}.c", folder / "main.c", folder / "program"
+    source, main, program = folder / f"{name}.c", folder / "main.c", folder / "program"
     shutil.copyfile(path, source)
     kinds = "".join("n" if level_words(column) is None else "w" for column in copy.space.columns)
     longest = max([LONGEST, *(len(word.encode()) for word in _all_words(copy))])
-    asker.write_text(ASKER.format(macro=name.upper(), file=source.name, name=name, kinds=kinds, longest=2 * longest))
+    names = {"macro": name.upper(), "file": source.name, "name": name}
+    main.write_text(fill_snippet("main", **names, kinds=kinds, longest=2 * longest))
     try:
         done = subprocess.run(
-            [*command, *FLAGS, "-o", str(program), str(source), str(asker), "-lm"],
+            [*command, *FLAGS, "-o", str(program), str(source), str(main), "-lm"],
             cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
     except OSError as error:
@@ -88,7 +89,7 @@ def _all_words(copy: CopyClassifier) -> list[str]:
     return [word for column in copy.space.columns for word in level_words(column) or ()]
 
 
-def _packed(copy: CopyClassifier, rows: Table) -> bytes:
+def _pack(copy: CopyClassifier, rows: Table) -> bytes:
     """Rows as the program reads them: doubles, and words with their lengths."""
     worded = [level_words(column) is not None for column in copy.space.columns]
     parts = []

@@ -19,8 +19,7 @@ from ectype._kernel import PiecewiseLinear
 from ectype.algorithm.mlp import Network
 from ectype.errors import SettingError
 from ectype.export._category_text import words_of
-from ectype.export._onnx_graph import ML, OnnxGraph
-from ectype.export._onnx_trees import ensembles
+from ectype.export._onnx_graph import ML, OnnxGraph, ensembles
 from ectype.models.base import Model
 from ectype.models.blend import FLOOR, Blend
 from ectype.models.copy_classifier import CopyClassifier

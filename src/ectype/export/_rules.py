@@ -27,11 +27,11 @@ def _of_sums(sums: AdditiveScores, classes: list[str]) -> list[str]:
         lines += ["", f"score of {classes[code]}:", f"  {sums.start[k]:.6g}"]
         for term in sums.terms:
             if term.slope[k] or term.amounts[:, k].any():
-                lines += [f"  {line}" for line in _added(term, k)]
+                lines += [f"  {line}" for line in _term_lines(term, k)]
     return lines
 
 
-def _added(term: Term, k: int) -> list[str]:
+def _term_lines(term: Term, k: int) -> list[str]:
     name, cells, amounts = term.cells.column.name, term.cells, term.amounts[:, k].tolist()
     gap = [f"{amounts.pop():.6g} if {name} is missing"] if cells.gap else []
     if cells.levels:

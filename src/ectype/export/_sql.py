@@ -6,14 +6,17 @@ A gap is NULL. So is the label where a column is NULL that must not be missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ectype.conditions.conditions import AdditiveScores, DecisionRegions, Term, expressible, logic_of
+from ectype.conditions.partitions import Cells, interval, runs
 from ectype.errors import ExportError
-from ectype.export._sql_columns import SqlCondition, column_in, condition, literal_labels
-from ectype.export._sql_dialects import DIALECTS, Dialect
+from ectype.export._category_text import are_words, words_of
+from ectype.export._sql_dialects import DIALECTS, Dialect, refuse_nul
 from ectype.models.copy_classifier import CopyClassifier
+from ectype.space import Boolean, Category, Column
 
 TABLE = "copy_input"
 HEAD = (
@@ -41,7 +44,7 @@ def sql_text(
 
 
 def too_large(dialect: Dialect, expected: str, found: str) -> ExportError:
-    """Why a copy is not written, and what would do."""
+    """The error for a copy that a dialect cannot take."""
     hint = "make a smaller copy of the same answers (ectype remake, --to tree or --max-bytes), or export as onnx or c"
     return ExportError(f"sql, {dialect.name}", expected, found, hint)
 
@@ -59,14 +62,14 @@ def expression(
     return _of_tree(logic, labels, dialect) if isinstance(logic, DecisionRegions) else _of_sums(logic, labels, dialect)
 
 
-def added(parts: Sequence[str]) -> str:
+def sum_of(parts: Sequence[str]) -> str:
     """A sum in parentheses, of sums where there are many parts: parsers limit how deep operands are nested.
 
-    >>> added(["a", "b", "c"])
+    >>> sum_of(["a", "b", "c"])
     '(a + b + c)'
     """
     while len(parts) > TOGETHER:
-        parts = [added(parts[at : at + TOGETHER]) for at in range(0, len(parts), TOGETHER)]
+        parts = [sum_of(parts[at : at + TOGETHER]) for at in range(0, len(parts), TOGETHER)]
     return f"({' + '.join(parts)})"
 
 
@@ -95,10 +98,10 @@ def _of_sums(sums: AdditiveScores, labels: list[str], dialect: Dialect) -> str:
 def _difference(sums: AdditiveScores, i: int, j: int, written: list[SqlCondition], dialect: Dialect) -> str:
     """The score of one class minus that of another."""
     terms = zip(sums.terms, written, strict=True)
-    return added([dialect.number(sums.start[i] - sums.start[j]), *(_added(*term, i, j, dialect) for term in terms)])
+    return sum_of([dialect.number(sums.start[i] - sums.start[j]), *(_term_sum(*term, i, j, dialect) for term in terms)])
 
 
-def _added(term: Term, column: SqlCondition, i: int, j: int, dialect: Dialect) -> str:
+def _term_sum(term: Term, column: SqlCondition, i: int, j: int, dialect: Dialect) -> str:
     number, cells = dialect.number, term.cells
     amounts = (term.amounts[:, i] - term.amounts[:, j]).tolist()
     gap = f" WHEN {column.gap} IS NULL THEN {number(amounts.pop())}" if cells.gap else ""
@@ -119,10 +122,97 @@ def _added(term: Term, column: SqlCondition, i: int, j: int, dialect: Dialect) -
 
 
 def _straight(term: Term, name: str, slope: float, gap: str, dialect: Dialect) -> str:
-    """What a number adds in proportion, as far out as the copy looks; all that a gap adds."""
+    """The linear part of a number's term, clipped where the copy clips it; all that a gap adds."""
     number, center, reach = dialect.number, term.center, term.reach
     ends = (
         f" WHEN {name} <= {number(center - reach)} THEN {number(-slope * reach)}"
         f" WHEN {name} > {number(center + reach)} THEN {number(slope * reach)}"
     )
     return f"CASE{gap}{ends} ELSE {number(slope)} * ({name} - {number(center)}) END"
+
+
+# --- columns and conditions -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SqlCondition:
+    """A column in conditions."""
+
+    value: str
+    """The expression that is compared."""
+    gap: str
+    """The expression that is NULL at a gap."""
+    levels: list[str]
+    """The literal of each level."""
+    dialect: Dialect
+
+
+def column_in(dialect: Dialect, cells: Cells) -> SqlCondition:
+    """A column of a user's table."""
+    name = dialect.identifier(cells.column.name)
+    if not cells.levels:
+        return SqlCondition(dialect.nan_as_null(name), dialect.nan_as_null(name), [], dialect)
+    value = dialect.comparable(name) if are_words(cells.column) else name
+    return SqlCondition(value, name, literal_levels(dialect, cells.column), dialect)
+
+
+def literal_levels(dialect: Dialect, column: Column) -> list[str]:
+    """The literals of a column's levels: words where any of them is one."""
+    if isinstance(column, Boolean):
+        return [dialect.truth(False), dialect.truth(True)]
+    assert isinstance(column, Category)
+    if not are_words(column):
+        return [str(level) for level in column.levels]
+    words = words_of(column)
+    refuse_nul(dialect, words)
+    return [dialect.level(word) for word in words]
+
+
+def literal_labels(dialect: Dialect, classes: np.ndarray) -> list[str]:
+    """The labels as a dialect writes them."""
+    labels = classes.tolist()
+    refuse_nul(dialect, [label for label in labels if isinstance(label, str)])
+    return [dialect.label(label) for label in labels]
+
+
+def condition(cells: Cells, inside: np.ndarray, column: SqlCondition) -> str:
+    """The condition that a column's value lies in some of its cells; empty if every value does."""
+    if inside.all():
+        return ""
+    there = inside[:-1] if cells.gap else inside
+    parts = _levels(there, column) if cells.levels else _intervals(cells, runs(there), column)
+    return _either(parts, cells.gap and bool(inside[-1]), column)
+
+
+def below(cells: Cells, count: int, gap: bool, column: SqlCondition) -> str:
+    """The condition that a number lies in the first so many of its cells, or is a gap; empty if every value does."""
+    if count > len(cells.cuts) and gap == cells.gap:
+        return ""
+    return _either(_intervals(cells, [(0, count)] if count else [], column), gap, column)
+
+
+def _either(parts: list[str], gap: bool, column: SqlCondition) -> str:
+    parts = [*parts, f"{column.gap} IS NULL"] if gap else parts
+    return parts[0] if len(parts) == 1 else "(" + " OR ".join(parts) + ")"
+
+
+def _intervals(cells: Cells, runs: list[tuple[int, int]], column: SqlCondition) -> list[str]:
+    if runs == [(0, len(cells.cuts) + 1)]:
+        return [f"{column.gap} IS NOT NULL"]
+    parts = []
+    for low, high in (interval(cells, *run) for run in runs):
+        sides = [column.dialect.compare(column.value, ">", low)] if low is not None else []
+        sides += [column.dialect.compare(column.value, "<=", high)] if high is not None else []
+        parts.append(" AND ".join(sides))
+    return parts
+
+
+def _levels(inside: np.ndarray, column: SqlCondition) -> list[str]:
+    levels = column.levels
+    other = len(inside) > len(levels) and bool(inside[-1])  # levels that the space does not have
+    chosen = [level for level, within in zip(levels, inside, strict=False) if within != other]
+    if not chosen:
+        return [f"{column.gap} IS NOT NULL"] if other else []
+    if len(chosen) == 1:
+        return [f"{column.value} {'<>' if other else '='} {chosen[0]}"]
+    return [f"{column.value} {'NOT IN' if other else 'IN'} ({', '.join(chosen)})"]

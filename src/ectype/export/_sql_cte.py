@@ -22,7 +22,7 @@ class QueryStages:
     """Numbers of rows, step by step; those of stage 0 are made from the columns of a table."""
 
     def __init__(self, dialect: Dialect, table: str, keep: Sequence[str]):
-        self.dialect, self._table, self._keep = dialect, dialect.named(table), list(keep)
+        self.dialect, self._table, self._keep = dialect, dialect.table_name(table), list(keep)
         self._steps: dict[str, QueryColumn] = {}
         self._prefix = "u"
         while any(name.lower().startswith(self._prefix) for name in [*keep, *table.split(".")]):
@@ -41,7 +41,7 @@ class QueryStages:
 
     def text(self, name: str, result: str, uses: Iterable[str]) -> str:
         """The whole query: the columns that are kept, and a result by its name."""
-        used, kept = frozenset(uses), [self.dialect.quoted(column) for column in self._keep]
+        used, kept = frozenset(uses), [self.dialect.identifier(column) for column in self._keep]
         last = max(self._steps[step].stage for step in used)
         until = self._needed(used, last)
         parts, source = [], self._table
@@ -55,7 +55,7 @@ class QueryStages:
             written = self.dialect.stage.format(columns=",\n  ".join(columns), source=source)
             source = f"{self._prefix}stage_{stage}"
             parts.append(f"{source} {written}")
-        final = ", ".join([*kept, f"{result} AS {self.dialect.quoted(name)}"])
+        final = ", ".join([*kept, f"{result} AS {self.dialect.identifier(name)}"])
         return "WITH " + ",\n".join(parts) + f"\nSELECT {final}\nFROM {source}"
 
     def _named(self, step: QueryColumn) -> str:

@@ -1,7 +1,7 @@
 """SQL as databases speak it: how each writes names, words, numbers and stages of a query, and how much it takes.
 
 Three things are silently different between databases, and are therefore spelled out: `"x0"` is a string in MySQL; words
-are equal there and in SQL Server whatever their case; a number with a point is a decimal in some, a double in others.
+are equal there whatever their case; a number with a point is a decimal in some, a double in others.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Dialect:
     flag: str = "BOOLEAN"
     word: str = "VARCHAR(1000)"
 
-    def quoted(self, name: str) -> str:
+    def identifier(self, name: str) -> str:
         """The name of a column, or of a table.
 
-        >>> Dialect().quoted('a "b"')
+        >>> Dialect().identifier('a "b"')
         '"a ""b""\"'
         """
         return '"' + name.replace('"', '""') + '"'
@@ -89,15 +89,15 @@ class Dialect:
         whole = isinstance(cut, int) and abs(cut) < EXACT
         return f"{value} {sign} {cut if whole else self.number(cut)}"
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """A column of numbers, NULL where it is not a number."""
         return name
 
     def double(self, name: str) -> str:
         """A column of numbers as doubles, NULL where it is not a number."""
-        return f"CAST({self.cleaned(name)} AS {self.real})"
+        return f"CAST({self.nan_as_null(name)} AS {self.real})"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """A column of words, as it is compared with `word`: by every character."""
         return name
 
@@ -113,13 +113,9 @@ class Dialect:
         """The smallest of some numbers."""
         return f"LEAST({', '.join(values)})"
 
-    def log(self, value: str) -> str:
-        """The natural logarithm."""
-        return f"LN({value})"
-
-    def named(self, table: str) -> str:
+    def table_name(self, table: str) -> str:
         """The name of a table, with that of its schema before a point."""
-        return ".".join(map(self.quoted, table.split(".")))
+        return ".".join(map(self.identifier, table.split(".")))
 
 
 class PostgreSQL(Dialect):
@@ -138,11 +134,11 @@ class PostgreSQL(Dialect):
         """A decimal, which becomes a double beside one."""
         return _signed(repr(float(number)))
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """NaN equals itself."""
         return f"NULLIF({name}, FLOAT8 'NaN')"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """The collation of bytes."""
         return f'CAST({name} AS TEXT) COLLATE "C"'
 
@@ -150,7 +146,7 @@ class PostgreSQL(Dialect):
 class MySQL(Dialect):
     """MySQL and MariaDB: words compare without case and trailing spaces, unless they are bytes."""
 
-    def quoted(self, name: str) -> str:
+    def identifier(self, name: str) -> str:
         """Double quotes would make a string."""
         return "`" + name.replace("`", "``") + "`"
 
@@ -162,7 +158,7 @@ class MySQL(Dialect):
         """Adding 0 works in versions that cannot cast to a double."""
         return f"({name} + 0E0)"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """The bytes of UTF-8."""
         return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY)"
 
@@ -174,90 +170,10 @@ class MySQL(Dialect):
         return f"x'{word.encode().hex()}'"
 
 
-class SQLServer(Dialect):
-    """No booleans, and words compare by a collation, without trailing spaces, unless they are bytes."""
-
-    def quoted(self, name: str) -> str:
-        """In brackets."""
-        return "[" + name.replace("]", "]]") + "]"
-
-    def text(self, word: str) -> str:
-        """Unicode."""
-        return "N" + super().text(word)
-
-    def truth(self, value: bool) -> str:
-        """A bit."""
-        return f"CAST({int(value)} AS BIT)"
-
-    def compared(self, name: str) -> str:
-        """The bytes of UTF-16."""
-        return f"CAST(CAST({name} AS NVARCHAR(MAX)) AS VARBINARY(MAX))"
-
-    def level(self, word: str) -> str:
-        """Bytes."""
-        return f"CAST(CAST({self.text(word)} AS NVARCHAR(MAX)) AS VARBINARY(MAX))"
-
-    def log(self, value: str) -> str:
-        """LOG is the natural one."""
-        return f"LOG({value})"
-
-
-class BigQuery(Dialect):
-    """Backslashes escape; NaN is not equal to itself."""
-
-    def quoted(self, name: str) -> str:
-        """In backticks."""
-        return "`" + _escaped(name, "`") + "`"
-
-    def text(self, word: str) -> str:
-        """With backslashes, on one line."""
-        return "'" + _escaped(word, "'") + "'"
-
-    def cleaned(self, name: str) -> str:
-        """NULL for NaN."""
-        return f"IF(IS_NAN({name}), NULL, {name})"
-
-    def compared(self, name: str) -> str:
-        """Bytes, which no collation changes."""
-        return f"CAST(CAST({name} AS STRING) AS BYTES)"
-
-    def level(self, word: str) -> str:
-        """Bytes."""
-        return f"CAST({self.text(word)} AS BYTES)"
-
-
-class Snowflake(Dialect):
-    """Numbers with a point are decimals unless they are cast; backslashes escape."""
-
-    def text(self, word: str) -> str:
-        """With backslashes, on one line."""
-        return "'" + _escaped(word, "'") + "'"
-
-    def number(self, number: float) -> str:
-        """Read from a string, as a double."""
-        return _signed(f"'{float(number)!r}'::FLOAT")
-
-    def factor(self, number: float) -> str:
-        """A decimal, which becomes a double beside one."""
-        return _signed(repr(float(number)))
-
-    def cleaned(self, name: str) -> str:
-        """NaN equals itself."""
-        return f"NULLIF({name}, 'NaN'::FLOAT)"
-
-    def compared(self, name: str) -> str:
-        """Bytes, which no collation changes."""
-        return f"TO_BINARY(CAST({name} AS VARCHAR), 'UTF-8')"
-
-    def level(self, word: str) -> str:
-        """Bytes."""
-        return f"TO_BINARY({self.text(word)}, 'UTF-8')"
-
-
 class SQLite(Dialect):
     """A name in double quotes that no column has is a string; in backticks it is an error."""
 
-    def quoted(self, name: str) -> str:
+    def identifier(self, name: str) -> str:
         """In backticks."""
         return "`" + name.replace("`", "``") + "`"
 
@@ -284,15 +200,15 @@ class SQLite(Dialect):
             times, constant = "", self.number(cut)
         return f"{value}{times} {sign} {_apart(constant, value) if value.isidentifier() else constant}"
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """Imported tables have numbers as text, and an empty one for a gap."""
         return f"CAST(NULLIF({name}, '') AS REAL)"
 
     def double(self, name: str) -> str:
         """Already cast."""
-        return self.cleaned(name)
+        return self.nan_as_null(name)
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """By its bytes, whatever the column's own collation is."""
         return f"CAST({name} AS TEXT) COLLATE BINARY"
 
@@ -308,11 +224,11 @@ class SQLite(Dialect):
 class DuckDB(Dialect):
     """NaN is a number above all others."""
 
-    def cleaned(self, name: str) -> str:
+    def nan_as_null(self, name: str) -> str:
         """NaN equals itself."""
         return f"NULLIF({name}, 'NaN'::DOUBLE)"
 
-    def compared(self, name: str) -> str:
+    def comparable(self, name: str) -> str:
         """The cast drops a collation."""
         return f"CAST({name} AS VARCHAR)"
 
@@ -322,17 +238,6 @@ _KNOWN: tuple[Dialect, ...] = (
     Dialect(),
     PostgreSQL("postgresql", stage=_ONCE, columns=1600, bytes=64 * MEGABYTE, word="TEXT"),
     MySQL("mysql", head="", stage="AS (SELECT {columns} FROM {source} LIMIT 18446744073709551615)", real="DOUBLE"),
-    SQLServer(
-        "mssql",
-        stage="AS (SELECT TOP (9223372036854775807) {columns} FROM {source})",
-        columns=1024,
-        nesting=8,
-        real="FLOAT(53)",
-        flag="BIT",
-        word="NVARCHAR(1000)",
-    ),
-    BigQuery("bigquery", bytes=MEGABYTE, whole="INT64", real="FLOAT64", flag="BOOL", word="STRING"),
-    Snowflake("snowflake", bytes=MEGABYTE, real="FLOAT"),
     SQLite(
         "sqlite", stage=_ONCE, columns=2000, bytes=64 * MEGABYTE, nesting=9, whole="INTEGER", real="REAL", word="TEXT"
     ),
@@ -364,7 +269,7 @@ def _times(power: int) -> str:
 
 
 def _signed(text: str) -> str:
-    return f"({text})" if text.startswith(("-", "'-")) else text
+    return f"({text})" if text.startswith("-") else text
 
 
 def _digits(text: str) -> int:
@@ -373,8 +278,3 @@ def _digits(text: str) -> int:
 
 def _is_plain(word: str) -> bool:
     return word.isascii() and word.isprintable() and "\\" not in word
-
-
-def _escaped(text: str, mark: str) -> str:
-    found = text.replace("\\", "\\\\").replace(mark, "\\" + mark)
-    return found.replace("\n", "\\n").replace("\r", "\\r")

@@ -14,8 +14,7 @@ import numpy as np
 from ectype._kernel import LEAF, PiecewiseLinear
 from ectype.algorithm.mlp import Network
 from ectype.conditions.partitions import Cells, cells_of, inputs_of
-from ectype.export._sql import added
-from ectype.export._sql_columns import SqlCondition, column_in, condition, literal_labels
+from ectype.export._sql import SqlCondition, column_in, condition, literal_labels, sum_of
 from ectype.export._sql_cte import QueryStages
 from ectype.export._sql_dialects import Dialect
 from ectype.export._sql_trees import check_size, step_of, tree_text
@@ -86,7 +85,7 @@ class _Read:
         """A number as it is, a boolean as 0 or 1, a level by its position."""
         raw, dialect = column_in(self._dialect, cells), self._dialect
         if not cells.levels:
-            name = self._stages.first(dialect.double(dialect.quoted(cells.column.name)))
+            name = self._stages.first(dialect.double(dialect.identifier(cells.column.name)))
             return SqlCondition(name, name, [], dialect)
         codes = [str(code) for code in range(len(cells.levels))]
         cases = [f" WHEN {raw.value} = {level} THEN {code}" for level, code in zip(raw.levels, codes, strict=True)]
@@ -153,7 +152,7 @@ class _Read:
         """For each of several outputs, a bias and the weighted numbers."""
         times, number = self._dialect.times, self._dialect.number
         return [
-            added([number(_short(bias)), *(times(_short(w), n) for w, n in zip(row, names, strict=True) if w)])
+            sum_of([number(_short(bias)), *(times(_short(w), n) for w, n in zip(row, names, strict=True) if w)])
             for row, bias in zip(weights.T, biases, strict=True)
         ]
 
@@ -177,12 +176,12 @@ class _Read:
         """Squares of distances by products, which take less room."""
         dialect, stages, centres = self._dialect, self._stages, model.centres.astype(float)
         names = [self._input(k) for k in range(self._copy.encoding.width)]
-        square = stages.add(added([f"{name} * {name}" for name in names]), names)
+        square = stages.add(sum_of([f"{name} * {name}" for name in names]), names)
         near = []
         for centre in centres:
             parts = [square, dialect.number(float(centre @ centre))]
             parts += [dialect.times(-2 * c, name) for c, name in zip(centre.tolist(), names, strict=True) if c]
-            far = f"{dialect.factor(-model.gamma)} * {added(parts)}"
+            far = f"{dialect.factor(-model.gamma)} * {sum_of(parts)}"
             within = dialect.least(dialect.greatest(far, dialect.number(DEEP)), dialect.number(0.0))
             near.append(stages.add(f"EXP({within})", [square, *names]))
         texts = self._sums(near, model.weights * model.sharpness, model.offset * model.sharpness)
@@ -197,7 +196,7 @@ class _Read:
         cells = cells_of(self._copy.space, self._copy.encoding, compared)
         texts = tree_text(model, cells, self._copy.encoding, self._columns, self._dialect)
         uses, step = [column.value for column in self._columns], self._dialect.number(step_of(model))
-        return {code: self._stages.add(f"{added(parts)} * {step}", uses) for code, parts in texts.items()}
+        return {code: self._stages.add(f"{sum_of(parts)} * {step}", uses) for code, parts in texts.items()}
 
     def _pooled(self, blend: Blend) -> dict[int, str]:
         """The sum of all members' opinions, as logarithms, each times its power."""
@@ -211,8 +210,8 @@ class _Read:
                 if code in said:
                     opinion = dialect.greatest(f"{said[code]} / {total}", dialect.number(FLOOR))
                     uses[code] |= {said[code], total}
-                parts[code].append(f"{dialect.factor(power)} * {dialect.log(opinion)}")
-        return {code: self._stages.add(added(parts[code]), uses[code]) for code in range(blend.n_c) if uses[code]}
+                parts[code].append(f"{dialect.factor(power)} * LN({opinion})")
+        return {code: self._stages.add(sum_of(parts[code]), uses[code]) for code in range(blend.n_c) if uses[code]}
 
     def _opinions(self, member: Model) -> tuple[dict[int, str], str]:
         """What a member says to the classes, and the sum of that: probabilities are their quotients."""
@@ -224,7 +223,7 @@ class _Read:
                 code: stages.add(f"EXP({dialect.greatest(f'{name} - {top}', deep)})", [name, top])
                 for code, name in scores.items()
             }
-        return scores, stages.add(added(list(scores.values())), scores.values())
+        return scores, stages.add(sum_of(list(scores.values())), scores.values())
 
 
 def _greatest(dialect: Dialect, names: list[str]) -> str:

@@ -8,15 +8,14 @@ from ectype import progress
 from ectype._kernel import LEAF
 from ectype.conditions.partitions import Cells, inputs_of
 from ectype.errors import ExportError
-from ectype.export._sql import too_large
-from ectype.export._sql_columns import SqlCondition, below, condition
+from ectype.export._sql import SqlCondition, below, condition, too_large
 from ectype.export._sql_dialects import Dialect
 from ectype.models.trees import Trees
 from ectype.space import Encoding
 
-# What a node is written as, without its condition and what follows from it.
 # The most bits of a denominator that a float can hold: below, numbers are subnormal.
 MOST_BITS = 1023
+# What a node is written as, without its condition and what follows from it.
 FRAME = "CASE WHEN  THEN  ELSE  END"
 # What holds for every row, and for none.
 EVERY, NONE = "1 = 1", "1 = 0"
@@ -127,7 +126,7 @@ class _Nodes:
         return total
 
     def text(self, root: int, k: int) -> str:
-        """What a tree adds to its k-th class; empty for nothing."""
+        """The expression of a tree for its k-th class; empty if it adds nothing."""
         return "" if self._same[k][root] == 0 else self._nested(root, k, self._dialect.nesting)
 
     def _nested(self, node: int, k: int, room: int) -> str:

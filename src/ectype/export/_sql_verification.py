@@ -60,11 +60,11 @@ def sql_answers(
     """The answers of an SQL file to rows as in production; to the first of them, if all would take longer than that."""
     dialect = DIALECTS[engine]
     others = [name for name in keep if name not in copy.space.names]
-    created = f"CREATE TABLE {dialect.named(table)} ({', '.join(declared(copy, dialect, others))})"
-    asked = text if is_query(text) else f"SELECT ({text}) FROM {dialect.named(table)}"
+    created = f"CREATE TABLE {dialect.table_name(table)} ({', '.join(column_declarations(copy, dialect, others))})"
+    asked = text if is_query(text) else f"SELECT ({text}) FROM {dialect.table_name(table)}"
     filled = [(*record, *[None] * len(others)) for record in records(copy, rows)]
     database = _in_sqlite if engine == "sqlite" else _in_duckdb
-    with database(created, dialect.named(table), asked) as answers:
+    with database(created, dialect.table_name(table), asked) as answers:
         return _within(seconds, answers, filled)
 
 
@@ -81,10 +81,10 @@ def _within(seconds: float, answers: SqlAnswers, filled: Sequence[Record]) -> li
     return found
 
 
-def declared(copy: CopyClassifier, dialect: Dialect, others: Sequence[str] = ()) -> list[str]:
+def column_declarations(copy: CopyClassifier, dialect: Dialect, others: Sequence[str] = ()) -> list[str]:
     """The columns of a table that a file reads, with their types; and others, which it only hands on."""
-    names = [f"{dialect.quoted(column.name)} {_type(column, dialect)}" for column in copy.space.columns]
-    return names + [f"{dialect.quoted(name)} {dialect.word}" for name in others]
+    names = [f"{dialect.identifier(column.name)} {_type(column, dialect)}" for column in copy.space.columns]
+    return names + [f"{dialect.identifier(name)} {dialect.word}" for name in others]
 
 
 def records(copy: CopyClassifier, rows: Table) -> list[Record]:

@@ -16,7 +16,7 @@ from ectype.models import rbf
 from ectype.models.base import Model
 from ectype.models.blend import TOGETHER, Blend, fit_pool_weights
 from ectype.models.capacity import Capacity
-from ectype.models.families import Family, FamilyLimits, Labels, Make, boosted, fit, linear_network
+from ectype.models.families import Family, FamilyLimits, Labels, Make, fit, fit_boosting, linear_network
 from ectype.rng import Stream, stream
 
 # Centres of radial functions, and rows that these are fitted to: enough to find out where to ask.
@@ -25,7 +25,7 @@ CENTRES, ROWS = 300, 5000
 
 def fit_committee(network: Model, points: SampleSet, n_c: int, effort: Capacity, seed: int, many: bool) -> Blend:
     """The network and trees together; where rounds are few, linear and radial scouts as well."""
-    makes: list[Make] = [partial(boosted, how=effort.chooser(points.X.shape[1], n_c))]
+    makes: list[Make] = [partial(fit_boosting, how=effort.chooser(points.X.shape[1], n_c))]
     makes += [linear_network, _radial] if many else []
     limits = FamilyLimits(effort=effort)
     models = [fit(Family(make, 0, soft=True), points.X, points.targets, n_c, limits, seed) for make in makes]
@@ -42,4 +42,4 @@ def reweight(scouts: Blend, before: Blend, news: SampleSet) -> Blend:
 
 
 def _radial(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) -> Model:
-    return rbf.fitted(X, y, n_c, stream(seed, Stream.CENTRES), CENTRES, ROWS)
+    return rbf.fit_radial(X, y, n_c, stream(seed, Stream.CENTRES), CENTRES, ROWS)

@@ -1,4 +1,7 @@
-"""A small decision tree of two classes (CART), grown in NumPy: to explain, not to copy.
+"""A small decision tree of two classes, grown in NumPy: to explain, not to copy.
+
+Splits are those of CART (Breiman, Friedman, Olshen and Stone, 1984): the threshold that lowers the Gini impurity most.
+The tree is grown best-first to a number of leaves (Shi, 2007), and not pruned.
 
 scikit-learn grows such a tree too, but importing it takes longer than a whole copy does.
 """
@@ -11,7 +14,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from ectype._kernel import LEAF
-from ectype.models.trees import Tree, Trees, together
+from ectype.models.trees import Tree, Trees, concatenate_trees
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,11 @@ class _Node:
     """Which rows go left, of all there are."""
 
 
-def shallow_tree(X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, depth: int, leaves: int) -> Trees:
-    """The tree that parts rows of two classes best, grown best-first by the decrease of the Gini impurity.
+def fit_cart(X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, depth: int, leaves: int) -> Trees:
+    """Fit a tree to rows of two classes with weights.
 
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32)
-    >>> tree = shallow_tree(X, np.array([False, False, True, True]), np.ones(4), depth=3, leaves=8)
+    >>> tree = fit_cart(X, np.array([False, False, True, True]), np.ones(4), depth=3, leaves=8)
     >>> tree.probabilities(X)[:, 1].tolist(), tree.threshold[0].item()
     ([0.0, 0.0, 1.0, 1.0], 1.5)
     """
@@ -56,7 +59,7 @@ def shallow_tree(X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, depth: in
     left, right = (np.array([children.get(k, (0, 0))[side] for k in range(len(nodes))]) for side in (0, 1))
     feature = np.where(inner, [node.feature for node in nodes], LEAF)
     threshold = np.where(inner, [node.threshold for node in nodes], 0.0)
-    return together(
+    return concatenate_trees(
         [Tree(feature, threshold, left, right, np.array([node.shares for node in nodes]))], np.zeros(2), "shares"
     )
 

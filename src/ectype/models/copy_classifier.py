@@ -78,8 +78,8 @@ class CopyClassifier(FittedClassifier):
         names = ("model", "classes", "space", "excluded", "training_rows")
         return {name: getattr(self, name) for name in names}
 
-    def taught_by(self, training_rows: TrainingRows | None) -> CopyClassifier:
-        """The same copy, which knows what rows taught it."""
+    def with_training_rows(self, training_rows: TrainingRows | None) -> CopyClassifier:
+        """The same copy with its training rows."""
         return CopyClassifier(self.model, self.classes, self.space, self.excluded, training_rows)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """The families: what a copy may be, and how each is fitted to encoded rows and their labels.
 
 Families with a name become arrays; any other scikit-learn classifier is kept as it is. Blends are in
-`ectype.models.blend_fitting`.
+`ectype.models.blend`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ectype.models.base import HEADER, Model
 from ectype.models.capacity import Capacity, NetworkConfig
 from ectype.models.linear import of_logistic
 from ectype.models.sklearn_model import SklearnModel
-from ectype.models.trees import Tree, Trees, of_boosting, of_forest, of_grown, together
+from ectype.models.trees import Tree, Trees, concatenate_trees, of_boosting, of_forest, of_grown
 from ectype.rng import Stream, stream
 from ectype.types import Classifier, Estimator
 
@@ -89,11 +89,11 @@ Make = Callable[[np.ndarray, Labels, int, FamilyLimits, int], Model]
 
 @dataclass(frozen=True)
 class Family:
-    """How a family is fitted, and how many unlabelled rows a student learns from."""
+    """How a family is fitted, and how many unlabelled rows a student of it learns from."""
 
     make: Make
     """From encoded rows, labels, the number of classes, limits, and a seed."""
-    relayed: int
+    student_rows: int
     soft: bool = False
     """Whether it learns from probabilities."""
 
@@ -104,20 +104,22 @@ ACTIVATION = "mish"
 
 def network(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) -> Network:
     """A network that sees pieces of its inputs, unless the user's limits are too tight for that."""
-    return trained(X, y, n_c, _within(limits, X, n_c), seed)
+    return train_network(X, y, n_c, _within(limits, X, n_c), seed)
 
 
 def plain_network(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) -> Network:
     """A network that sees its inputs alone."""
-    return trained(X, y, n_c, limits.effort.plain(limits.effort.labels(len(X)), X.shape[1]), seed)
+    return train_network(X, y, n_c, limits.effort.plain(limits.effort.labels(len(X)), X.shape[1]), seed)
 
 
 def linear_network(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) -> Network:
     """A network without hidden layers, which is a linear model."""
-    return trained(X, y, n_c, limits.effort.linear(len(X)), seed)
+    return train_network(X, y, n_c, limits.effort.linear(len(X)), seed)
 
 
-def trained(X: np.ndarray, y: Labels, n_c: int, how: NetworkConfig, seed: int, start: Network | None = None) -> Network:
+def train_network(
+    X: np.ndarray, y: Labels, n_c: int, how: NetworkConfig, seed: int, start: Network | None = None
+) -> Network:
     """A network trained from scratch, or from where another one is."""
     start = start or _untrained(X, n_c, how, seed)
     mlp, pieces = start.mlp, start.pieces
@@ -176,7 +178,7 @@ def _tree(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) -
 
 
 def forest(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) -> Trees:
-    """Extremely randomised trees."""
+    """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006): random thresholds, and no bootstrap."""
     trees = limits.trees(FOREST, FEW_LEAVES, _node(n_c))
     grown = fit_extra_trees(
         X, y, n_c, trees,
@@ -188,11 +190,11 @@ def forest(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) 
 
 
 def boosting(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int) -> Trees:
-    """Gradient-boosted trees."""
-    return boosted(X, y, n_c, limits, seed, limits.effort.boosting(limits.effort.labels(len(X)), X.shape[1], n_c))
+    """Gradient-boosted trees (Friedman, 2001)."""
+    return fit_boosting(X, y, n_c, limits, seed, limits.effort.boosting(limits.effort.labels(len(X)), X.shape[1], n_c))
 
 
-def boosted(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int, how: Boost) -> Trees:
+def fit_boosting(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int, how: Boost) -> Trees:
     """Gradient-boosted trees of this size, if the limits have room for it; classes without a label have no chance."""
     wanted = np.bincount(y, minlength=n_c) if y.ndim == 1 else y.sum(axis=0)
     known = np.flatnonzero(wanted > 0)
@@ -217,7 +219,7 @@ def _node(values: int) -> int:
     return 16 + 8 * values
 
 
-FITTED = {
+SINGLE_FAMILIES = {
     "mlp": Family(network, 20_000, soft=True),
     "linear": Family(_linear, 20_000),
     "tree": Family(_tree, 60_000),
@@ -225,7 +227,7 @@ FITTED = {
     "boosting": Family(boosting, 20_000, soft=True),
 }
 # Unlabelled rows for a classifier of the user's: some take quadratic time.
-RELAYED = 5000
+STUDENT_ROWS = 5000
 
 
 def of_estimator(estimator: Classifier) -> Family:
@@ -244,7 +246,7 @@ def of_estimator(estimator: Classifier) -> Family:
                 "to", f"a classifier that can be fitted to rows of {X.shape[1]} inputs", found
             ) from error
 
-    return Family(make, RELAYED)
+    return Family(make, STUDENT_ROWS)
 
 
 def _kept(fitted: Estimator, n_c: int) -> Model:
@@ -264,7 +266,7 @@ def fit(
     family: str | Family, X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits = NO_LIMITS, seed: int = 0
 ) -> Model:
     """A model of the family, fitted to encoded rows and their labels."""
-    family = FITTED[family] if isinstance(family, str) else family
+    family = SINGLE_FAMILIES[family] if isinstance(family, str) else family
     limits.check(n_c)
     codes = y if y.ndim == 1 else y.argmax(axis=1)
     only = np.unique(codes)
@@ -277,4 +279,4 @@ def constant(code: int, n_c: int) -> Model:
     """A constant model: a tree that is a single leaf."""
     none = np.zeros(1, int)
     leaf = Tree(np.array([LEAF]), none.astype(float), none, none, np.eye(n_c)[[code]])
-    return together([leaf], np.zeros(n_c), "shares")
+    return concatenate_trees([leaf], np.zeros(n_c), "shares")

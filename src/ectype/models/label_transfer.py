@@ -3,7 +3,7 @@
 Most of them still hold, and some do not. A teacher finds out which: it is fitted to today's answers, and sees beside
 the inputs what the earlier copy says of them. So it has to learn no more than where the original changed. It labels the
 earlier run's rows anew, for copies of any family to learn from. Half of its members do not see the earlier copy, and
-today's answers weigh them all (`ectype.models.blend_fitting`): an original that has nothing in common with the earlier
+today's answers weigh them all (`ectype.models.blend`): an original that has nothing in common with the earlier
 one is copied as if there were none.
 """
 
@@ -16,10 +16,9 @@ import numpy as np
 
 from ectype.algorithm.sample_set import SampleSet
 from ectype.models.base import Model
-from ectype.models.blend import log_pool
-from ectype.models.blend_fitting import REFITTED, members_of, trial, weighed
+from ectype.models.blend import REFITTED, fit_out_of_sample, log_pool, member_families, select_members
 from ectype.models.capacity import Capacity
-from ectype.models.families import Family, FamilyLimits, boosted, fit
+from ectype.models.families import Family, FamilyLimits, fit, fit_boosting
 
 # What the earlier copy says counts for at least this; and how large the inputs are that say it.
 FLOOR, SCALE = 1e-3, 0.5
@@ -45,15 +44,15 @@ class LabelTransfer:
     def quickly(self, new: SampleSet) -> SampleSet:
         """The rows with the likeliest answers of today, by a few trees."""
         how = self.effort.chooser(self._beside.shape[1], self.n_c)
-        trees = fit(Family(partial(boosted, how=how), 0), self._inputs(new.X), new.y, self.n_c, seed=self.seed)
+        trees = fit(Family(partial(fit_boosting, how=how), 0), self._inputs(new.X), new.y, self.n_c, seed=self.seed)
         return SampleSet(self.old.X, trees.probabilities(self._beside).argmax(axis=1).astype(np.int32))
 
     def carefully(self, new: SampleSet) -> SampleSet:
         """The rows with the probabilities of today's answers, by members of all kinds."""
-        limits, members = FamilyLimits(effort=self.effort), members_of(len(new))
+        limits, members = FamilyLimits(effort=self.effort), member_families(len(new))
         seen, told, names = (new.X, self._inputs(new.X)), (self.old.X, self._beside), list(members)
-        trials = [trial(members, X, new.targets, self.n_c, limits, self.seed) for X in seen]
-        worth, powers = weighed([said for one in trials for said in one[0]], new.targets[trials[0][1]])
+        trials = [fit_out_of_sample(members, X, new.targets, self.n_c, limits, self.seed) for X in seen]
+        worth, powers = select_members([said for one in trials for said in one[0]], new.targets[trials[0][1]])
         opinions = []
         for sees, which in (divmod(k, len(names)) for k in worth):
             model, name = trials[sees][2].get(names[which]), names[which]

@@ -1,4 +1,8 @@
-"""Radial basis functions: scores that are weighted sums of how near a row is to each of the answers."""
+"""Radial basis functions: kernel logistic regression with a Gaussian kernel (Zhu and Hastie, 2005).
+
+The centres are a random sample of the rows, and the ridge is on the norm of the function (Nystroem's method, Williams
+and Seeger, 2001).
+"""
 
 from __future__ import annotations
 
@@ -66,10 +70,10 @@ class RadialModel:
         return cls(centres, weights, offset, float(about["gamma"]), float(about["sharpness"]))
 
 
-def fitted(
+def fit_radial(
     X: np.ndarray, y: np.ndarray, n_c: int, rng: np.random.Generator, most: int = CENTRES, of: int = ROWS
 ) -> RadialModel:
-    """Logistic regression on how near a row is to each of some rows, the centres (kernel logistic regression)."""
+    """Fit the weights of up to `most` centres to up to `of` rows."""
     from threadpoolctl import threadpool_limits
 
     order = rng.permutation(len(X))[:of]

@@ -1,4 +1,4 @@
-"""Which rows a copy was taught: what a row of the user's own has to be compared with before it may certify the copy."""
+"""The rows that taught a copy, by their hashes: a row of the user's own that equals one of them does not certify it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def training_rows_of(copy: object) -> TrainingRows | None:
 
 
 def hashed(rows: np.ndarray) -> np.ndarray:
-    """Hashes of rows, by which they are compared: in which 0.0 is -0.0, and every NaN a gap."""
+    """Hashes of rows; 0.0 and -0.0 have the same, and so have all NaN."""
     return keys_of(np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0)))
 
 

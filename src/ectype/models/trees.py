@@ -145,8 +145,8 @@ class Tree:
     output: int = 0
 
 
-def together(trees: Sequence[Tree], base: np.ndarray, link: str) -> Trees:
-    """Several trees as one model."""
+def concatenate_trees(trees: Sequence[Tree], base: np.ndarray, link: str) -> Trees:
+    """One model of several trees."""
     sizes = np.array([len(tree.feature) for tree in trees])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     leaf = np.concatenate([tree.feature for tree in trees]) == LEAF
@@ -226,7 +226,7 @@ def of_forest(fitted: Estimator, n_c: int) -> Trees:
         leaf = tree.children_left < 0
         feature = np.where(leaf, LEAF, tree.feature)
         trees.append(Tree(feature, tree.threshold, tree.children_left, tree.children_right, values))
-    return together(trees, np.zeros(n_c), "shares")
+    return concatenate_trees(trees, np.zeros(n_c), "shares")
 
 
 def of_boosting(fitted: Estimator, n_c: int) -> Trees:
@@ -244,4 +244,4 @@ def of_boosting(fitted: Estimator, n_c: int) -> Trees:
             children = nodes["left"].astype(int), nodes["right"].astype(int)
             values = nodes["value"][:, None].astype(float)
             trees.append(Tree(feature, nodes["num_threshold"], *children, values, int(place)))
-    return together(trees, base, "softmax")
+    return concatenate_trees(trees, base, "softmax")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-import onnx
-from onnx import TensorProto
-
+from ectype._common.extras import require_extra
 from ectype._legacy.names import ONNX_GAP
 from ectype.errors import SettingError
 from ectype.original.base import Original
@@ -18,6 +16,9 @@ from ectype.original.onnx_signature import Value, listed
 from ectype.original.sklearn_files import read_file
 from ectype.original.subprocess_io import brief, patience
 from ectype.types import Classes
+
+if TYPE_CHECKING:
+    import onnx
 
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 """The operators of the ONNX standard. What others do is up to whoever wrote them."""
@@ -44,6 +45,7 @@ def open_onnx(
     seconds = patience(timeout)
     kind = decoding(reading.get("decode"))
     file = read_file(spec)
+    require_extra(file.name, "onnx", "onnx", "onnxruntime")
     model = _checked(file.content, file.name)
     graph = model.graph
     inputs = inputs_of(graph, file.name)
@@ -64,6 +66,8 @@ def open_onnx(
 
 def _checked(content: bytes, name: str) -> onnx.ModelProto:
     """The model in a file, if it is one, with all of it in there and known."""
+    import onnx
+
     try:
         model = onnx.load_model_from_string(content)
     except Exception as error:
@@ -78,6 +82,8 @@ def _checked(content: bytes, name: str) -> onnx.ModelProto:
 
 
 def _refuse_foreign(model: onnx.ModelProto, name: str) -> None:
+    from onnx import NodeProto, OperatorSetIdProto, TensorProto
+
     if model.functions:
         found = "functions of its own: " + ", ".join(function.name for function in model.functions)
         raise SettingError(name, "operators of the ONNX standard", brief(found), "export it with functions inlined")
@@ -85,7 +91,7 @@ def _refuse_foreign(model: onnx.ModelProto, name: str) -> None:
         if isinstance(part, TensorProto) and (part.external_data or part.data_location == TensorProto.EXTERNAL):
             found, hint = f"tensor {part.name!r} kept in another", "export it with all weights in one file"
             raise SettingError(name, "a model in a single file", found, hint)
-        if isinstance(part, (onnx.NodeProto, onnx.OperatorSetIdProto)) and part.domain not in DOMAINS:
+        if isinstance(part, (NodeProto, OperatorSetIdProto)) and part.domain not in DOMAINS:
             known = " and ".join(filter(None, DOMAINS))
             raise SettingError(name, f"operators of the domains {known}", f"the domain {part.domain!r}")
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import onnx
 
 from ectype.errors import OriginalError, SettingError
 from ectype.original.onnx_signature import Value, listed
 from ectype.types import Series, Table
+
+if TYPE_CHECKING:
+    import onnx
 
 Feed: TypeAlias = Callable[[Table], dict[str, np.ndarray]]
 """From rows to the inputs of a model, by name."""

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import onnx
-from onnx import TensorProto
+if TYPE_CHECKING:
+    import onnx
 
+# Types of elements by the numbers that the ONNX standard gives them (TensorProto.DataType).
 _NUMBERS = {
-    TensorProto.FLOAT16: "float16",
-    TensorProto.FLOAT: "float32",
-    TensorProto.DOUBLE: "float64",
-    TensorProto.INT8: "int8",
-    TensorProto.INT16: "int16",
-    TensorProto.INT32: "int32",
-    TensorProto.INT64: "int64",
-    TensorProto.UINT8: "uint8",
-    TensorProto.UINT16: "uint16",
-    TensorProto.UINT32: "uint32",
-    TensorProto.UINT64: "uint64",
-    TensorProto.BOOL: "bool",
+    10: "float16",
+    1: "float32",
+    11: "float64",
+    3: "int8",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    2: "uint8",
+    4: "uint16",
+    12: "uint32",
+    13: "uint64",
+    9: "bool",
 }
-_TYPES = {**_NUMBERS, TensorProto.STRING: "string"}
+_TYPES = {**_NUMBERS, 8: "string"}
 
 
 class Value(NamedTuple):

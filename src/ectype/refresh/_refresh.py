@@ -170,7 +170,7 @@ class Refresh:
             warm = self._start(again)
             result, run = yield from run_steps(self._job(warm), ledger)
             ledger.settle()
-            result = replace(result, copy=result.copy.taught_by(self._training_rows(warm, run)))
+            result = replace(result, copy=result.copy.with_training_rows(self._training_rows(warm, run)))
             queries = {**result.queries, str(Purpose.REPEAT): result.queries.get(Purpose.REPEAT, 0) + again.repeated}
             found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = self._with_answers(replace(result, queries=queries, refreshed=found))

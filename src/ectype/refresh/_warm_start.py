@@ -16,7 +16,7 @@ from ectype.algorithm.training import Trained, Trainer
 from ectype.ledger import Purpose
 from ectype.methods.acquisition import POLICIES, Policy, margin
 from ectype.models.base import Model
-from ectype.models.blend_fitting import BLEND, FAMILIES
+from ectype.models.blend import BLEND, FAMILIES
 from ectype.models.families import FamilyLimits, fit
 from ectype.models.label_transfer import LabelTransfer
 from ectype.original import LabelledRows, Labels, concatenate

@@ -13,7 +13,7 @@ from ectype._kernel import Boost
 from ectype.certificate.differences import Comparison
 from ectype.ledger import LEDGER, Purpose, Summary, read_answers, summarise_ledger
 from ectype.models.base import Model
-from ectype.models.families import Family, FamilyLimits, boosted, fit
+from ectype.models.families import Family, FamilyLimits, fit, fit_boosting
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.runs.directory import finished
 from ectype.runs.result import Result
@@ -120,7 +120,7 @@ class PaidAnswers:
         how = replace(how, rounds=self.rounds(how))
 
         def make(X: np.ndarray, y: np.ndarray, n_c: int, limits: FamilyLimits, seed: int) -> Model:
-            return boosted(X, y, n_c, limits, seed, how)
+            return fit_boosting(X, y, n_c, limits, seed, how)
 
         return fit(Family(make, 0), self.encoding(rows), codes, len(self.result.copy.classes))
 

@@ -103,7 +103,7 @@ def taken(directory: Path, row: tuple[str, str]) -> tuple[Candidate, int]:
     for family, size, limits in sizes:
         if (family, size) == row:
             one = parts.better(family, limits)
-            model = parts.workshop.calibrated(family, one.model)
+            model = parts.workshop.calibrate(family, one.model)
             return replace(one, model=model), sum(outcomes([family]) for family, _, _ in sizes)
     found, hint = f"{row[0]!r} of size {row[1]!r}", "name one as `ectype frontier` shows it"
     raise SettingError("take", f"a family and size among {[pair[:2] for pair in sizes]}", found, hint)
@@ -142,7 +142,7 @@ class _Parts:
 
     def better(self, family: str, limits: FamilyLimits) -> Candidate:
         """The better of a student and a model without a teacher, within these limits."""
-        found = replace(self.workshop, limits=limits, lent=self.workshop).candidates(family, self.held_out)
+        found = replace(self.workshop, limits=limits, shared=self.workshop).candidates(family, self.held_out)
         return max(found, key=lambda one: one.fidelity)
 
     def sizes(self, family: str) -> Iterator[tuple[str, FamilyLimits]]:

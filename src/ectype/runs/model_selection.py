@@ -15,7 +15,7 @@ from ectype.certificate.bounds import HeldOut, lower_bound
 from ectype.certificate.certificate import Certificate
 from ectype.errors import SettingError, SpaceError
 from ectype.models.base import HEADER, Model, size_of
-from ectype.models.blend_fitting import BLEND, FAMILIES
+from ectype.models.blend import BLEND, FAMILIES
 from ectype.models.capacity import SCORED
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.distillation import Candidate, FitContext, choose, outcomes

@@ -22,7 +22,7 @@ from ectype.certificate.repeats import Repeats
 from ectype.errors import SettingError
 from ectype.ledger import Ledger, Purpose
 from ectype.models.base import Model
-from ectype.models.blend_fitting import BLEND
+from ectype.models.blend import BLEND
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.distillation import FitContext
 from ectype.original import Labels, Original, as_original, joined
@@ -168,7 +168,7 @@ class Run:
     def result(self, ended: RoundsOutcome) -> Result:
         """The result: the last copy with its certificate, and why a target was missed, if it was."""
         plan, proof = self.job.plan, ended.outcome.certificate
-        copy = ended.outcome.copy.taught_by(self.inquiry.training_rows)
+        copy = ended.outcome.copy.with_training_rows(self.inquiry.training_rows)
         if plan.network:
             check_kept(plan, copy)
         proof = None if proof is None else self._explained(proof, copy)
