@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ectype._common import validation
 from ectype.errors import SettingError
 from ectype.fleet._quotas import SPANS, FleetLimits
-from ectype.original.registry import OriginalOptions
+from ectype.original.options import FILES, OPTIONS
 from ectype.plan.settings import Settings
 from ectype.queries import ROWS
 from ectype.types import Json
@@ -22,9 +22,6 @@ from ectype.types import Json
 # What a model may say beside the settings of a run and the options of an original.
 OWN = ("name", "original", "files", "space", "rows", "classes", "cost", "check", "every", "deterministic")
 SETTINGS = tuple(part.name for part in fields(Settings) if part.name not in ("progress", "schedule"))
-OPTIONS = tuple(OriginalOptions.__annotations__)
-# Options that may be the name of a file beside the table.
-FILES = ("template", "client_cert", "client_key", "ca")
 UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 # Names become directories.
 NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -17,7 +17,8 @@ from ectype._common import validation
 from ectype._common.portable import require_module
 from ectype.errors import CountError, OriginalError, OutageError, SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded, decoding, word_reader
+from ectype.original.decode import decoded, decoding, word_reader
+from ectype.original.options import LabelReader
 from ectype.original.subprocess_io import MOST_BYTES, EndlessError, brief, ending, patience, run
 from ectype.space import spelled
 from ectype.types import Classes, Label, Table

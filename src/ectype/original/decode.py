@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TypedDict
 
 import numpy as np
 
@@ -16,11 +15,10 @@ from ectype._common import validation
 from ectype.errors import OriginalError, SettingError
 from ectype.original.base import Original
 from ectype.original.labels import Labels, label_array
+from ectype.original.options import THRESHOLD
 from ectype.types import Classes, Label
 
 DECODINGS = ("label", "argmax", "threshold", "scores")
-# The least score of the second class, unless another is given.
-THRESHOLD = 0.5
 # How CSV writes booleans and numbers. What begins with a zero names something.
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[str], Label]], ...] = (
     (re.compile("true|false", re.IGNORECASE), lambda text: text.lower() == "true"),
@@ -30,16 +28,6 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[str], Label]], ...] = (
 
 Decode = Callable[[object], object]
 """From an original's outputs to labels."""
-
-
-class LabelReader(TypedDict, total=False):
-    """How an original's outputs are read."""
-
-    decode: str | None
-    """How its outputs become labels: label (they are), argmax (of scores or one-hot rows), threshold (of a score), or
-    scores (argmax of probabilities, from which a copy may learn as well)."""
-    threshold: float | None
-    """The least score of the second class; 0.5 if not given."""
 
 
 def decoding(decode: str | None) -> str:

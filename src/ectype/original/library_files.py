@@ -15,10 +15,11 @@ import numpy as np
 from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.original import library_loaders
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded, decoding
+from ectype.original.decode import decoded, decoding
 from ectype.original.labels import Labels, label_array
 from ectype.original.model_worker_client import ModelProcess
 from ectype.original.onnx_inputs import number_column
+from ectype.original.options import LabelReader
 from ectype.original.sklearn_files import ModelBytes, read_file
 from ectype.original.subprocess_io import patience
 from ectype.space import WHOLE, WORD, of_values, spelled

@@ -11,10 +11,11 @@ from onnx import TensorProto
 from ectype._legacy.names import ONNX_GAP
 from ectype.errors import SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded, decoding
+from ectype.original.decode import decoded, decoding
 from ectype.original.model_worker_client import ModelProcess
 from ectype.original.onnx_inputs import feed_of, inputs_of
 from ectype.original.onnx_signature import Value, listed
+from ectype.original.options import LabelReader
 from ectype.original.sklearn_files import read_file
 from ectype.original.subprocess_io import brief, patience
 from ectype.types import Classes

@@ -10,8 +10,9 @@ import numpy as np
 
 from ectype.errors import SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded
+from ectype.original.decode import decoded
 from ectype.original.fingerprint import source_of
+from ectype.original.options import LabelReader
 from ectype.types import Classes
 
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Unpack
 from ectype._common.bounded_io import MOST_BYTES
 from ectype.errors import EctypeError, SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded
+from ectype.original.decode import decoded
+from ectype.original.options import LabelReader
 from ectype.original.python import as_original
 from ectype.original.skops_trust import TRUSTED, check_model
 from ectype.original.subprocess_io import brief

@@ -15,11 +15,10 @@ from ectype.errors import SettingError
 from ectype.original.base import Original
 from ectype.original.decode import as_written, word_reader
 from ectype.original.labels import Labels, label_array
+from ectype.original.options import LABEL
 from ectype.space import PARQUET, SHEETS
 from ectype.types import Classes, Frame, Label, Series, Table
 
-# The column of answers, unless another is named.
-LABEL = "label"
 # Whole numbers that may name something: with zeros before them, or with more digits than a float has.
 _NAMING = re.compile(r"\s*[+-]?(0[0-9]|[0-9]{16})")
 

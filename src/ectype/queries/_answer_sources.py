@@ -14,7 +14,8 @@ from ectype._common.bounded_io import check_type
 from ectype.errors import DamagedError, DirectoryError, SettingError
 from ectype.ledger import GIVEN, NAME, REPEAT, TRAFFIC, answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
-from ectype.original.stored_answers import LABEL, labelled, read_table
+from ectype.original.options import LABEL
+from ectype.original.stored_answers import labelled, read_table
 from ectype.space import Space, complete, framed, is_frame
 from ectype.types import Frame, Label, Polars
 

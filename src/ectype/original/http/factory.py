@@ -10,7 +10,7 @@ from typing import Unpack
 from ectype._common import validation
 from ectype.errors import SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded
+from ectype.original.decode import decoded
 from ectype.original.fingerprint import query_of
 from ectype.original.http.aws import signer_of
 from ectype.original.http.credentials import Credentials
@@ -19,6 +19,7 @@ from ectype.original.http.grpc_client import refuse_missing
 from ectype.original.http.rate_limit import CircuitBreaker, RateLimit, RetryWaits
 from ectype.original.http.tls import Certificates
 from ectype.original.http.urls import checked_url, shown
+from ectype.original.options import LabelReader
 from ectype.original.protocols import HttpProtocol, wire
 from ectype.original.protocols.v2_grpc import GrpcV2
 from ectype.types import Classes
