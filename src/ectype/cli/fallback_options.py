@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ectype.cli.click_groups import GroupedOption
-from ectype.cli.original_options import opened
+from ectype.cli.original_options import OF_RUN, opened
 from ectype.types import Json
 
 if TYPE_CHECKING:
@@ -20,7 +21,13 @@ GROUP = "A cascade: the original behind the copy"
 _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "fallback": (
         "--fallback",
-        {"metavar": "ORIGINAL", "help": "Ask this original where the copy is not certified to agree with it."},
+        {
+            "metavar": "[ORIGINAL]",
+            "is_flag": False,
+            "flag_value": OF_RUN,
+            "help": "Ask this original where the copy is not certified to agree with it.  [without a value, or `run`: "
+            "the one that it was copied from]",
+        },
     ),
     "agree": (
         "--agree",
@@ -56,11 +63,11 @@ def fallback_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_fallback
 
 
-def behind_of(fallback: Json, about: Json) -> CascadeConfig | None:
-    """The original behind the copy, if there is one; `about` says how it is asked."""
+def behind_of(fallback: Json, about: Json, directory: Path) -> CascadeConfig | None:
+    """The original behind the copy in a directory, if there is one; `about` says how it is asked."""
     from ectype.serve import build_cascade
 
     spec, options = fallback["fallback"], {name: value for name, value in fallback.items() if name != "fallback"}
     if spec is not None and options["n"]:
         click.echo(f"ectype: at most {options['n']} rows are asked first, to certify the cascade", err=True)
-    return build_cascade(None if spec is None else partial(opened, spec, about), **options)
+    return build_cascade(None if spec is None else partial(opened, spec, about, directory), **options)

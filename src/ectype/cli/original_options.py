@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ectype._common.formatting import printable
 from ectype.cli.click_groups import GroupedOption
+from ectype.cli.terminal import say
 from ectype.original.options import OPTIONS, type_of
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from ectype.types import Json
 
 GROUP = "How to open the original"
+# The word for the original of the run in a directory.
+OF_RUN = "run"
 CLASSES = "The labels it may answer, with commas, where it does not say so itself."
 
 
@@ -43,15 +47,25 @@ def _option(flag: str, name: str, **settings: Any) -> Callable[[Callable[..., No
     return click.option(flag, f"original_{name}", cls=GroupedOption, group=GROUP, **settings)
 
 
-def opened(spec: str, about: Json) -> Original:
-    """The original that the command line names; a module beside the caller is importable, as with `python -m`."""
+def opened(spec: str | None, about: Json, directory: Path | None = None) -> Original:
+    """The original that the command line names; a module beside the caller is importable, as with `python -m`.
+
+    With the directory of a run, it is the one of that run, as the run remembers it, if none is named.
+    """
     from ectype.original import open_original
+    from ectype.original.vendor import Vendor
 
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    classes, given = labels(about["classes"]), {k: v for k, v in about.items() if k != "classes"}
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        return open_original(spec, labels(about["classes"]), **{k: v for k, v in about.items() if k != "classes"})
+        if directory is None or spec not in (None, OF_RUN):
+            return open_original(str(spec), classes, **given)
+        vendor = Vendor.of_run(directory)
+        sent = f"; it is sent what {' and '.join(vendor.variables)} holds" if vendor.variables else ""
+        say(f"the original is {printable(vendor.original)}, as {directory} remembers it{printable(sent)}", err=True)
+        return vendor.open(classes, **given)
 
 
 def labels(text: str | None) -> list[int] | list[str] | list[bool] | None:

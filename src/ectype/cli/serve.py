@@ -18,7 +18,7 @@ import click
 from ectype._common import validation
 from ectype.cli.click_groups import Grouped
 from ectype.cli.fallback_options import behind_of, fallback_options
-from ectype.cli.original_options import opened, original_options
+from ectype.cli.original_options import OF_RUN, opened, original_options
 from ectype.cli.traffic_options import keep_options
 from ectype.errors import SettingError
 from ectype.serve import WAITING_ROWS, ServeLimits
@@ -94,7 +94,14 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--auth-env", metavar="NAME", help="The environment variable with the token that clients must send.")
 @click.option("--workers", type=int, default=1, show_default=True, help="How many processes answer.")
 @_limit_options
-@click.option("--shadow", metavar="ORIGINAL", help="Ask this original too, and count where it answers otherwise.")
+@click.option(
+    "--shadow",
+    metavar="[ORIGINAL]",
+    is_flag=False,
+    flag_value=OF_RUN,
+    help="Ask this original too, and count where it answers otherwise.  [without a value, or `run`: the one "
+    "that it was copied from]",
+)
 @click.option("--shadow-log", type=click.Path(path_type=Path), help="A CSV file for rows that it answers otherwise.")
 @click.option(
     "--shadow-rows", type=int, default=WAITING_ROWS, show_default=True, help="The most rows that wait for it."
@@ -141,8 +148,8 @@ def command(
         "fcntl", "serve, which is ended by signals", "export the copy, and have another server answer with the file"
     )
     fronts = _fronts(host, port, grpc_port, tls_cert, tls_key)
-    token, cascade = _token(auth_env), behind_of(fallback, about)
-    beside = _beside(shadow, shadow_log, shadow_rows, keep, about, cascade is not None)
+    token, cascade = _token(auth_env), behind_of(fallback, about, directory)
+    beside = _beside(directory, shadow, shadow_log, shadow_rows, keep, about, cascade is not None)
     validation.count("--workers", workers, 1, 1 if beside is not None or cascade is not None else 1024)
     copy = load_services(directory, name, model_version, limits)
     announce = partial(_announce, name=copy.model.name, out=sys.stdout if as_json else None)
@@ -182,13 +189,19 @@ def _token(variable: str | None) -> str | None:
 
 
 def _beside(
-    shadow: str | None, log: Path | None, rows: int, keep: TrafficSettings | None, about: Json, cascaded: bool
+    directory: Path,
+    shadow: str | None,
+    log: Path | None,
+    rows: int,
+    keep: TrafficSettings | None,
+    about: Json,
+    cascaded: bool,
 ) -> ShadowConfig | None:
     """The parallel run; without one or a cascade, the options that would be of no use are refused."""
     from ectype.serve import ShadowConfig
 
     if shadow is not None:
-        return ShadowConfig(partial(opened, shadow, about), log, rows, keep)
+        return ShadowConfig(partial(opened, shadow, about, directory), log, rows, keep)
     given = ["--shadow-log"] * (log is not None) + ["--keep"] * (keep is not None)
     given += [name for name, value in about.items() if value not in (None, ()) and not cascaded]
     if given:

@@ -97,6 +97,7 @@ class Original:
         self.remote = False
         self.gate: AttemptGate | None = None
         self.opened: Json = {}
+        self.vendor: Json | None = None  # how to open it again, without secrets, where `open_original` opened it
         self.model: object = None
         self.failures: Counter[str] = Counter()
         self.both: Both | None = None

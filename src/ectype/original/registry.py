@@ -13,6 +13,7 @@ from ectype.original.base import Original
 from ectype.original.fingerprint import digest
 from ectype.original.labels import label_array
 from ectype.original.options import ACCESS_OPTIONS, OPTIONS, SEMANTIC_OPTIONS, LabelReader, OriginalOptions
+from ectype.original.vendor import Vendor, is_vendor_file
 from ectype.space import PARQUET
 from ectype.types import Classes, Json, Label
 
@@ -54,14 +55,18 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Original
     A fitted classifier or function as `package.module:name`; a file `model.onnx`, `model.skops`, or, with `trust`,
     `model.pkl` or `.joblib`; a model of LightGBM (`.txt`), XGBoost (`.json`, `.ubj`) or CatBoost (`.cbm`), or PMML; an
     endpoint `http(s)://...`, with its `protocol`; `cmd:...`, a program that reads CSV rows
-    and prints a label per line; `answers.csv` or `.parquet`, a table of stored answers.
+    and prints a label per line; `answers.csv` or `.parquet`, a table of stored answers; `vendor.toml`, a file that says
+    which of these it is, with its options.
 
     >>> open_original("ectype.toy_problems:spirals").name
     'ectype.toy_problems:spirals'
     """
+    if is_vendor_file(spec):
+        return Vendor.read(spec).open(classes, **options)
     kind = next((kind for kind in KINDS if isinstance(spec, str) and kind.fits(spec)), None)
     if kind is None:
-        raise SettingError("original", "one of " + ", ".join(kind.words for kind in KINDS), repr(spec))
+        words = ", ".join([*(kind.words for kind in KINDS), "vendor.toml"])
+        raise SettingError("original", f"one of {words}", repr(spec))
     opener = opener_of(kind)
     listed = None if classes is None else list(classes)
     given = {key: value for key, value in options.items() if value is not None and not _is_empty(value)}
@@ -72,6 +77,7 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Original
             raise SettingError(key, f"{takable} for an original of the kind {kind.words}", repr(given[key]))
     original = opener(spec, listed, **given)
     original.opened = {**original.opened, **_meaning(given, listed)}
+    original.vendor = Vendor(spec, listed, options=given).remembered()
     original.anew = partial(open_original, spec, listed, **options)
     return original
 

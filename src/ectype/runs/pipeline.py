@@ -189,6 +189,7 @@ class Run:
             tried=listed(ended.outcome.tried, self._copy),
             ms=rounded_latency(copy),
             given=self.job.given,
+            vendor=self.job.original.vendor,
             asked=self.inquiry.queries.kept.answers,
         )
 
