@@ -27,7 +27,8 @@ import ectype as ec
 from ectype.errors import OriginalError, SpentError
 from ectype.ledger import NAME, summary
 from ectype.original import Original
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from ectype.plan.plan import Plan
 from ectype.runs.api import build_job, finish, run_job
 from ectype.runs.extend import in_directory

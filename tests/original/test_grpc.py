@@ -12,7 +12,8 @@ import trustme
 
 from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.original import open_original
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from ectype.original.protocols.v2_messages import CONTENTS, SERVICE, message
 
 FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)

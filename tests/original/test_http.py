@@ -22,9 +22,10 @@ from tenacity import sleep_using_event
 
 from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.original import open_original
-from ectype.original.http import RetryWaits, client, open_http, retry_after
+from ectype.original.http import client
 from ectype.original.http.credentials import QUOTED
-from ectype.original.http.rate_limit import CircuitBreaker, RateLimit
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import CircuitBreaker, RateLimit, RetryWaits, retry_after
 from ectype.original.http.urls import target
 from fault_server import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 

@@ -12,8 +12,9 @@ import pytest
 from commands import run_command
 from dialects import Answer, Dialect
 from ectype.errors import OriginalError, OutageError, SettingError
-from ectype.original.http import RetryWaits, open_http
-from ectype.original.http import polling as http_polling
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
+from ectype.original.protocols import polling as http_polling
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 

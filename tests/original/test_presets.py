@@ -9,8 +9,9 @@ import pytest
 
 from dialects import Answer, Dialect
 from ectype.errors import OutageError, SettingError
-from ectype.original.http import RetryWaits, open_http
 from ectype.original.http.aws import Signer, signer_of
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 
 FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5], [0.25, -3.0]])

@@ -16,7 +16,8 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype.errors import EctypeWarning, OriginalError, OutageError, SpentError
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from ectype.plan.plan import Plan
 from ectype.queries import Allowance, Queries
 from ectype.runs.api import build_job

@@ -9,7 +9,8 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype.errors import OriginalError, OutageError
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from fault_server import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 
 QUICK = RetryWaits(first=0.002, most=0.02, jitter=0.002)

@@ -34,7 +34,7 @@ KINDS = (
     OriginalKind(
         "http(s)://... or grpc(s)://...",
         lambda spec: spec.lower().startswith(("http://", "https://", "grpc://", "grpcs://")),
-        "http:open_http",
+        "http.factory:open_http",
     ),
     OriginalKind("cmd:...", lambda spec: spec.startswith("cmd:"), "command:open_command"),
     OriginalKind("model.onnx", _suffix(".onnx"), "onnx:open_onnx"),

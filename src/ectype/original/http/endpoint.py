@@ -14,12 +14,12 @@ from ectype.original.attempt_meter import AttemptMeter, current
 from ectype.original.http.client import Client, Reply
 from ectype.original.http.credentials import Credentials
 from ectype.original.http.grpc_client import GrpcClient
-from ectype.original.http.polling import Poller
 from ectype.original.http.rate_limit import CircuitBreaker, RateLimit, RetryWaits
 from ectype.original.http.retry_policy import UNANSWERED, RequestFailure, of_error, of_status
 from ectype.original.http.tls import Certificates
 from ectype.original.protocols import HttpProtocol, MalformedAnswer, Output
 from ectype.original.protocols.json_outputs import WRONG_COUNT
+from ectype.original.protocols.polling import Poller
 from ectype.types import Table
 
 
