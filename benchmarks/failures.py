@@ -103,7 +103,7 @@ def box(url: str, mix: Mix) -> Original:
     options = {"request_rows": mix.request_rows, "concurrency": mix.concurrency, "timeout": TIMEOUT}
     opened: Callable[..., Original] = open_http
     made = opened(url, [0, 1, 2], protocol="template", template=TEMPLATE, patience=QUICK, **options)
-    return made.but(name="rings")
+    return made.replace(name="rings")
 
 
 def healthy(folder: Path) -> bytes:

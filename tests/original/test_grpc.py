@@ -112,7 +112,7 @@ def test_outputs_of_every_kind(data, kind, raw):
 def test_scores(raw):
     scores = [0.9, 0.1, 0.2, 0.8, 0.5, 0.5]
     with serving(lambda request, _: reply(request, scores, "FP32", [3, 2], raw=raw)) as (place, _):
-        said = opened(f"grpc://{place}/m", decode="scores", classes=["no", "yes"]).said(ROWS)
+        said = opened(f"grpc://{place}/m", decode="scores", classes=["no", "yes"]).query(ROWS)
     assert said.labels.tolist() == ["no", "yes", "no"]
     np.testing.assert_allclose(said.scores, np.reshape(scores, (3, 2)), rtol=1e-6)
 

@@ -449,8 +449,8 @@ def test_after_an_outage_nobody_asks_any_more():
         with pytest.raises(OutageError):
             original.answer(ROWS)
         with pytest.raises(OutageError, match="Server disconnected") as caught:
-            original.but(name="other").answer(ROWS)
-        assert original.but().failures == {"connection": 2}
+            original.replace(name="other").answer(ROWS)
+        assert original.replace().failures == {"connection": 2}
     assert len(server.log) == 2
     assert caught.value.where == server.url
 

@@ -124,7 +124,7 @@ def test_torchserve(monkeypatch):
     with Dialect(answer) as server:
         url, options = f"{server.url}/predictions/iris", {"token_env": "INFERENCE_KEY", "classes": ["no", "yes"]}
         assert alone(opened(url, "torchserve", decode="argmax", **options), ROWS) == ["yes", "no", "yes"]
-        said = opened(url, "torchserve", decode="scores", **options).said(ROWS[:1])
+        said = opened(url, "torchserve", decode="scores", **options).query(ROWS[:1])
         np.testing.assert_allclose(said.scores, [[0.2, 0.8]], rtol=1e-6)
     assert [json.loads(asked.body) for asked in server.log[:3]] == ROWS.tolist()
 

@@ -74,7 +74,7 @@ def test_a_file_says_how_an_endpoint_is_opened(tmp_path, monkeypatch):
                 header=["X-Api-Key: env:VENDOR_KEY", "X-Model: 7"],
             ).opened
         )
-        assert original.anew().answer(ROWS[:1]).tolist() == ["no"]
+        assert original.reopen().answer(ROWS[:1]).tolist() == ["no"]
 
 
 def test_what_is_given_beside_the_file_goes_first(tmp_path):

@@ -27,7 +27,7 @@ def copied(url, out, protocol="template", **options):
     template = TEMPLATE if protocol == "template" else None
     options = {"request_rows": 20, "concurrency": 4, "timeout": 0.4, "attempts": 8, **options}
     box = open_http(url, [0, 1, 2], protocol=protocol, template=template, patience=QUICK, **options)
-    return ec.copy_classifier(box.but(name="rings"), SPACE, out=out, **RUN)
+    return ec.copy_classifier(box.replace(name="rings"), SPACE, out=out, **RUN)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from ectype.certificate.user_sample import UserSample
 from ectype.errors import SettingError
 from ectype.ledger import Ledger, session
 from ectype.models.training_rows import training_rows_of
-from ectype.original import Original, as_original, joined
+from ectype.original import Original, as_original, concatenate_labels
 from ectype.progress import ROWS, shown
 from ectype.queries import Allowance, AnswerSources, Queries, allowance_of, sources_of
 from ectype.rng import Stream, stream
@@ -121,7 +121,7 @@ def proved(
         for rows, said in fresh:
             chunks.append((rows, said.labels))
             tell(queries.made[SPACE])
-        rows, answers = np.concatenate([part for part, _ in chunks]), joined([part for _, part in chunks])
+        rows, answers = np.concatenate([part for part, _ in chunks]), concatenate_labels([part for _, part in chunks])
         low, plain = low_margin(copy, space, seed) if explain else None, chosen.sample(n)
         proof = about.proved(rows[:plain], answers[:plain], low, explain)
         if chosen.cut:

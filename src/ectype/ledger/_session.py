@@ -27,7 +27,7 @@ from ectype.ledger._connections import BESIDE, SESSIONS
 from ectype.ledger._ledger import Ledger
 from ectype.ledger._schema import answered_requests, labels_of, reading, scores_for
 from ectype.original import Original, label_array
-from ectype.original.fingerprint import identified
+from ectype.original.fingerprint import identity_of
 from ectype.space import Space
 from ectype.types import Json
 
@@ -170,7 +170,7 @@ def sessions(folder: Path) -> list[SessionEntry]:
 
 def _about(purpose: str, original: Original, space: Space, about: Json) -> Json:
     """What tells a session from others, as it is written down."""
-    found: Json = json.loads(json.dumps({"for": purpose, **identified(original), "space": space.digest, **about}))
+    found: Json = json.loads(json.dumps({"for": purpose, **identity_of(original), "space": space.digest, **about}))
     return found
 
 

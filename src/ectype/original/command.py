@@ -17,7 +17,7 @@ from ectype._common import validation
 from ectype._common.portable import require_module
 from ectype.errors import CountError, OriginalError, OutageError, SettingError
 from ectype.original.base import Original
-from ectype.original.decode import decoded, decoding, word_reader
+from ectype.original.decode import check_decoding, with_decoding, word_reader
 from ectype.original.options import LabelReader
 from ectype.original.subprocess_io import MOST_BYTES, EndlessError, brief, ending, patience, run
 from ectype.space import spelled
@@ -48,7 +48,7 @@ def open_command(
     """
     require_module("fcntl", "cmd:, which waits for the pipes of a program", "serve the program over HTTP")
     listed = None if classes is None else list(classes)
-    parse: Parse = word_reader(listed) if decoding(reading.get("decode")) == "label" else _scores
+    parse: Parse = word_reader(listed) if check_decoding(reading.get("decode")) == "label" else _scores
     program = _Program(spec, _arguments(spec), parse, patience(timeout))
     original = Original(
         program.ask,
@@ -57,7 +57,7 @@ def open_command(
         concurrency=validation.count("concurrency", concurrency, 1),
     )
     original.failures = program.failures
-    return decoded(original, listed, **reading)
+    return with_decoding(original, listed, **reading)
 
 
 def _arguments(spec: str) -> list[str]:

@@ -30,7 +30,7 @@ Decode = Callable[[object], object]
 """From an original's outputs to labels."""
 
 
-def decoding(decode: str | None) -> str:
+def check_decoding(decode: str | None) -> str:
     """The name of a decoding, checked; what is not said are labels."""
     return validation.choice("decode", "label" if decode is None else decode, DECODINGS)
 
@@ -46,7 +46,7 @@ def decoder(decode: str | None, classes: Classes = None, threshold: float | None
     >>> decoder("threshold", threshold=0.7)([0.6, 0.7]).tolist()
     [0, 1]
     """
-    kind = decoding(decode)
+    kind = check_decoding(decode)
     if threshold is not None and kind != "threshold":
         raise SettingError("threshold", "decode='threshold' beside it", f"decode={decode!r}")
     if kind == "label":
@@ -64,7 +64,7 @@ def decoder(decode: str | None, classes: Classes = None, threshold: float | None
     return lambda outputs: _threshold(_second(outputs, labels), labels, cut)
 
 
-def decoded(
+def with_decoding(
     original: Original, classes: Classes, decode: str | None = None, threshold: float | None = None
 ) -> Original:
     """An original whose outputs are read in this way; `classes`, where given, in the order of its outputs."""
@@ -74,14 +74,14 @@ def decoded(
         known = [0, 1] if decode == "threshold" else None
     elif listed is None and original.declared is not None:
         known = original.declared.classes.tolist()
-    predict, other = original.predict, original.but()
+    predict, other = original.predict, original.replace()
     other.predict = lambda rows: read(predict(rows))
     other.declared = None if known is None else Labels(known)
-    other.both = original.both if decode in (None, "label") and listed is None else None
+    other.predict_with_scores = original.predict_with_scores if decode in (None, "label") and listed is None else None
     if decode == "scores":
         assert listed is not None
         named = label_array(listed)
-        other.both, other.scored = lambda rows: _with_scores(read, predict(rows), named), True
+        other.predict_with_scores, other.scored = lambda rows: _with_scores(read, predict(rows), named), True
     return other
 
 

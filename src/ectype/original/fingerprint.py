@@ -23,11 +23,11 @@ TOLD = 8
 _MEASURED = ("cv_results_", "refit_time_")
 
 
-def identified(original: Original) -> Json:
+def identity_of(original: Original) -> Json:
     """What an original is recognised by: its name, the file or fit behind it, and how it was opened.
 
     >>> from ectype.original import open_original
-    >>> sorted(identified(open_original("ectype.toy_problems:spirals")))
+    >>> sorted(identity_of(open_original("ectype.toy_problems:spirals")))
     ['classes', 'fingerprint', 'opened', 'original']
     """
     classes = None if original.declared is None else original.declared.classes.tolist()

@@ -94,10 +94,10 @@ def kind_of(labels: np.ndarray) -> str:
     return {"b": "booleans", "U": "words"}.get(labels.dtype.kind, "numbers")
 
 
-def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+def concatenate_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Labels of several requests as one array; an error if two that differ would be one in it.
 
-    >>> joined([np.array(["no"]), np.array(["maybe"])])
+    >>> concatenate_labels([np.array(["no"]), np.array(["maybe"])])
     array(['no', 'maybe'], dtype='<U5')
     """
     there = [part for part in parts if len(part)] or list(parts[:1])

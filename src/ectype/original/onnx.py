@@ -11,10 +11,10 @@ from onnx import TensorProto
 from ectype._legacy.names import ONNX_GAP
 from ectype.errors import SettingError
 from ectype.original.base import Original
-from ectype.original.decode import decoded, decoding
+from ectype.original.decode import check_decoding, with_decoding
 from ectype.original.model_worker_client import ModelProcess
 from ectype.original.onnx_inputs import feed_of, inputs_of
-from ectype.original.onnx_signature import Value, listed
+from ectype.original.onnx_signature import Value, describe_values
 from ectype.original.options import LabelReader
 from ectype.original.sklearn_files import read_file
 from ectype.original.subprocess_io import brief, patience
@@ -43,7 +43,7 @@ def open_onnx(
     the next request gets a fresh process.
     """
     seconds = patience(timeout)
-    kind = decoding(reading.get("decode"))
+    kind = check_decoding(reading.get("decode"))
     file = read_file(spec)
     model = _checked(file.content, file.name)
     graph = model.graph
@@ -57,7 +57,7 @@ def open_onnx(
         lambda rows: process.ask(feed(rows))[0], d=d, names=names, name=file.name, fingerprint=file.sha256
     )
     original.failures = process.failures
-    return decoded(original, classes, **reading)
+    return with_decoding(original, classes, **reading)
 
 
 # --- what is in the file ----------------------------------------------------------------------------------------------
@@ -109,9 +109,9 @@ def _choose(outputs: list[Value], output: str | None, decode: str) -> Value:
     """The output to read: the one that was named, or the only one that can be read in this way."""
     chosen = _only(outputs, decode) if output is None else next((v for v in outputs if v.name == output), None)
     if chosen is None:
-        raise SettingError("output", f"one of {listed(outputs)}", repr(output))
+        raise SettingError("output", f"one of {describe_values(outputs)}", repr(output))
     if not chosen.readable:
-        others = listed(value for value in outputs if value is not chosen)
+        others = describe_values(value for value in outputs if value is not chosen)
         raise SettingError("output", "a tensor", str(chosen), f"name another with --output: {others}")
     if decode == "label" and chosen.scores:
         raise SettingError("decode", "argmax or threshold for scores", f"{decode!r} for the output {chosen}")
@@ -126,5 +126,5 @@ def _only(outputs: list[Value], decode: str) -> Value:
     if len(candidates) != 1:
         what = "labels" if decode == "label" else "scores"
         hint = "name one with --output, and say --decode argmax or threshold if it gives scores"
-        raise SettingError("output", f"one output of {what}", f"the outputs {listed(outputs)}", hint)
+        raise SettingError("output", f"one output of {what}", f"the outputs {describe_values(outputs)}", hint)
     return candidates[0]

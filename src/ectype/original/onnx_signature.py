@@ -72,6 +72,6 @@ class Value(NamedTuple):
         return self.shape[0] if self.shape else None
 
 
-def listed(values: Iterable[Value]) -> str:
+def describe_values(values: Iterable[Value]) -> str:
     """Several of them, in words."""
     return ", ".join(map(str, values)) or "none"

@@ -78,7 +78,7 @@ def open_original(spec: str, classes: Classes = None, **options: Unpack[Original
     original = opener(spec, listed, **given)
     original.opened = {**original.opened, **_meaning(given, listed)}
     original.vendor = Vendor(spec, listed, options=given).remembered()
-    original.anew = partial(open_original, spec, listed, **options)
+    original.reopen = partial(open_original, spec, listed, **options)
     return original
 
 

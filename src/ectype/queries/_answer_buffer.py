@@ -79,7 +79,7 @@ class _Unwritten:
     @property
     def answers(self) -> Answers:
         """All of it, in the order of the rows."""
-        said = Answers.together(said for _, said in sorted(self._parts, key=lambda part: part[0]))
+        said = Answers.concatenate(said for _, said in sorted(self._parts, key=lambda part: part[0]))
         self._kept.add(self._purpose, self._rows, said)
         return said
 

@@ -15,7 +15,7 @@ from ectype.errors import DamagedError, DirectoryError, SettingError
 from ectype.ledger import GIVEN, NAME, REPEAT, TRAFFIC, answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.options import LABEL
-from ectype.original.stored_answers import labelled, read_table
+from ectype.original.stored_answers import read_table, split_labels
 from ectype.space import Space, complete, framed, is_frame
 from ectype.types import Frame, Label, Polars
 
@@ -88,7 +88,7 @@ def _of_file(path: Path) -> Source:
 
 
 def _of_table(frame: Frame, name: str) -> Source:
-    rows, labels = labelled(frame, name, hint=f"call the column of answers {LABEL!r}")
+    rows, labels = split_labels(frame, name, hint=f"call the column of answers {LABEL!r}")
     return Source(name, Answers(labels), table=rows)
 
 

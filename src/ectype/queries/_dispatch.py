@@ -82,7 +82,7 @@ def ask(
         asked.several_at_once(requests)
 
 
-class _Toll(Generic[Ticket]):
+class _DispatchMeter(Generic[Ticket]):
     """The attempts of one request: the first is counted with its announcement, each further one before it is sent."""
 
     def __init__(self, meter: Meter, journal: Journal[Ticket], ticket: Ticket, n: int):
@@ -184,8 +184,8 @@ class _Asked(Generic[Ticket]):
         return self.settle(ticket, lambda: self.said(part, ticket))
 
     def said(self, part: Part, ticket: Ticket) -> Answers:
-        toll = _Toll(self.meter, self.journal, ticket, part.stop - part.start)
-        return self.original.said(self.rows_of(part), toll)
+        meter = _DispatchMeter(self.meter, self.journal, ticket, part.stop - part.start)
+        return self.original.query(self.rows_of(part), meter)
 
     def settle(self, ticket: Ticket, answer: Callable[[], Answers]) -> OriginalError | None:
         try:

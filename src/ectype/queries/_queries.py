@@ -150,7 +150,7 @@ def unused(original: Original, seed: int, used: int) -> Original:
     if not len(left):
         hint = "give a table of other answers"
         raise SettingError(original.name, "stored answers that the copy was not made from", "none left", hint)
-    other = original.but()
+    other = original.replace()
     other.stored = rows.iloc[left], labels[left]
     return other
 

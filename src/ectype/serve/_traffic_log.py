@@ -26,7 +26,7 @@ from ectype._common.manifest import RUN
 from ectype.errors import DamagedError, DirectoryError, OriginalError, SettingError, UnwrittenError
 from ectype.ledger import BESIDE, NAME, TRAFFIC, Ledger
 from ectype.original import Original
-from ectype.original.fingerprint import identified
+from ectype.original.fingerprint import identity_of
 from ectype.runs.directory import finished, open_run, refuse_differences
 from ectype.serve._limits import KEPT_DAYS, KEPT_ROWS
 from ectype.serve._masking import Masking
@@ -96,7 +96,7 @@ class TrafficLog:
         self._pause, self._keep, self._masking = pause, keep, Masking(space, keep.without, keep.masked)
         dropped: Json = {"dropped": self._masking.dropped}
         dropped |= {"masked": self._masking.masked} if keep.masked else {}
-        self.settings: Json = {**identified(original), "space": space.digest, "kept": TRAFFIC, **dropped}
+        self.settings: Json = {**identity_of(original), "space": space.digest, "kept": TRAFFIC, **dropped}
         self._lock, self._open, self._told = threading.Lock(), ExitStack(), set[str]()
         self._ledger: Ledger | None = None
         self._failing, self._again = False, 0.0  # whether the last rows were not written; when to try once more
@@ -138,7 +138,7 @@ class TrafficLog:
         """Keep no more if an original that was opened again is another one by now."""
         with self._lock:
             try:
-                refuse_differences(self._keep.directory, self.settings, {**self.settings, **identified(original)})
+                refuse_differences(self._keep.directory, self.settings, {**self.settings, **identity_of(original)})
             except DirectoryError as error:
                 self._fail(error, again=float("inf"))
 

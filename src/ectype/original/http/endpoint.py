@@ -27,7 +27,7 @@ from ectype.types import Table
 class Endpoint:
     """A URL and how to ask it. `predict` may be called from many threads; each call is one request.
 
-    A request is sent in up to `attempts` attempts, each counted by the breaker and by the toll of whoever asks, and in
+    A request is sent in up to `attempts` attempts, each counted by the breaker and by the meter of whoever asks, and in
     its turn by the pace. At most `places` of them are under way at once.
     """
 
@@ -71,19 +71,19 @@ class Endpoint:
             reraise=True,
         )
 
-    def _attempt(self, rows: Table, toll: AttemptMeter, failed: list[RequestFailure]) -> list[Output]:
+    def _attempt(self, rows: Table, meter: AttemptMeter, failed: list[RequestFailure]) -> list[Output]:
         """Send the request once, if it is paid for; a failure is kept."""
         self.breaker.wait(0)
         ticket = uuid.uuid4().hex
         body, client = self.wire.encode(rows, ticket), self._opened()
         with self.places:
             self.breaker.wait(self.pace.slot())
-            toll.sending()
+            meter.sending()
             try:
                 outputs = self._read(self._post(client, body), len(rows), ticket)
             except RequestFailure as failure:
                 failed.append(failure)
-                toll.failed(failure.found, failure.reached)
+                meter.failed(failure.found, failure.reached)
                 self.pace.hold(failure.after)
                 self.breaker.failed(failure.cause, failure.found)
                 raise

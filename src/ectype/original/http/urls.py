@@ -10,7 +10,7 @@ import httpx2
 from ectype.errors import SettingError
 
 
-def checked_url(spec: str, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
+def parse_url(spec: str, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
     """The parts of a URL, if it can be asked and holds no password."""
     if re.match(r"[^/?#]*//[^/?#]*@", spec):  # first: the errors of a parser may quote the password
         hint = "put a token into an environment variable, and name that with token_env or --token-env"
@@ -23,11 +23,11 @@ def checked_url(spec: str, schemes: tuple[str, ...] = ("http", "https")) -> Spli
         raise SettingError("original", "a URL", str(error)) from None
     if not known:
         expected = " or ".join(f"{scheme}://HOST..." for scheme in schemes)
-        raise SettingError("original", expected, repr(shown(url)))
+        raise SettingError("original", expected, repr(public_url(url)))
     return url
 
 
-def shown(url: SplitResult) -> str:
+def public_url(url: SplitResult) -> str:
     """A URL without its user, password, query and fragment."""
     return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
@@ -40,6 +40,6 @@ def target(location: str) -> str:
     """
     try:
         url = urlsplit(location)
-        return (shown(url) if url.netloc else url.path) or "nowhere"
+        return (public_url(url) if url.netloc else url.path) or "nowhere"
     except ValueError:
         return "no URL"

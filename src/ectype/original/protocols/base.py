@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ectype.original.protocols.json_outputs import Output, checked, loaded
+from ectype.original.protocols.json_outputs import Output, check_outputs, parse_document
 from ectype.original.protocols.polling import Polling
 from ectype.types import Table
 
@@ -31,15 +31,15 @@ class HttpProtocol:
 
     def encode(self, rows: Table, ticket: str) -> bytes:
         """The body of a request for these rows."""
-        return written(self.question(rows, ticket))
+        return json_bytes(self.question(rows, ticket))
 
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
         """The n outputs in an answer: for each row a label, a list of scores, or an object with a score by class."""
-        return checked(self.outputs(self.parsed(body), n, ticket), n, self.scored)
+        return check_outputs(self.outputs(self.parsed(body), n, ticket), n, self.scored)
 
     def parsed(self, body: bytes) -> object:
         """What an answer holds, as JSON."""
-        return loaded(body)
+        return parse_document(body)
 
     def question(self, rows: Table, ticket: str) -> object:
         """The JSON of a request."""
@@ -50,6 +50,6 @@ class HttpProtocol:
         raise NotImplementedError
 
 
-def written(question: object) -> bytes:
+def json_bytes(question: object) -> bytes:
     """JSON without spaces, and without the numbers that it has no word for."""
     return json.dumps(question, allow_nan=False, separators=(",", ":")).encode()

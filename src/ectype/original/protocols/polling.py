@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from ectype.original.http.rate_limit import retry_after
 from ectype.original.http.retry_policy import BUSY, UNANSWERED, RequestFailure, of_error
 from ectype.original.http.urls import target
-from ectype.original.protocols.json_outputs import MalformedAnswer, at, loaded, quoted
+from ectype.original.protocols.json_outputs import MalformedAnswer, at, parse_document, quote_json
 
 if TYPE_CHECKING:
     from ectype.original.http.client import Client, Reply
@@ -43,22 +43,22 @@ class Polling(NamedTuple):
     def operation(self, headers: Mapping[str, str], body: bytes) -> str | None:
         """The URL that a reply of status 202 says to ask again."""
         if self.url is not None:
-            return _text(loaded(body), self.url)
+            return _text(parse_document(body), self.url)
         return next((headers[name] for name in PLACES if name in headers), None)
 
     def waiting(self, body: bytes) -> bool:
         """Whether a reply of status 200 says that the answer is not there yet."""
         if self.status is None:
             return False
-        state = at(loaded(body), self.status)
+        state = at(parse_document(body), self.status)
         if state in self.failed:
-            found = f"an operation that is {quoted(state)}: {quoted(loaded(body))}"
+            found = f"an operation that is {quote_json(state)}: {quote_json(parse_document(body))}"
             raise MalformedAnswer("failed", found, again=False)
         return state in self.running
 
     def answer(self, body: bytes) -> str | None:
         """The URL that holds the answer, if it is another than that of the operation."""
-        return None if self.result is None else _text(loaded(body), self.result)
+        return None if self.result is None else _text(parse_document(body), self.result)
 
 
 @dataclass(eq=False, repr=False)  # the URL's query may be secret
@@ -137,5 +137,5 @@ class Poller:
 def _text(document: object, path: str) -> str:
     found = at(document, path)
     if not isinstance(found, str):
-        raise MalformedAnswer("not an answer", f"not a URL at {path!r} but {quoted(found)}", again=False)
+        raise MalformedAnswer("not an answer", f"not a URL at {path!r} but {quote_json(found)}", again=False)
     return found
