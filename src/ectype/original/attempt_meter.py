@@ -17,10 +17,10 @@ class AttemptMeter(Protocol):
     """Counts the attempts of one request."""
 
     def sending(self) -> None:
-        """The request is about to be sent, again perhaps; what this raises keeps it from that."""
+        """Called before each attempt; an exception keeps it from being sent."""
 
     def failed(self, found: str, reached: bool) -> None:
-        """An attempt came to nothing; `reached` is whether its rows may have arrived."""
+        """Called after a failed attempt; `reached` is whether its rows may have arrived."""
 
 
 class NullMeter:

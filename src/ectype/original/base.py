@@ -1,4 +1,4 @@
-"""What every original is: rows in, labels out, and scores where they are asked for; answers checked."""
+"""An original: takes rows, gives labels and, on request, scores; its answers are checked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PredictWithScores: TypeAlias = Callable[[Any], tuple[object, object]]
 
 @dataclass(frozen=True)
 class Answers:
-    """What an original said to some rows: its labels, and a probability for each class where it was asked for them."""
+    """Answers to some rows: labels and, if they were asked for, a probability for each class."""
 
     labels: np.ndarray
     scores: np.ndarray | None = None
@@ -39,7 +39,7 @@ class Answers:
 
     @classmethod
     def concatenate(cls, parts: Iterable[Answers]) -> Answers:
-        """What was said to several parts of the rows, as one."""
+        """The answers to several parts of the rows, joined."""
         listed = list(parts)
         scores = [part.scores for part in listed if part.scores is not None]
         labels = concatenate_labels([part.labels for part in listed])
@@ -47,11 +47,11 @@ class Answers:
 
 
 LabelledRows: TypeAlias = tuple[np.ndarray, Answers]
-"""Rows of a space's matrix, or encoded, and what the original said to them."""
+"""Rows of a space's matrix, or encoded, and the answers to them."""
 
 
 def concatenate(chunks: Iterable[LabelledRows]) -> LabelledRows:
-    """Chunks of rows and of what was said to them, as one of each."""
+    """Chunks of labelled rows, joined."""
     rows, said = zip(*chunks, strict=True)
     return np.concatenate(rows), Answers.concatenate(said)
 
@@ -152,11 +152,11 @@ class Original:
         return Answers(self._checked(labels, len(rows)), probabilities(scores, len(rows), self.declared, self.name))
 
     def answer(self, rows: Table) -> np.ndarray:
-        """The original's labels for these rows, one each, or an error that says what came instead."""
+        """The original's labels, one for each row; an error if it answers anything else."""
         return self._checked(self._called(self.predict, rows), len(rows))
 
     def _called(self, call: Callable[[Any], T], rows: Table) -> T:
-        """What a call gives for these rows; what it raises becomes an error of ours."""
+        """Call the original with these rows; an exception becomes an OriginalError."""
         n, width = rows.shape
         try:
             return call(rows)

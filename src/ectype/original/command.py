@@ -25,7 +25,7 @@ from ectype.types import Classes, Label, Table
 
 Answer: TypeAlias = Label | list[float]
 Parse: TypeAlias = Callable[[str], Answer]
-"""From a line to what it says. ValueError says what it should have been."""
+"""Parses a line of output. ValueError says what was expected."""
 
 
 def open_command(
@@ -82,7 +82,7 @@ class _Program:
         self.failures: Counter[str] = Counter()
 
     def ask(self, rows: Table) -> list[Answer]:
-        """What the program says about each row."""
+        """The program's output for each row."""
         try:
             out, said, code = run(self._arguments, _csv(rows), self._seconds)
         except TimeoutError as error:

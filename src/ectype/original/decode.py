@@ -31,7 +31,7 @@ Decode = Callable[[object], object]
 
 
 def check_decoding(decode: str | None) -> str:
-    """The name of a decoding, checked; what is not said are labels."""
+    """A valid name of a decoding; `label` if none is given."""
     return validation.choice("decode", "label" if decode is None else decode, DECODINGS)
 
 
@@ -115,7 +115,7 @@ def word_reader(classes: Classes) -> Callable[[str], Label]:
 
 
 def is_gap(text: str) -> bool:
-    """Whether a word is what programs print where there is no label."""
+    """Whether a word stands for a missing label."""
     return text.strip().lower() in ("", "nan")
 
 

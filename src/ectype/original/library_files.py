@@ -27,7 +27,7 @@ from ectype.types import Classes, Json, Series, Table
 
 
 class Library(NamedTuple):
-    """What runs a file: its name in words, and its module, which the extra of the same name brings."""
+    """The library that runs a file: its name in words, and its module, which the extra of the same name brings."""
 
     words: str
     module: str
@@ -133,7 +133,7 @@ def _refuse_entities(file: ModelBytes) -> None:
 
 
 def _about(process: ModelProcess, library: Library, file: ModelBytes) -> Json:
-    """What the model says about itself; a file that cannot be loaded is found before anything is asked."""
+    """The model's columns and classes; a file that cannot be loaded is found before anything is asked."""
     try:
         return process.start()
     except OutageError as error:

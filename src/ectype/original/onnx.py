@@ -21,7 +21,7 @@ from ectype.original.subprocess_io import brief, patience
 from ectype.types import Classes
 
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
-"""The operators of the ONNX standard. What others do is up to whoever wrote them."""
+"""The operators of the ONNX standard. Others may do anything."""
 
 GAP = "ectype.gap"
 """The key under which a file may say which word stands for a gap; those that ectype exports do."""

@@ -34,7 +34,7 @@ class Value(NamedTuple):
 
     @classmethod
     def of(cls, value: onnx.ValueInfoProto) -> Value:
-        """What a model declares."""
+        """The input or output that a model declares."""
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
             return cls(value.name, f"a {kind.removesuffix('_type')}" if kind else "of no type")

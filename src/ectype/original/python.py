@@ -17,7 +17,7 @@ from ectype.types import Classes
 
 
 def as_original(model: object, classes: Classes = None, name: str | None = None) -> Original:
-    """Wrap a fitted estimator or a function rows -> labels; what is an `Original` already passes through.
+    """Wrap a fitted estimator or a function rows -> labels; an `Original` passes through.
 
     >>> as_original(lambda rows: ["a"] * len(rows), classes=["a", "b"]).declared.classes
     array(['a', 'b'], dtype='<U1')

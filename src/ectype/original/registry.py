@@ -1,4 +1,4 @@
-"""From what a command line names to an original: one opener for each kind, imported when it is asked for."""
+"""The kinds of original, and the opener of each, imported when it is needed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ KINDS = (
 
 
 def open_original(spec: str, classes: Classes = None, **options: Unpack[OriginalOptions]) -> Original:
-    """The original that a command line names; see `OriginalOptions` for what may have to be said about it.
+    """The original that a command line names; see `OriginalOptions` for its options.
 
     A fitted classifier or function as `package.module:name`; a file `model.onnx`, `model.skops`, or, with `trust`,
     `model.pkl` or `.joblib`; a model of LightGBM (`.txt`), XGBoost (`.json`, `.ubj`) or CatBoost (`.cbm`), or PMML; an
@@ -90,7 +90,7 @@ def opener_of(kind: OriginalKind) -> Callable[..., Original]:
 
 
 def _meaning(given: Json, classes: list[Label] | None) -> Json:
-    """Of these options, those that decide what a label means, unless they say what is so anyway."""
+    """Of these options, those that change what a label means and differ from their defaults."""
     found = {
         key: value for key, value in given.items() if key not in ACCESS_OPTIONS and value != SEMANTIC_OPTIONS.get(key)
     }
@@ -107,7 +107,7 @@ def _meaning(given: Json, classes: list[Label] | None) -> Json:
 
 
 def options_of(opener: Callable[..., Original]) -> list[str]:
-    """What an opener names in its signature, and how outputs are read where it passes that on."""
+    """The options that an opener takes: those in its signature, and those of `LabelReader` if it passes them on."""
     named = signature(opener).parameters
     passed_on = LabelReader.__annotations__ if "reading" in named else {}
     return [key for key in OPTIONS if key in named or key in passed_on]

@@ -66,7 +66,7 @@ def open_skops(
 
 
 def skops_object(file: ModelBytes, types: Iterable[str] | None = ()) -> Any:
-    """What is in a skops file, if nothing but what skops or our own list trusts, and `types`."""
+    """The object in a skops file, if all its types are trusted by skops, by our list, or by `types`."""
     accepted = TRUSTED | _named_types(types)
     try:
         _refuse_bombs(file)

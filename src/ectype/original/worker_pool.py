@@ -29,7 +29,7 @@ PARTS = 4
 
 
 class OriginalReference(NamedTuple):
-    """What a worker needs to open the original itself."""
+    """A reference by which a worker opens the original itself."""
 
     spec: str
     classes: tuple[Any, ...] | None
@@ -89,7 +89,7 @@ def with_workers(original: Original, named: OriginalReference, engine: Engine) -
 
 
 def answer(named: OriginalReference, what: str, rows: Table) -> object:
-    """In a worker: what the original says to these rows."""
+    """In a worker: the original's answers to these rows."""
     return getattr(_opened(named), what)(rows)
 
 

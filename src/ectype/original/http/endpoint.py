@@ -61,7 +61,7 @@ class Endpoint:
         raise self._error(last, made=retrying.statistics["attempt_number"])
 
     def _retrying(self) -> Retrying:
-        """Retry with exponential backoff and jitter; the breaker wakes whoever sleeps."""
+        """Retry with exponential backoff and jitter; the circuit breaker ends every wait."""
         waits = self.patience
         return Retrying(
             sleep=sleep_using_event(self.breaker.opened),
@@ -123,7 +123,7 @@ class Endpoint:
         self.breaker.wait(self.pace.slot())
 
     def _error(self, failure: RequestFailure, made: int) -> OriginalError:
-        """What the caller is told; nobody else goes on asking if it is an outage."""
+        """The error for the caller; an outage opens the circuit breaker for all threads."""
         found = failure.found if made == 1 else f"{failure.found}, at the last of {made} attempts"
         if not failure.outage:
             kind = CountError if failure.cause == WRONG_COUNT else OriginalError

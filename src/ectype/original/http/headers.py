@@ -1,4 +1,4 @@
-"""Headers of one's own: what a command line says of them, and the secrets that the environment holds for them."""
+"""The user's own headers, parsed; their secrets are read from environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URLs of endpoints: checked, and shown without what may be secret in them."""
+"""URLs of endpoints: parsed, and shown without user, password and query."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def public_url(url: SplitResult) -> str:
 
 
 def target(location: str) -> str:
-    """Where a redirect points, without what may be secret in it.
+    """The target of a redirect, without user, password and query.
 
     >>> target("https://me:hush@a.test/b?key=hush"), target("/b?key=hush"), target("")
     ('https://a.test/b', '/b', 'nowhere')

@@ -1,4 +1,4 @@
-"""What every protocol says: how rows become a request, and an answer becomes outputs."""
+"""The interface of a protocol: rows become a request, and an answer becomes outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HttpProtocol:
         return check_outputs(self.outputs(self.parsed(body), n, ticket), n, self.scored)
 
     def parsed(self, body: bytes) -> object:
-        """What an answer holds, as JSON."""
+        """The JSON of an answer."""
         return parse_document(body)
 
     def question(self, rows: Table, ticket: str) -> object:
@@ -46,7 +46,7 @@ class HttpProtocol:
         raise NotImplementedError
 
     def outputs(self, answer: object, n: int, ticket: str) -> object:
-        """What the JSON of an answer holds for the rows, in their order."""
+        """The outputs in the JSON of an answer, in the order of the rows."""
         raise NotImplementedError
 
 

@@ -12,7 +12,7 @@ from ectype.types import Label
 # The cause of a failure where there are more or fewer outputs than rows.
 WRONG_COUNT = "wrong count"
 Output: TypeAlias = Label | list[Label] | dict[str, float]
-"""What an endpoint says of a row: a label or a score, a list of scores, or a score for each class by its name."""
+"""An output of an endpoint for a row: a label or a score, a list of scores, or a score for each class by its name."""
 
 
 class MalformedAnswer(Exception):
@@ -32,7 +32,7 @@ def parse_document(body: bytes) -> object:
 
 
 def at(value: object, path: str) -> object:
-    """What is at a path of keys and positions joined by dots.
+    """The value at a path of keys and positions joined by dots.
 
     >>> at({"results": [{"class": "good"}]}, "results.0.class")
     'good'

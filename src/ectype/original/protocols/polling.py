@@ -63,7 +63,7 @@ class Polling(NamedTuple):
 
 @dataclass(eq=False, repr=False)  # the URL's query may be secret
 class Poller:
-    """Asks again for what a reply promised. No poll is a query: what was accepted is paid for once, and not sent anew.
+    """Polls for a promised answer. A poll is no query: an accepted request is paid for once, and never sent again.
 
     `wait` sleeps, unless everybody is told to stop; `seconds` is how long all of it may take.
     """
@@ -99,7 +99,7 @@ class Poller:
         return reply if elsewhere is None else self._looked(client, self._beside(elsewhere))
 
     def _looked(self, client: Client | GrpcClient, where: str) -> Reply:
-        """What is there now; a connection that fails is as if it were busy, since the answer may still come."""
+        """Poll once. A failed connection counts as status 503, since the answer may still come."""
         try:
             return client.send("GET", where, b"")
         except UNANSWERED as error:

@@ -100,7 +100,7 @@ class Templated(HttpProtocol):
         return [outputs[places[identity]] for identity in expected]
 
     def _elements(self, answer: object, n: int) -> list[object]:
-        """What the answer says of each row."""
+        """The elements of an answer, one for each row."""
         if self.template.replied == "lines":
             return [at(line, self.template.answer) for line in check_count(answer, n)]
         found = at(answer, self.template.answer)
@@ -129,7 +129,7 @@ def _transposed(found: object, n: int) -> list[object]:
 
 
 def _read(given: object, where: str) -> object:
-    """What a template says, which may be the name of the JSON file that says it."""
+    """The content of a template, which may be given as the name of a JSON file."""
     if not isinstance(given, (str, Path)):
         return given
     try:
