@@ -100,7 +100,7 @@ def made(runs: Runs, budget: int, settings: Row) -> Row:
         "repeats": None if repeats is None else [repeats.n, repeats.disagreed],
         "errors": ended.errors,
         "blend": ended.outcome.blend,
-        "offers": run.job.original.both is not None and not run.job.original.scored,
+        "offers": run.job.original.predict_with_scores is not None and not run.job.original.scored,
         "trained": float((copy.decide(points.X) != points.y).mean()),
         "truth": float(agree.mean()),
         "per_class": [[str(label), float(agree[said == label].mean())] for label in sorted({*said.tolist()})],

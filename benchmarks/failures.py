@@ -27,7 +27,8 @@ import ectype as ec
 from ectype.errors import OriginalError, SpentError
 from ectype.ledger import LEDGER, summarise_ledger
 from ectype.original import Original
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from ectype.plan.plan import Plan
 from ectype.runs.api import build_job, finish, run_job
 from ectype.runs.extend import in_directory
@@ -102,7 +103,7 @@ def box(url: str, mix: Mix) -> Original:
     options = {"request_rows": mix.request_rows, "concurrency": mix.concurrency, "timeout": TIMEOUT}
     opened: Callable[..., Original] = open_http
     made = opened(url, [0, 1, 2], protocol="template", template=TEMPLATE, patience=QUICK, **options)
-    return made.but(name="rings")
+    return made.replace(name="rings")
 
 
 def healthy(folder: Path) -> bytes:

@@ -31,7 +31,10 @@ class Process:
         self.port, self.model, self.pid = about["port"], about["url"], about["pid"]
         self.grpc_port = about.get("grpc_port")
         self.url = self.model.partition("/v2")[0]
-        assert self._process.stderr.readline() == f"ectype: serving {self.model}\n"
+        said = self._process.stderr.readline()
+        if said.startswith("the original is "):  # which the run remembers
+            said = self._process.stderr.readline()
+        assert said == f"ectype: serving {self.model}\n"
         if self.grpc_port is not None:
             assert self._process.stderr.readline() == f"ectype: serving gRPC at 127.0.0.1:{self.grpc_port}\n"
         return about

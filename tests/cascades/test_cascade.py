@@ -200,13 +200,13 @@ def test_an_endpoint_that_was_out_is_opened_anew(run):
     """One that was out is not asked again: its circuit breaker stays open."""
     original, opened = ec.Original(Asked()), []
     original.predict.out = True
-    original.anew = lambda: opened.append(1) or ec.Original(waves)
+    original.reopen = lambda: opened.append(1) or ec.Original(waves)
     both = ec.cascade(run, original, agree=0.99)
     with pytest.raises(OutageError):
         both.predict(fresh(300))
     assert set(both.decide(fresh(300)).by) == {"copy", "original"}
     assert len(opened) == 1
-    assert ec.open_original("ectype.toy_problems:spirals").anew().name == "ectype.toy_problems:spirals"
+    assert ec.open_original("ectype.toy_problems:spirals").reopen().name == "ectype.toy_problems:spirals"
 
 
 def test_data_frames_reach_the_original_as_they_came(tmp_path):

@@ -26,7 +26,7 @@ from ectype.certificate.formatting import about_rows
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import EctypeWarning, OriginalError, SettingError, SpaceError
 from ectype.models.training_rows import TrainingRows, hashed
-from ectype.original.in_memory_rows import reads_its_context, remembered
+from ectype.original.in_memory_rows import reads_its_context, rows_in_memory
 from ectype.runs.previous_run import PreviousRun
 from ectype.space import Support
 
@@ -303,7 +303,7 @@ def test_rows_that_an_original_holds_are_found_and_left_out(model):
         model.estimator.fit(rows[:80], labels[:80])
     else:
         model.fit(rows[:80], labels[:80])
-    found = remembered(model, rows)
+    found = rows_in_memory(model, rows)
     assert found[:80].mean() > 0.9
     assert not found[80:].any()
     sample = UserSample.of(ec.original.as_original(model), ec.Space.normal(3), rows)
@@ -327,8 +327,8 @@ def test_any_object_may_be_searched_for_rows():
 
     rows = np.random.default_rng(0).normal(size=(60, 3))
     boosted = GradientBoostingClassifier(n_estimators=5).fit(rows, rows[:, 0] > 0)  # has its trees in an array
-    assert not remembered(boosted, rows).any()
-    assert not remembered(Odd(), rows).any()
+    assert not rows_in_memory(boosted, rows).any()
+    assert not rows_in_memory(Odd(), rows).any()
 
 
 def test_memorised_answers_neither_teach_nor_certify(tmp_path):

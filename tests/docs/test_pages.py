@@ -129,7 +129,7 @@ def originals(folder):
     with FaultyServer(lambda rows: diagonal(rows).tolist(), share=0) as server:
         Reader(folder, {ENDPOINT: server.url, "SHA256": digest}).follow("originals.md")
     copies = sorted(path.name for path in folder.glob("copy-*"))
-    assert len(copies) == 15
+    assert len(copies) == 16
     assert ec.load(folder / "copy-scores").settings["scores"] is True
     assert ec.load(folder / "copy-rows").certificate.on_data.n == 150
     for name in copies:

@@ -96,6 +96,7 @@ def test_a_source_distribution_builds_a_wheel(tmp_path):
         inside = [name for name in archive.namelist() if name.startswith("ectype/_kernel/") and ".py" not in name]
         assert inside == [f"ectype/_kernel/kernel{ffi.SUFFIX}"]
         assert ffi.load(Path(archive.extract(inside[0], tmp_path))).kernel_version() == ffi.VERSION
+        assert "ectype/original/skops_trust.txt" in archive.namelist()
 
 
 def test_all_that_compile_the_kernel_know_all_its_files():

@@ -12,7 +12,8 @@ import trustme
 
 from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.original import open_original
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from ectype.original.protocols.v2_messages import CONTENTS, SERVICE, message
 
 FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
@@ -111,7 +112,7 @@ def test_outputs_of_every_kind(data, kind, raw):
 def test_scores(raw):
     scores = [0.9, 0.1, 0.2, 0.8, 0.5, 0.5]
     with serving(lambda request, _: reply(request, scores, "FP32", [3, 2], raw=raw)) as (place, _):
-        said = opened(f"grpc://{place}/m", decode="scores", classes=["no", "yes"]).said(ROWS)
+        said = opened(f"grpc://{place}/m", decode="scores", classes=["no", "yes"]).query(ROWS)
     assert said.labels.tolist() == ["no", "yes", "no"]
     np.testing.assert_allclose(said.scores, np.reshape(scores, (3, 2)), rtol=1e-6)
 

@@ -22,9 +22,10 @@ from tenacity import sleep_using_event
 
 from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.original import open_original
-from ectype.original.http import RetryWaits, client, open_http, retry_after
+from ectype.original.http import client
 from ectype.original.http.credentials import QUOTED
-from ectype.original.http.rate_limit import CircuitBreaker, RateLimit
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import CircuitBreaker, RateLimit, RetryWaits, retry_after
 from ectype.original.http.urls import target
 from fault_server import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 
@@ -448,8 +449,8 @@ def test_after_an_outage_nobody_asks_any_more():
         with pytest.raises(OutageError):
             original.answer(ROWS)
         with pytest.raises(OutageError, match="Server disconnected") as caught:
-            original.but(name="other").answer(ROWS)
-        assert original.but().failures == {"connection": 2}
+            original.replace(name="other").answer(ROWS)
+        assert original.replace().failures == {"connection": 2}
     assert len(server.log) == 2
     assert caught.value.where == server.url
 

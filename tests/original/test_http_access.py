@@ -13,7 +13,8 @@ import trustme
 
 from commands import run_command
 from ectype.errors import OriginalError, OutageError, SettingError
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from fault_server import FaultyServer
 
 pytestmark = pytest.mark.usefixtures("small_lessons")

@@ -12,8 +12,9 @@ import pytest
 from commands import run_command
 from dialects import Answer, Dialect
 from ectype.errors import OriginalError, OutageError, SettingError
-from ectype.original.http import RetryWaits, open_http
-from ectype.original.http import polling as http_polling
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
+from ectype.original.protocols import polling as http_polling
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -166,7 +167,7 @@ def test_scores_by_class(form):
     with scored(FORMS[form]) as server:
         asked = partial(opened, server.url, "instances")
         assert asked(decode="argmax", classes=["eel", "dog", "cat"]).answer(ROWS).tolist() == ["cat", "eel", "cat"]
-        said = asked(decode="scores", classes=["eel", "dog", "cat"]).said(ROWS)
+        said = asked(decode="scores", classes=["eel", "dog", "cat"]).query(ROWS)
         assert said.labels.tolist() == ["cat", "eel", "cat"]
         np.testing.assert_allclose(said.scores[:2], [[0.8, 0.15, 0.05], [0.1, 0.3, 0.6]], rtol=1e-6)  # cat, dog, eel
         with pytest.raises(OriginalError, match="scores of classes that were named, found the classes"):
@@ -182,7 +183,7 @@ def test_scores_of_the_best_classes_alone():
         asked = partial(opened, server.url, "instances", classes=["cat", "dog", "eel"])
         assert asked(decode="argmax").answer(ROWS).tolist() == ["cat", "eel", "cat"]
         with pytest.raises(OriginalError, match="finite numbers"):
-            asked(decode="scores").said(ROWS)
+            asked(decode="scores").query(ROWS)
 
 
 def test_a_threshold_for_the_second_class():

@@ -88,14 +88,14 @@ def test_labels_and_probabilities_are_those_of_the_library(library, decide, matr
     assert (original.d, original.name) == (3, path.name)
     assert original.declared.classes.tolist() == fitted.classes_.tolist()
     assert original.answer(new).tolist() == np.ravel(fitted.predict(new)).tolist()
-    said = original.with_scores().said(np.vstack([new, X]))
+    said = original.with_scores().query(np.vstack([new, X]))
     np.testing.assert_allclose(said.scores, fitted.predict_proba(np.vstack([new, X])), atol=1e-6)
     k = len(fitted.classes_)
     names = ["c", "a", "b"][:k]
     named = open_original(str(path), names)
     assert named.answer(new).tolist() == [names[code] for code in np.ravel(fitted.predict(new))]
     order = np.argsort(names)
-    np.testing.assert_allclose(named.with_scores().said(new).scores, fitted.predict_proba(new)[:, order], atol=1e-6)
+    np.testing.assert_allclose(named.with_scores().query(new).scores, fitted.predict_proba(new)[:, order], atol=1e-6)
 
 
 @pytest.mark.parametrize("library", LIBRARIES[:1])
@@ -151,7 +151,7 @@ def test_xgboost_stops_where_its_training_did(matrix, tmp_path):
     fitted.fit(X, rng.integers(0, 2, len(X)), eval_set=[(new, rng.integers(0, 2, len(new)))], verbose=False)
     assert fitted.best_iteration < 50
     fitted.save_model(tmp_path / "model.json")
-    said = open_original(str(tmp_path / "model.json")).with_scores().said(new)
+    said = open_original(str(tmp_path / "model.json")).with_scores().query(new)
     np.testing.assert_allclose(said.scores, fitted.predict_proba(new), atol=1e-6)
 
 
@@ -165,7 +165,7 @@ def test_xgboost_that_gives_labels_alone(objective, matrix, tmp_path):
     original = open_original(str(tmp_path / "model.json"))
     assert original.answer(new).tolist() == booster.predict(xgboost.DMatrix(new)).astype(int).tolist()
     with pytest.raises(OriginalError, match="a probability for each class, found labels alone"):
-        original.with_scores().said(new)
+        original.with_scores().query(new)
 
 
 def test_words_without_their_numbers_are_not_guessed(frame, tmp_path):
@@ -182,7 +182,7 @@ def test_catboost_keeps_its_own_threshold_and_booleans(matrix, tmp_path):
     fitted = catboost.CatBoostClassifier(iterations=8, **QUIETLY).fit(X, two(X) > 0)
     fitted.set_probability_threshold(0.2)
     fitted.save_model(str(tmp_path / "model.cbm"))
-    said = open_original(str(tmp_path / "model.cbm")).with_scores().said(new)
+    said = open_original(str(tmp_path / "model.cbm")).with_scores().query(new)
     assert said.labels.dtype.kind == "b"
     assert said.labels.tolist() == (fitted.predict_proba(new)[:, 1] > 0.2).tolist()
 
@@ -301,7 +301,7 @@ def test_pmml(pmml):
     assert pmml.names == ("age", "city")
     assert pmml.declared.classes.tolist() == ["no", "yes"]
     assert pmml.answer(rows).tolist() == np.where(probability > 0.5, "yes", "no").tolist()
-    said = pmml.with_scores().said(rows)
+    said = pmml.with_scores().query(rows)
     np.testing.assert_allclose(said.scores[:, 1], probability, atol=1e-6)
     before = jvms()
     assert len(before) == 1

@@ -9,7 +9,7 @@ import pytest
 
 import ectype as ec
 from ectype.errors import OriginalError, SettingError
-from ectype.original.worker_pool import OriginalReference, spread
+from ectype.original.worker_pool import OriginalReference, with_workers
 from ectype.workers._process_pool import Local
 
 MODULE = """
@@ -56,7 +56,7 @@ def opened(module):
 
         def open_one(name):
             named = OriginalReference(f"heavymodels:{name}", None, (), tuple(filter(None, sys.path)))
-            crew = spread(ec.open_original(named.spec), named, workers)
+            crew = with_workers(ec.open_original(named.spec), named, workers)
             crew.predict.__self__._started = True
             return crew
 
@@ -80,12 +80,12 @@ def test_ledger_and_copy_are_those_of_one_process(opened, tmp_path, engine):
         original = ec.open_original("heavymodels:quadrant", engine="dask", workers=2)
     else:
         original = opened("quadrant")
-    ec.copy_classifier(original, space, **settings, out=tmp_path / "spread")
+    ec.copy_classifier(original, space, **settings, out=tmp_path / "with_workers")
     if engine == "dask":
         original.predict.__self__._engine.__exit__()
-    assert requests(tmp_path / "spread") == requests(tmp_path / "alone")
+    assert requests(tmp_path / "with_workers") == requests(tmp_path / "alone")
     for name in ("copy.safetensors", "copy.json"):
-        assert (tmp_path / "spread" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+        assert (tmp_path / "with_workers" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
 
 
 def test_workers_answer_in_order_and_this_process_does_not(opened):
@@ -99,8 +99,8 @@ def test_workers_answer_in_order_and_this_process_does_not(opened):
 
 def test_scores_come_from_workers_too(opened):
     rows = np.random.default_rng(1).normal(size=(50, 2))
-    found = opened("bayes").with_scores().said(rows)
-    expected = ec.open_original("heavymodels:bayes").with_scores().said(rows)
+    found = opened("bayes").with_scores().query(rows)
+    expected = ec.open_original("heavymodels:bayes").with_scores().query(rows)
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.scores, expected.scores)
 

@@ -9,8 +9,9 @@ import pytest
 
 from dialects import Answer, Dialect
 from ectype.errors import OutageError, SettingError
-from ectype.original.http import RetryWaits, open_http
 from ectype.original.http.aws import Signer, signer_of
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 
 FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)
 ROWS = np.array([[1.0, 2.0], [-1.0, 0.5], [0.25, -3.0]])
@@ -123,7 +124,7 @@ def test_torchserve(monkeypatch):
     with Dialect(answer) as server:
         url, options = f"{server.url}/predictions/iris", {"token_env": "INFERENCE_KEY", "classes": ["no", "yes"]}
         assert alone(opened(url, "torchserve", decode="argmax", **options), ROWS) == ["yes", "no", "yes"]
-        said = opened(url, "torchserve", decode="scores", **options).said(ROWS[:1])
+        said = opened(url, "torchserve", decode="scores", **options).query(ROWS[:1])
         np.testing.assert_allclose(said.scores, [[0.2, 0.8]], rtol=1e-6)
     assert [json.loads(asked.body) for asked in server.log[:3]] == ROWS.tolist()
 

@@ -32,11 +32,11 @@ class Sigmoid:
 
 def test_an_original_is_asked_for_labels_alone_unless_it_is_said():
     plain = as_original(Sigmoid())
-    assert plain.said(ROWS).scores is None
-    said = plain.with_scores().said(ROWS)
+    assert plain.query(ROWS).scores is None
+    said = plain.with_scores().query(ROWS)
     assert said.labels.tolist() == ["no", "yes", "yes"]
     np.testing.assert_allclose(said.scores, Sigmoid().predict_proba(ROWS), rtol=1e-6)
-    assert plain.said(ROWS).scores is None  # the same object was not changed
+    assert plain.query(ROWS).scores is None  # the same object was not changed
 
 
 @pytest.mark.parametrize("original", [lambda rows: rows[:, 0] > 0, ec.Original(lambda rows: ["a"] * len(rows), ["a"])])
@@ -85,7 +85,7 @@ def test_a_function_of_scores_is_read_in_the_order_of_its_classes(classes, monke
     order = [["no", "yes"].index(name) for name in classes]
     monkeypatch.setattr(sys.modules[__name__], "outputs", lambda rows: Sigmoid().predict_proba(rows)[:, order], False)
     original = open_original(f"{__name__}:outputs", classes, decode="scores")
-    said = original.said(ROWS)
+    said = original.query(ROWS)
     assert said.labels.tolist() == original.answer(ROWS).tolist() == ["no", "yes", "yes"]
     np.testing.assert_allclose(said.scores, Sigmoid().predict_proba(ROWS), rtol=1e-6)
 
@@ -105,7 +105,7 @@ def test_an_endpoint_of_scores_gives_both_in_one_request(httpserver: HTTPServer)
 
     httpserver.expect_request("/v1").respond_with_handler(answer)
     url = httpserver.url_for("/v1")
-    said = open_original(url, ["no", "yes"], protocol="instances", decode="scores").said(ROWS)
+    said = open_original(url, ["no", "yes"], protocol="instances", decode="scores").query(ROWS)
     assert said.labels.tolist() == ["no", "yes", "yes"]
     np.testing.assert_allclose(said.scores, Sigmoid().predict_proba(ROWS), rtol=1e-6)
     assert sum(asked) == 3
@@ -121,7 +121,7 @@ def test_a_program_may_print_scores():
     original = open_original(
         f"cmd:{sys.executable} -c '{code.replace(chr(39), chr(34))}'", ["no", "yes"], decode="scores"
     )
-    np.testing.assert_allclose(original.said(ROWS).scores, Sigmoid().predict_proba(ROWS), rtol=1e-6)
+    np.testing.assert_allclose(original.query(ROWS).scores, Sigmoid().predict_proba(ROWS), rtol=1e-6)
 
 
 def test_scores_come_in_the_order_of_the_classes_whatever_that_is():
@@ -134,6 +134,6 @@ def test_scores_come_in_the_order_of_the_classes_whatever_that_is():
         def predict_proba(self, rows):
             return np.where(rows[:, :1] > 0, [[0.8, 0.2]], [[0.3, 0.7]])
 
-    said = as_original(Backwards()).with_scores().said(np.array([[1.0], [-1.0]]))
+    said = as_original(Backwards()).with_scores().query(np.array([[1.0], [-1.0]]))
     assert said.labels.tolist() == ["yes", "no"]
     assert np.allclose(said.scores, [[0.2, 0.8], [0.7, 0.3]])

@@ -16,7 +16,8 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype.errors import EctypeWarning, OriginalError, OutageError, SpentError
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from ectype.plan.plan import Plan
 from ectype.queries import Allowance, Queries
 from ectype.runs.api import build_job
@@ -162,13 +163,13 @@ def test_a_connection_that_was_refused_costs_nothing(tmp_path):
     with FaultyServer(positive, share=0) as server:
         url = server.url
     call = {"budget": 60, "certificate_n": 60, "out": tmp_path / "run", "preset": "fast", "retries": 0.0}
-    box = open_http(url, [0, 1], protocol="instances", attempts=3, concurrency=1, patience=QUICK).but(name="box")
+    box = open_http(url, [0, 1], protocol="instances", attempts=3, concurrency=1, patience=QUICK).replace(name="box")
     with pytest.raises(OutageError, match="Connection"):
         ec.copy_classifier(box, SPACE, **call)
     found = ledger.summarise_ledger(tmp_path / "run" / "ledger.sqlite")
     assert (found.asked, found.maybe_paid, found.failures) == (0, 0, {"connection": 3})
     with FaultyServer(positive, share=0) as server:
-        box = open_http(server.url, [0, 1], protocol="instances", patience=QUICK).but(name="box")
+        box = open_http(server.url, [0, 1], protocol="instances", patience=QUICK).replace(name="box")
         ec.copy_classifier(box, SPACE, **call)
         assert server.asked == 123
 

@@ -9,7 +9,8 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype.errors import OriginalError, OutageError
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from fault_server import RECOVERABLE, TEMPLATE, FaultyServer, Refused
 
 QUICK = RetryWaits(first=0.002, most=0.02, jitter=0.002)
@@ -26,7 +27,7 @@ def copied(url, out, protocol="template", **options):
     template = TEMPLATE if protocol == "template" else None
     options = {"request_rows": 20, "concurrency": 4, "timeout": 0.4, "attempts": 8, **options}
     box = open_http(url, [0, 1, 2], protocol=protocol, template=template, patience=QUICK, **options)
-    return ec.copy_classifier(box.but(name="rings"), SPACE, out=out, **RUN)
+    return ec.copy_classifier(box.replace(name="rings"), SPACE, out=out, **RUN)
 
 
 @pytest.fixture(scope="module")

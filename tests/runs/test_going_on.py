@@ -285,12 +285,12 @@ def happens(path, name):
     usual = BESIDE.get(name, {"budget": 200})
     settings = ec.Settings(**{**usual, **({name: OTHERS[name]} if name in OTHERS else {})})
     original = ec.Original(disc, [False, True], name="another" if name == "original" else "disc")
-    original.both = lambda rows: (disc(rows), np.eye(2)[disc(rows).astype(int)])
+    original.predict_with_scores = lambda rows: (disc(rows), np.eye(2)[disc(rows).astype(int)])
     given = {"rows": rows, "answers": rows.assign(label=False), "test": (rows, [True, True, False])}
     always = {"rows": rows} if name == "rows_share" else {}
     arguments = {name: given[name]} if name in given else always
     space = ec.Space.uniform(-1, 1, 2) if name == "space" else PLANE
-    before = build_job(original.but(name="disc"), PLANE, Plan.of(ec.Settings(**usual)), **always)
+    before = build_job(original.replace(name="disc"), PLANE, Plan.of(ec.Settings(**usual)), **always)
     with ledger.Ledger(path / ledger.LEDGER, before.about, PLANE):
         pass
     classes = [True] if name == "classes" else None

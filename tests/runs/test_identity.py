@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 import ectype as ec
 from commands import run_command
 from ectype.errors import DirectoryError, OriginalError
-from ectype.original.registry import KINDS, MEANS, MERELY, OriginalOptions, opener_of, options_of
+from ectype.original.options import ACCESS_OPTIONS, SEMANTIC_OPTIONS, OriginalOptions
+from ectype.original.registry import KINDS, opener_of, options_of
 from fault_server import TEMPLATE, FaultyServer
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -114,10 +115,10 @@ def test_how_an_original_is_reached_may_change(tmp_path):
 
 
 def test_every_option_is_said_to_mean_something_or_not():
-    assert set(MEANS) | set(MERELY) == set(OriginalOptions.__annotations__)
-    assert not set(MEANS) & set(MERELY)
+    assert set(SEMANTIC_OPTIONS) | set(ACCESS_OPTIONS) == set(OriginalOptions.__annotations__)
+    assert not set(SEMANTIC_OPTIONS) & set(ACCESS_OPTIONS)
     for kind in KINDS:
-        assert set(options_of(opener_of(kind))) <= {*MEANS, *MERELY}
+        assert set(options_of(opener_of(kind))) <= {*SEMANTIC_OPTIONS, *ACCESS_OPTIONS}
 
 
 @pytest.mark.parametrize("change", ["parameters", "fit"])

@@ -10,7 +10,8 @@ import ectype as ec
 from commands import run_command
 from ectype.errors import CountError, LabelsError, OriginalError
 from ectype.ledger import read_answers
-from ectype.original.http import RetryWaits, open_http
+from ectype.original.http.factory import open_http
+from ectype.original.http.rate_limit import RetryWaits
 from fault_server import FaultyServer
 
 FAST = RetryWaits(first=0.001, most=0.004, jitter=0.001)

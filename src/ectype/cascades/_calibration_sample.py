@@ -15,7 +15,7 @@ from ectype.certificate.certify import allowance_for
 from ectype.certificate.user_sample import UserSample
 from ectype.ledger import LEDGER, Purpose, open_session, read_answers
 from ectype.models.copy_classifier import CopyClassifier
-from ectype.original import CHUNK, LabelledRows, Labels, Original, joined
+from ectype.original import CHUNK, LabelledRows, Labels, Original, concatenate_labels
 from ectype.progress import ROWS, shown
 from ectype.queries import Queries
 from ectype.rng import Stream, stream
@@ -66,7 +66,7 @@ def sample_from_space(result: Result, original: Original, n: int, seed: int, pro
     """n fresh rows of the space, asked now."""
     with _queries(result, original, n, seed) as queries, shown("cascade", n, wanted=progress, step=ROWS):
         told = list(queries.fresh(Purpose.CASCADE, n, stream(seed, Stream.CASCADE)))
-    rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
+    rows, labels = np.concatenate([rows for rows, _ in told]), concatenate_labels([said.labels for _, said in told])
     free = _unlabelled_margins(result)
     return CalibrationSample(_compare(result, rows, labels), FRESH, free, free, n)
 

@@ -148,8 +148,8 @@ class Cascade(FittedClassifier):
     def _ask(self, present: Callable[[RowSlice], Table], n: int) -> list[tuple[RowSlice, np.ndarray | None]]:
         """The original's answers, part by part; None where the copy's are to stand in."""
         found, failed = ask_fallback(self.original, present, n, Labels(self.classes_))
-        if isinstance(failed, OutageError) and self.original.anew is not None:
-            self.original = self.original.anew()  # one that was out is not asked again
+        if isinstance(failed, OutageError) and self.original.reopen is not None:
+            self.original = self.original.reopen()  # one that was out is not asked again
         if failed is not None and self.on_outage == RAISE_ERROR:
             raise failed
         return list(zip(request_slices(n, self.original.request_rows), found, strict=True))

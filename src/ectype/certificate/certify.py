@@ -40,7 +40,7 @@ from ectype.errors import DirectoryError, SettingError
 from ectype.ledger import LEDGER, Ledger, Purpose, open_session, read_answers
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import training_rows_of
-from ectype.original import CHUNK, Answers, Labels, Original, as_original, joined
+from ectype.original import CHUNK, Answers, Labels, Original, as_original, concatenate_labels
 from ectype.progress import ROWS, shown
 from ectype.queries import (
     CANDIDATES,
@@ -157,7 +157,7 @@ def certify_with_rows(
         for rows, said in fresh:
             chunks.append((rows, said.labels))
             tell(queries.made[Purpose.CERTIFICATE])
-        rows, answers = np.concatenate([part for part, _ in chunks]), joined([part for _, part in chunks])
+        rows, answers = np.concatenate([part for part, _ in chunks]), concatenate_labels([part for _, part in chunks])
         low, plain = boundary_margin(copy, space, seed) if explain else None, chosen.sample(n)
         proof = about.certify_rows(rows[:plain], answers[:plain], low, explain)
         if chosen.cut:

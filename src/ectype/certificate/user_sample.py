@@ -18,7 +18,7 @@ from ectype.errors import OriginalError, SettingError, SpaceError, warn
 from ectype.ledger import Purpose
 from ectype.models.training_rows import TrainingRows
 from ectype.original import Original
-from ectype.original.in_memory_rows import reads_its_context, remembered
+from ectype.original.in_memory_rows import reads_its_context, rows_in_memory
 from ectype.queries import CANDIDATES, REMEMBERED, TAUGHT, Queries, reasons_in_words
 from ectype.space import LEVELS, Space, framed, is_frame, refuse_repeated
 from ectype.types import Frame, Rows, Table
@@ -162,7 +162,7 @@ class UserSample:
 
 def _rows_in_memory(original: Original, sample: UserSample, name: str) -> np.ndarray:
     """Which rows stand in the original itself."""
-    found = remembered(original.model, sample.present(np.arange(len(sample))))
+    found = rows_in_memory(original.model, sample.present(np.arange(len(sample))))
     if reads_its_context(original.model) and not found.any():
         warn(
             f"{original.name} reads the table that it was trained on for every answer: if some of {name} are in that "

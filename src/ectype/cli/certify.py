@@ -16,7 +16,6 @@ import click
 from ectype.cli.click_groups import Grouped
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.terminal import say
-from ectype.errors import SettingError
 from ectype.types import Json
 
 if TYPE_CHECKING:
@@ -81,7 +80,9 @@ def command(
     Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
     labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
     its bound is about the population that they are a random sample of. With --answers likewise for answers that are
-    there, but for those that the copy learned from; ORIGINAL may then be left out. Then says how many further rows a
+    there, but for those that the copy learned from; ORIGINAL may then be left out, and nothing
+    is asked. Without either, ORIGINAL is the one that the copy was made of, opened as run.json remembers it; so is
+    `run`. Then says how many further rows a
     wanted width of the bound would take. The copy's files are checked against their checksums and, if
     ECTYPE_SIGNING_KEY is set, their signature.
 
@@ -120,10 +121,10 @@ def command(
         unseen_answers(read_sources(answers), result.copy, result.space, directory).require_some() if answers else None
     )
     given = None if known is None else certify_answers(result.copy, result.space, known, confidence, seed)
-    if original is None:
+    if original is None and known is not None and given is not None:
         _tell_given(directory, known, given, as_json)
         return
-    source = opened(original, about)
+    source = opened(original, about, directory)
     design_for(design, result.copy, source.stored is not None)  # refused before anything is asked
     if source.stored is not None:
         source = _fresh(source, result)
@@ -173,13 +174,11 @@ def _kept(ledger: Session | None) -> str:
     return UNWRITTEN if ledger is None else KEPT if ledger.counts.answered else NOTHING
 
 
-def _tell_given(directory: Path, known: PriorAnswers | None, given: Certificate | None, as_json: bool) -> None:
+def _tell_given(directory: Path, known: PriorAnswers, given: Certificate, as_json: bool) -> None:
     """The outcome where no original is named: what the given answers alone show."""
     from ectype.cli.tables import certificate
     from ectype.queries import describe_answers
 
-    if known is None or given is None:
-        raise SettingError("certify", "an ORIGINAL to ask, or --answers", "neither")
     if as_json:
         document: Json = {"directory": str(directory), "original": None, "queries": {}, "certificate": None}
         click.echo(json.dumps({**document, "on_answers": given.as_json(), "answers": known.as_json()}))

@@ -75,7 +75,8 @@ def command(
 
     ORIGINAL is a fitted classifier or function as package.module:name, a file model.onnx, model.skops or, with --trust,
     model.pkl or .joblib, an endpoint http(s)://... with its --protocol, a program cmd:... that reads CSV rows and
-    prints a label per line, or answers.csv or .parquet, a table of stored answers.
+    prints a label per line, answers.csv or .parquet, a table of stored answers, or vendor.toml, a file that says which
+    of these it is and how it is opened.
 
     Exit codes: 0 done; 1 the target was not reached; 2 bad input, nothing was written; 3 the original failed, and what
     was answered is kept, or the disk is full, likewise; 130 interrupted, 143 terminated by SIGTERM, likewise.

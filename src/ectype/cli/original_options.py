@@ -12,73 +12,70 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ectype._common.formatting import printable
 from ectype.cli.click_groups import GroupedOption
+from ectype.cli.terminal import say
+from ectype.original.options import OPTIONS, type_of
 
 if TYPE_CHECKING:
     from ectype.original import Original
     from ectype.types import Json
 
 GROUP = "How to open the original"
-# Those that `--help` shows; `--help-all` has all of them.
-USUAL = ("protocol", "classes", "decode")
-# The name that `open_original` knows an option by: what it is on the command line, and what it means.
-_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "classes": ("--classes", {"help": "The labels it may answer, with commas, where it does not say so itself."}),
-    "decode": ("--decode", {"help": "How outputs become labels: label, argmax (of scores or one-hot) or threshold."}),
-    "threshold": ("--threshold", {"type": float, "help": "For --decode threshold: the second class's least score."}),
-    "trust": ("--trust", {"metavar": "SHA256", "help": "Load this very pickle, which runs the code in it."}),
-    "types": (
-        "--types",
-        {"multiple": True, "metavar": "NAME", "help": "A type that a skops file may hold."},
-    ),
-    "output": ("--output", {"help": "ONNX, V2: which output to read. HTTP: where the answer holds it."}),
-    "input": ("--input", {"help": "V2, BentoML, LitServe: the name of the input."}),
-    "protocol": ("--protocol", {"help": "HTTP: v2, instances, object, columns, template and more; see the docs."}),
-    "template": ("--template", {"help": "HTTP: the JSON file of --protocol template."}),
-    "token_env": ("--token-env", {"metavar": "NAME", "help": "HTTP: the environment variable with the bearer token."}),
-    "header": (
-        "--header",
-        {"multiple": True, "metavar": "HEADER", "help": 'HTTP: "NAME: VALUE"; a secret as "NAME: env:VARIABLE".'},
-    ),
-    "client_cert": ("--client-cert", {"metavar": "PEM", "help": "HTTPS: the certificate that shows who asks."}),
-    "client_key": ("--client-key", {"metavar": "PEM", "help": "HTTPS: its key, where it is in another file."}),
-    "ca": ("--ca", {"metavar": "PEM", "help": "HTTPS: the only authorities that are trusted."}),
-    "request_rows": ("--request-rows", {"type": int, "help": "HTTP, command: the most rows of one request."}),
-    "concurrency": ("--concurrency", {"type": int, "help": "HTTP, command: requests under way at once."}),
-    "rate": ("--rate", {"type": float, "help": "HTTP: the most requests in a second."}),
-    "timeout": ("--timeout", {"type": float, "help": "HTTP, command, ONNX: seconds until a request is given up."}),
-    "attempts": ("--attempts", {"type": int, "help": "HTTP: how often a request is tried."}),
-    "poll": ("--poll", {"type": float, "help": "HTTP 202: seconds until a promised answer is given up."}),
-    "engine": ("--ask-engine", {"help": "Python: workers that answer for it: local or dask."}),
-    "workers": ("--ask-workers", {"type": int, "help": "How many such workers.  [default: one for each core]"}),
-    "scheduler": ("--ask-scheduler", {"metavar": "URL", "help": "The Dask scheduler of such workers."}),
-    "label": ("--label", {"help": "Stored answers: the column that holds them."}),
-}
+# The word for the original of the run in a directory, which vouches for what run.json says; and no word for it.
+OF_RUN, REMEMBERED = "run", ""
+CLASSES = "The labels it may answer, with commas, where it does not say so itself."
 
 
-def original_options(command: Callable[..., None], usual: Collection[str] = USUAL) -> Callable[..., None]:
+def original_options(command: Callable[..., None], usual: Collection[str] | None = None) -> Callable[..., None]:
     """Give a command the options of an ORIGINAL, as one dictionary, `about`; `--help` shows those that are usual."""
 
     @wraps(command)
-    def with_about(*arguments: object, **options: object) -> None:
-        command(*arguments, about={name: options.pop(f"original_{name}") for name in _OPTIONS}, **options)
+    def called(*arguments: object, **options: object) -> None:
+        command(*arguments, about={name: options.pop(f"original_{name}") for name in ("classes", *OPTIONS)}, **options)
 
-    for name, (flag, settings) in reversed(_OPTIONS.items()):
-        # Under a name that no option of the command itself has: both may be about workers.
-        how = {"cls": GroupedOption, "group": GROUP, "shown": name in usual, **settings}
-        with_about = click.option(flag, f"original_{name}", **how)(with_about)
-    return with_about
+    with_about: Callable[..., None] = called
+    for name, option in reversed(OPTIONS.items()):
+        kind, several = type_of(name)
+        how = {
+            "type": kind,
+            "multiple": several,
+            "metavar": option.metavar,
+            "shown": option.shown if usual is None else name in usual,
+        }
+        with_about = _option(option.flag_of(name), name, help=option.text, **how)(with_about)
+    return _option("--classes", "classes", help=CLASSES, shown=usual is None or "classes" in usual)(with_about)
 
 
-def opened(spec: str, about: Json) -> Original:
-    """The original that the command line names; a module beside the caller is importable, as with `python -m`."""
+def _option(flag: str, name: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option under a name that no option of the command itself has: both may be about workers."""
+    return click.option(flag, f"original_{name}", cls=GroupedOption, group=GROUP, **settings)
+
+
+def opened(spec: str | None, about: Json, directory: Path | None = None) -> Original:
+    """The original that the command line names; a module beside the caller is importable, as with `python -m`.
+
+    With the directory of a run, it is the one of that run, as the run remembers it, if none is named.
+    """
+    from ectype.errors import SettingError
     from ectype.original import open_original
+    from ectype.original.vendor import Vendor
 
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    classes, given = labels(about["classes"]), {k: v for k, v in about.items() if k != "classes"}
     with redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        return open_original(spec, labels(about["classes"]), **{k: v for k, v in about.items() if k != "classes"})
+        if directory is None or spec not in (None, OF_RUN, REMEMBERED):
+            return open_original(str(spec), classes, **given)
+        vendor = Vendor.of_run(directory)
+        if spec != OF_RUN and vendor.risk is not None:
+            found = f"{printable(vendor.original)}, {vendor.risk}, as run.json says"
+            hint = f"name the original; or say `{OF_RUN}` in its place, if you made this run or trust who did"
+            raise SettingError(str(directory), "an original that can be asked unseen", found, hint)
+        sent = f"; it is sent what {' and '.join(vendor.variables)} holds" if vendor.variables else ""
+        say(f"the original is {printable(vendor.original)}, as {directory} remembers it{printable(sent)}", err=True)
+        return vendor.open(classes, **given)
 
 
 def labels(text: str | None) -> list[int] | list[str] | list[bool] | None:

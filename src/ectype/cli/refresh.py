@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command("refresh", cls=Grouped)
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.argument("original")
+@click.argument("original", required=False)
 @click.option("--out", type=click.Path(path_type=Path), help="Where the new copy goes.  [default: DIRECTORY-refreshed]")
 @click.option(
     "--budget", type=int, help="The most queries to check and train with.  [default: 35 % of the first run's]"
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
     directory: Path,
-    original: str,
+    original: str | None,
     out: Path | None,
     budget: int | None,
     check: int,
@@ -56,7 +56,8 @@ def command(
     """Ask ORIGINAL again about rows that the run in DIRECTORY has answers to; if some changed, copy it anew from there.
 
     DIRECTORY stays as it is. Where no change is found, nothing else is asked and nothing is written. The same command
-    goes on where it was interrupted. ORIGINAL is named as for `ectype copy`. With --answers, rows that contradict
+    goes on where it was interrupted. ORIGINAL is named as for `ectype copy`; left out, it is
+    the one that the run was made of, opened as run.json remembers it. With --answers, rows that contradict
     the ledger are evidence of a change, most of the others are learned from, and the rest measure both copies, apart.
 
     Exit codes: 0 done, or unchanged; 1 the target was not reached; 2 bad input, nothing was written; 3 the original
@@ -66,7 +67,7 @@ def command(
     from ectype.queries import describe_answers
     from ectype.refresh import Refresh
 
-    source = opened(original, about)
+    source = opened(original, about, directory)
     refresh = Refresh.of(directory, source, given, out, budget, check, deterministic, answers=answers)
     plan, most, name = refresh.plan, refresh.allowance, source.name
     if refresh.given is not None:

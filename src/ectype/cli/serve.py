@@ -16,7 +16,7 @@ from urllib.parse import quote
 import click
 
 from ectype.cli.click_groups import Grouped, GroupedOption
-from ectype.cli.original_options import opened, original_options
+from ectype.cli.original_options import REMEMBERED, opened, original_options
 from ectype.errors import SettingError
 from ectype.serve import COLUMNS, ServeOption, ServeSettings, serve_options
 from ectype.types import Json
@@ -45,6 +45,7 @@ def _option(part: Field[Any], about: ServeOption) -> Callable[[Callable[..., Non
         type=str if several else click.Path(path_type=Path) if about.kind is Path else about.kind,
         multiple=several,
         metavar="COLUMN" if several else about.metavar,
+        **({"is_flag": False, "flag_value": REMEMBERED} if part.name in ("shadow", "fallback") else {}),
         default=part.default,
         show_default=part.default not in (None, ()),
         help=f"{about.text}  [default: {about.open}]" if about.open else about.text,
@@ -76,7 +77,9 @@ def command(
     require_module(
         "fcntl", "serve, which is ended by signals", "export the copy, and have another server answer with the file"
     )
-    settings = ServeSettings(shadow=_opener(shadow, about), fallback=_opener(fallback, about), **options)
+    settings = ServeSettings(
+        shadow=_opener(shadow, about, directory), fallback=_opener(fallback, about, directory), **options
+    )
     unused = [name for name, value in about.items() if value not in (None, ())]
     if unused and shadow is None and fallback is None:
         raise SettingError("--shadow", f"an original, since {unused[0]} is given", "none")
@@ -87,8 +90,8 @@ def command(
         sys.exit(130)
 
 
-def _opener(spec: str | None, about: Json) -> Callable[[], Original] | None:
-    return None if spec is None else partial(opened, spec, about)
+def _opener(spec: str | None, about: Json, directory: Path) -> Callable[[], Original] | None:
+    return None if spec is None else partial(opened, spec, about, directory)
 
 
 def _announce(name: str, address: Address, grpc_port: int | None, out: IO[str] | None) -> None:

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +13,8 @@ from urllib.parse import urlsplit
 from ectype._common import validation
 from ectype.errors import SettingError
 from ectype.fleet._quotas import SPANS, FleetLimits
-from ectype.original.registry import OriginalOptions
+from ectype.original.options import FILES, OPTIONS
+from ectype.original.vendor import Vendor, beside, is_vendor_file, refuse_unknown_keys
 from ectype.plan.settings import Settings
 from ectype.queries import DRIFT_TEST_ROWS
 from ectype.types import Json
@@ -22,9 +22,6 @@ from ectype.types import Json
 # What a model may say beside the settings of a run and the options of an original.
 OWN = ("name", "original", "files", "space", "rows", "classes", "cost", "check", "every", "deterministic")
 SETTINGS = tuple(part.name for part in fields(Settings) if part.name not in ("progress", "schedule"))
-OPTIONS = tuple(OriginalOptions.__annotations__)
-# Options that may be the name of a file beside the table.
-FILES = ("template", "client_cert", "client_key", "ca")
 UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 # Names become directories.
 NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -78,11 +75,11 @@ def read_fleet(path: str | Path) -> Fleet:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SettingError(str(path), "a table in TOML", str(error)) from error
-    _known(str(path), content, ("limits", "defaults", "model"))
+    refuse_unknown_keys(str(path), content, ("limits", "defaults", "model"))
     listed, defaults = content.get("model", []), _table(f"{path}: [defaults]", content.get("defaults", {}))
     if not isinstance(listed, list) or not listed:
         raise SettingError(str(path), "at least one [[model]]", "none")
-    _known(f"{path}: [defaults]", defaults, (*(key for key in OWN if key != "name"), *SETTINGS, *OPTIONS))
+    refuse_unknown_keys(f"{path}: [defaults]", defaults, (*(key for key in OWN if key != "name"), *SETTINGS, *OPTIONS))
     folder = path.parent.absolute()
     models: dict[str, FleetModel] = {}
     for number, entry in enumerate(listed, 1):
@@ -97,7 +94,7 @@ def read_fleet(path: str | Path) -> Fleet:
 
 def _models(where: str, entry: Mapping[str, Any], folder: Path) -> Iterator[FleetModel]:
     """The models of an entry: one, or one for each file of a glob."""
-    _known(where, entry, (*OWN, *SETTINGS, *OPTIONS))
+    refuse_unknown_keys(where, entry, (*OWN, *SETTINGS, *OPTIONS))
     if "files" not in entry:
         yield _model(where, entry, folder)
         return
@@ -117,26 +114,29 @@ def _model(where: str, entry: Mapping[str, Any], folder: Path) -> FleetModel:
         raise SettingError(f"{where}: name", "letters, digits, dots, dashes and underscores", repr(name))
     where = f"{where} ({name})"
     filled = {key: _filled(value, name) for key, value in entry.items()}
-    options = {key: _beside(folder, filled[key]) if key in FILES else filled[key] for key in OPTIONS if key in filled}
+    options = {key: beside(folder, filled[key]) if key in FILES else filled[key] for key in OPTIONS if key in filled}
+    original = beside(folder, _text(where, filled, "original"))
+    vendor = Vendor.read(original) if is_vendor_file(original) else Vendor(original)
+    vendor = vendor.override(options=options)
     rows = filled.get("rows")
     return FleetModel(
         name=name,
-        original=_beside(folder, _text(where, filled, "original")),
-        space=_beside(folder, _text(where, filled, "space")),
-        rows=None if rows is None else _beside(folder, _text(where, filled, "rows")),
-        classes=filled.get("classes"),
-        cost=validation.number(f"{where}: cost", filled.get("cost", 0.0), "a number of at least 0", 0, float("inf")),
+        original=vendor.original,
+        space=beside(folder, _text(where, filled, "space")),
+        rows=None if rows is None else beside(folder, _text(where, filled, "rows")),
+        classes=filled.get("classes", vendor.classes),
+        cost=_cost(f"{where}: cost", filled.get("cost", vendor.cost)),
         check=validation.count(f"{where}: check", filled.get("check", DRIFT_TEST_ROWS), 1),
         every=_seconds(f"{where}: every", filled.get("every", 0)),
         deterministic=bool(filled.get("deterministic", False)),
         settings={key: filled[key] for key in SETTINGS if key in filled},
-        options=options,
+        options=vendor.options,
     )
 
 
 def _limits(where: str, entry: object) -> FleetLimits:
     table = _table(where, entry)
-    _known(where, table, ("queries", "cost", "per", "hosts"))
+    refuse_unknown_keys(where, table, ("queries", "cost", "per", "hosts"))
     hosts = _table(f"{where}: hosts", table.get("hosts", {}))
     above = "a number of rows a second above 0"
     return FleetLimits(
@@ -145,25 +145,19 @@ def _limits(where: str, entry: object) -> FleetLimits:
             for host, rate in hosts.items()
         },
         queries=None if "queries" not in table else validation.count(f"{where}: queries", table["queries"], 0),
-        cost=None
-        if "cost" not in table
-        else validation.number(f"{where}: cost", table["cost"], "a number of at least 0", 0, float("inf")),
+        cost=None if "cost" not in table else _cost(f"{where}: cost", table["cost"]),
         per=validation.choice(f"{where}: per", table.get("per", "ever"), tuple(SPANS)),
     )
+
+
+def _cost(where: str, found: Any) -> float:
+    return validation.number(where, found, "a number of at least 0", 0, float("inf"))
 
 
 def _table(where: str, found: object) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise SettingError(where, "a table", repr(found)[:80])
     return found
-
-
-def _known(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse keys that mean nothing."""
-    for key in found:
-        if key not in known:
-            alike = get_close_matches(key, known, 1)
-            raise SettingError(where, "keys that it knows", repr(key), f"is it {alike[0]!r}?" if alike else "")
 
 
 def _text(where: str, entry: Mapping[str, Any], key: str) -> str:
@@ -175,11 +169,6 @@ def _text(where: str, entry: Mapping[str, Any], key: str) -> str:
 def _filled(value: Any, name: str) -> Any:
     """A value with the model's name in its place."""
     return value.replace("{name}", name) if isinstance(value, str) else value
-
-
-def _beside(folder: Path, name: Any) -> Any:
-    """A file beside the table by its whole path; what is none stays as it is."""
-    return str(folder / name) if isinstance(name, str) and name and (folder / name).is_file() else name
 
 
 def _seconds(where: str, text: object) -> float:

@@ -28,7 +28,7 @@ from ectype.ledger._ledger import Ledger
 from ectype.ledger._purpose import Purpose
 from ectype.ledger._schema import answered_requests, labels_of, open_and_check, scores_for
 from ectype.original import Original, label_array
-from ectype.original.fingerprint import identified
+from ectype.original.fingerprint import identity_of
 from ectype.space import Space
 from ectype.types import Json
 
@@ -172,7 +172,7 @@ def read_sessions(folder: Path) -> list[SessionEntry]:
 
 def _about(purpose: str, original: Original, space: Space, about: Json) -> Json:
     """What a session is recognised by, as the ledger has it."""
-    found: Json = json.loads(json.dumps({"for": purpose, **identified(original), "space": space.digest, **about}))
+    found: Json = json.loads(json.dumps({"for": purpose, **identity_of(original), "space": space.digest, **about}))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Who pays for a request: whoever asks an original may want to know of every attempt before it is sent.
+"""Hooks called around each attempt of a request, so that callers can count and cap them.
 
 A gate is further out: many runs, in many processes, may have to share what an original's host allows.
 """
@@ -17,14 +17,14 @@ class AttemptMeter(Protocol):
     """Counts the attempts of one request."""
 
     def sending(self) -> None:
-        """The request is about to be sent, again perhaps; what this raises keeps it from that."""
+        """Called before each attempt; an exception keeps it from being sent."""
 
     def failed(self, found: str, reached: bool) -> None:
-        """An attempt came to nothing; `reached` is whether its rows may have arrived."""
+        """Called after a failed attempt; `reached` is whether its rows may have arrived."""
 
 
 class NullMeter:
-    """A toll that nobody pays."""
+    """A meter that counts nothing."""
 
     def sending(self) -> None:
         """Nothing is counted."""
@@ -47,25 +47,25 @@ class AttemptGate(Protocol):
 
 
 class GatedMeter:
-    """A toll behind a gate: an attempt that was counted waits there before it is sent."""
+    """A meter behind a gate: an attempt that was counted waits there before it is sent."""
 
-    def __init__(self, toll: AttemptMeter, gate: AttemptGate, n: int):
-        self._toll, self._gate, self._n, self._inside = toll, gate, n, False
+    def __init__(self, meter: AttemptMeter, gate: AttemptGate, n: int):
+        self._meter, self._gate, self._n, self._inside = meter, gate, n, False
 
     def sending(self) -> None:
         """Count an attempt and wait for its turn; one that is turned away was not sent."""
-        self._toll.sending()
+        self._meter.sending()
         try:
             self._gate.enter(self._n)
         except OriginalError as error:
-            self._toll.failed(str(error.found), reached=False)
+            self._meter.failed(str(error.found), reached=False)
             raise
         self._inside = True
 
     def failed(self, found: str, reached: bool) -> None:
         """An attempt came to nothing."""
         self.leave()
-        self._toll.failed(found, reached)
+        self._meter.failed(found, reached)
 
     def leave(self) -> None:
         """The attempt is over, if there was one."""
@@ -74,14 +74,14 @@ class GatedMeter:
             self._gate.leave(self._n)
 
 
-# `predict` takes rows and nothing else, whoever wrote it: the toll comes to those that ask for it.
-_CURRENT: ContextVar[AttemptMeter] = ContextVar("ectype_toll", default=FREE)
+# `predict` takes rows and nothing else, whoever wrote it: the meter comes to those that ask for it.
+_CURRENT: ContextVar[AttemptMeter] = ContextVar("ectype_attempt_meter", default=FREE)
 
 
 @contextmanager
-def metered_by(toll: AttemptMeter) -> Iterator[None]:
-    """Within, in this thread, attempts are counted by this toll."""
-    token = _CURRENT.set(toll)
+def metered_by(meter: AttemptMeter) -> Iterator[None]:
+    """Within, in this thread, attempts are counted by this meter."""
+    token = _CURRENT.set(meter)
     try:
         yield
     finally:
@@ -89,5 +89,5 @@ def metered_by(toll: AttemptMeter) -> Iterator[None]:
 
 
 def current() -> AttemptMeter:
-    """The toll of the request that this thread is about to send."""
+    """The meter of the request that this thread is about to send."""
     return _CURRENT.get()

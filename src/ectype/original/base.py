@@ -1,4 +1,4 @@
-"""What every original is: rows in, labels out, and scores where they are asked for; answers checked."""
+"""An original: takes rows, gives labels and, on request, scores; its answers are checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ectype.errors import CountError, OriginalError, SettingError
 from ectype.original.attempt_meter import FREE, AttemptGate, AttemptMeter, GatedMeter, metered_by
-from ectype.original.labels import HINT, Labels, joined, kind_of, label_array, refuse_long
+from ectype.original.labels import HINT, Labels, concatenate_labels, kind_of, label_array, refuse_long
 from ectype.original.scores import probabilities
 from ectype.types import Classes, Frame, Json, Table
 
@@ -23,13 +23,13 @@ T = TypeVar("T")
 Predict: TypeAlias = Callable[[Any], object]
 """From rows, as an original takes them, to its answers, which may be anything until they are checked."""
 
-Both: TypeAlias = Callable[[Any], tuple[object, object]]
+PredictWithScores: TypeAlias = Callable[[Any], tuple[object, object]]
 """From rows to labels and to probabilities, a column for each declared class; likewise unchecked."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What an original said to some rows: its labels, and a probability for each class where it was asked for them."""
+    """Answers to some rows: labels and, if they were asked for, a probability for each class."""
 
     labels: np.ndarray
     scores: np.ndarray | None = None
@@ -38,22 +38,22 @@ class Answers:
         return len(self.labels)
 
     @classmethod
-    def together(cls, parts: Iterable[Answers]) -> Answers:
-        """What was said to several parts of the rows, as one."""
+    def concatenate(cls, parts: Iterable[Answers]) -> Answers:
+        """The answers to several parts of the rows, joined."""
         listed = list(parts)
         scores = [part.scores for part in listed if part.scores is not None]
-        labels = joined([part.labels for part in listed])
+        labels = concatenate_labels([part.labels for part in listed])
         return cls(labels, np.concatenate(scores) if len(scores) == len(listed) else None)
 
 
 LabelledRows: TypeAlias = tuple[np.ndarray, Answers]
-"""Rows of a space's matrix, or encoded, and what the original said to them."""
+"""Rows of a space's matrix, or encoded, and the answers to them."""
 
 
 def concatenate(chunks: Iterable[LabelledRows]) -> LabelledRows:
-    """Chunks of rows and of what was said to them, as one of each."""
+    """Chunks of labelled rows, joined."""
     rows, said = zip(*chunks, strict=True)
-    return np.concatenate(rows), Answers.together(said)
+    return np.concatenate(rows), Answers.concatenate(said)
 
 
 class Original:
@@ -70,8 +70,8 @@ class Original:
 
     `gate`, if there is one, decides when a request may be sent: it may be shared with other runs.
 
-    `failures` counts by cause the attempts that came to nothing, even where a later one succeeded. `both` gives labels
-    and probabilities, where it can; it is used once the original is `scored`.
+    `failures` counts failed attempts by cause, even where a later attempt succeeded. `predict_with_scores` gives labels
+    and probabilities, where the original has them; it is used once the original is `scored`.
 
     >>> sign = Original(lambda rows: rows[:, 0] > 0)
     >>> sign.answer(np.array([[1.0], [-1.0]]))
@@ -97,18 +97,19 @@ class Original:
         self.remote = False
         self.gate: AttemptGate | None = None
         self.opened: Json = {}
+        self.vendor: Json | None = None  # how to open it again, without secrets, where `open_original` opened it
         self.model: object = None
         self.failures: Counter[str] = Counter()
-        self.both: Both | None = None
+        self.predict_with_scores: PredictWithScores | None = None
         self.scored = False
         self._answered: str | None = None  # the kind of its labels, once it gave some
         self.stop: Callable[[], None] = lambda: None  # gives up requests that wait for another attempt
-        self.anew: Callable[[], Original] | None = None  # opens it once more: one that was out is not asked again
+        self.reopen: Callable[[], Original] | None = None  # opens it again: one that failed is not asked any more
         self.stored: tuple[Frame, np.ndarray] | None = (
             None  # rows and their answers, if these are all that can be asked
         )
 
-    def but(self, classes: Classes = None, name: str | None = None) -> Self:
+    def replace(self, classes: Classes = None, name: str | None = None) -> Self:
         """The same original under other declared classes, or another name."""
         other = copy.copy(self)
         other.declared = self.declared if classes is None else Labels(classes)
@@ -117,45 +118,45 @@ class Original:
 
     def with_scores(self, wanted: bool = True) -> Self:
         """The same original, asked for its probabilities too, or for labels alone."""
-        if wanted and (self.both is None or self.declared is None):
-            found = "labels alone" if self.both is None else "scores of classes that nobody named"
+        if wanted and (self.predict_with_scores is None or self.declared is None):
+            found = "labels alone" if self.predict_with_scores is None else "scores of classes that nobody named"
             hint = "leave out scores; or, if its outputs are scores, say decode='scores' (--decode scores) and classes"
             raise SettingError("scores", f"an original with a probability for each class: {self.name}", found, hint)
-        other = self.but()
+        other = self.replace()
         other.scored = wanted
         return other
 
-    def said(self, rows: Table, toll: AttemptMeter = FREE) -> Answers:
+    def query(self, rows: Table, meter: AttemptMeter = FREE) -> Answers:
         """The original's labels for these rows and, of one that is scored, the probabilities beside them.
 
-        `toll` counts the attempts that this takes, if it may take more than one.
+        `meter` counts the attempts that this takes, if it may take more than one.
         """
         if self.gate is None:
-            with metered_by(toll):
-                return self._said(rows)
-        behind = GatedMeter(toll, self.gate, len(rows))
+            with metered_by(meter):
+                return self._query(rows)
+        behind = GatedMeter(meter, self.gate, len(rows))
         try:
             with metered_by(behind):
-                if not self.remote:  # else every attempt comes to the toll by itself
+                if not self.remote:  # else every attempt comes to the meter by itself
                     behind.sending()
-                return self._said(rows)
+                return self._query(rows)
         finally:
             behind.leave()
 
-    def _said(self, rows: Table) -> Answers:
+    def _query(self, rows: Table) -> Answers:
         if not self.scored:
             return Answers(self.answer(rows))
-        assert self.both is not None
+        assert self.predict_with_scores is not None
         assert self.declared is not None
-        labels, scores = self._called(self.both, rows)
+        labels, scores = self._called(self.predict_with_scores, rows)
         return Answers(self._checked(labels, len(rows)), probabilities(scores, len(rows), self.declared, self.name))
 
     def answer(self, rows: Table) -> np.ndarray:
-        """The original's labels for these rows, one each, or an error that says what came instead."""
+        """The original's labels, one for each row; an error if it answers anything else."""
         return self._checked(self._called(self.predict, rows), len(rows))
 
     def _called(self, call: Callable[[Any], T], rows: Table) -> T:
-        """What a call gives for these rows; what it raises becomes an error of ours."""
+        """Call the original with these rows; an exception becomes an OriginalError."""
         n, width = rows.shape
         try:
             return call(rows)

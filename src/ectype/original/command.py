@@ -17,14 +17,15 @@ from ectype._common import validation
 from ectype._common.portable import require_module
 from ectype.errors import CountError, OriginalError, OutageError, SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded, decoding, word_reader
+from ectype.original.decode import check_decoding, with_decoding, word_reader
+from ectype.original.options import LabelReader
 from ectype.original.subprocess_io import MOST_BYTES, EndlessError, brief, ending, patience, run
 from ectype.space import spelled
 from ectype.types import Classes, Label, Table
 
 Answer: TypeAlias = Label | list[float]
 Parse: TypeAlias = Callable[[str], Answer]
-"""From a line to what it says. ValueError says what it should have been."""
+"""Parses a line of output. ValueError says what was expected."""
 
 
 def open_command(
@@ -47,7 +48,7 @@ def open_command(
     """
     require_module("fcntl", "cmd:, which waits for the pipes of a program", "serve the program over HTTP")
     listed = None if classes is None else list(classes)
-    parse: Parse = word_reader(listed) if decoding(reading.get("decode")) == "label" else _scores
+    parse: Parse = word_reader(listed) if check_decoding(reading.get("decode")) == "label" else _scores
     program = _Program(spec, _arguments(spec), parse, patience(timeout))
     original = Original(
         program.ask,
@@ -56,7 +57,7 @@ def open_command(
         concurrency=validation.count("concurrency", concurrency, 1),
     )
     original.failures = program.failures
-    return decoded(original, listed, **reading)
+    return with_decoding(original, listed, **reading)
 
 
 def _arguments(spec: str) -> list[str]:
@@ -81,7 +82,7 @@ class _Program:
         self.failures: Counter[str] = Counter()
 
     def ask(self, rows: Table) -> list[Answer]:
-        """What the program says about each row."""
+        """The program's output for each row."""
         try:
             out, said, code = run(self._arguments, _csv(rows), self._seconds)
         except TimeoutError as error:

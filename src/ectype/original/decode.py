@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TypedDict
 
 import numpy as np
 
@@ -16,11 +15,10 @@ from ectype._common import validation
 from ectype.errors import OriginalError, SettingError
 from ectype.original.base import Original
 from ectype.original.labels import Labels, label_array
+from ectype.original.options import THRESHOLD
 from ectype.types import Classes, Label
 
 DECODINGS = ("label", "argmax", "threshold", "scores")
-# The least score of the second class, unless another is given.
-THRESHOLD = 0.5
 # How CSV writes booleans and numbers. What begins with a zero names something.
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[str], Label]], ...] = (
     (re.compile("true|false", re.IGNORECASE), lambda text: text.lower() == "true"),
@@ -32,18 +30,8 @@ Decode = Callable[[object], object]
 """From an original's outputs to labels."""
 
 
-class LabelReader(TypedDict, total=False):
-    """How an original's outputs are read."""
-
-    decode: str | None
-    """How its outputs become labels: label (they are), argmax (of scores or one-hot rows), threshold (of a score), or
-    scores (argmax of probabilities, from which a copy may learn as well)."""
-    threshold: float | None
-    """The least score of the second class; 0.5 if not given."""
-
-
-def decoding(decode: str | None) -> str:
-    """The name of a decoding, checked; what is not said are labels."""
+def check_decoding(decode: str | None) -> str:
+    """A valid name of a decoding; `label` if none is given."""
     return validation.choice("decode", "label" if decode is None else decode, DECODINGS)
 
 
@@ -58,7 +46,7 @@ def decoder(decode: str | None, classes: Classes = None, threshold: float | None
     >>> decoder("threshold", threshold=0.7)([0.6, 0.7]).tolist()
     [0, 1]
     """
-    kind = decoding(decode)
+    kind = check_decoding(decode)
     if threshold is not None and kind != "threshold":
         raise SettingError("threshold", "decode='threshold' beside it", f"decode={decode!r}")
     if kind == "label":
@@ -76,7 +64,7 @@ def decoder(decode: str | None, classes: Classes = None, threshold: float | None
     return lambda outputs: _threshold(_second(outputs, labels), labels, cut)
 
 
-def decoded(
+def with_decoding(
     original: Original, classes: Classes, decode: str | None = None, threshold: float | None = None
 ) -> Original:
     """An original whose outputs are read in this way; `classes`, where given, in the order of its outputs."""
@@ -86,14 +74,14 @@ def decoded(
         known = [0, 1] if decode == "threshold" else None
     elif listed is None and original.declared is not None:
         known = original.declared.classes.tolist()
-    predict, other = original.predict, original.but()
+    predict, other = original.predict, original.replace()
     other.predict = lambda rows: read(predict(rows))
     other.declared = None if known is None else Labels(known)
-    other.both = original.both if decode in (None, "label") and listed is None else None
+    other.predict_with_scores = original.predict_with_scores if decode in (None, "label") and listed is None else None
     if decode == "scores":
         assert listed is not None
         named = label_array(listed)
-        other.both, other.scored = lambda rows: _with_scores(read, predict(rows), named), True
+        other.predict_with_scores, other.scored = lambda rows: _with_scores(read, predict(rows), named), True
     return other
 
 
@@ -127,7 +115,7 @@ def word_reader(classes: Classes) -> Callable[[str], Label]:
 
 
 def is_gap(text: str) -> bool:
-    """Whether a word is what programs print where there is no label."""
+    """Whether a word stands for a missing label."""
     return text.strip().lower() in ("", "nan")
 
 

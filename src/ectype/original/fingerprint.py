@@ -1,4 +1,4 @@
-"""What tells one original from another: digests, so that neither secrets nor models are written down."""
+"""Fingerprints of originals: digests, so that neither secrets nor models are written down."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TOLD = 8
 _MEASURED = ("cv_results_", "refit_time_")
 
 
-def identified(original: Original) -> Json:
-    """What an original is recognised by: its name, the file or fit behind it, and how it was opened.
+def identity_of(original: Original) -> Json:
+    """The identity of an original: its name, the file or fit behind it, and how it was opened.
 
     >>> from ectype.original import open_original
-    >>> sorted(identified(open_original("ectype.toy_problems:spirals")))
+    >>> sorted(identity_of(open_original("ectype.toy_problems:spirals")))
     ['classes', 'fingerprint', 'opened', 'original']
     """
     classes = None if original.declared is None else original.declared.classes.tolist()
@@ -38,7 +38,7 @@ def identified(original: Original) -> Json:
 
 
 def digest(value: object) -> str:
-    """What tells this value, of JSON, from another.
+    """A short digest of a JSON value.
 
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 2, "b": 1})
     True
@@ -58,7 +58,7 @@ def query_of(text: str) -> dict[str, str]:
 
 
 def source_of(module: ModuleType) -> str | None:
-    """What tells a module's source from others, if it has one."""
+    """A digest of a module's source, if it has one."""
     try:
         return digest(inspect.getsource(module))
     except (OSError, TypeError):
@@ -66,7 +66,7 @@ def source_of(module: ModuleType) -> str | None:
 
 
 def fitted_of(model: object) -> str | None:
-    """What tells a fitted estimator from another of its class: its parameters and what it learned, where one can tell.
+    """A digest of a fitted estimator: its parameters and its learned attributes.
 
     By scikit-learn's convention, what was learned has a name that ends with an underscore. None if there is nothing to
     go by: functions are told apart by their names alone.
@@ -83,7 +83,7 @@ def _is_fitted(value: object) -> bool:
 
 
 def _parts(value: object, name: str, seen: set[int]) -> Iterator[bytes]:
-    """What can be compared in a value, under its name, in an order that is always the same."""
+    """The comparable parts of a value as bytes, each under its name, in a fixed order."""
     if isinstance(value, (bool, int, float, str, bytes, np.generic, type(None))):
         yield f"{name}={value!r};".encode()
     elif isinstance(value, np.ndarray) and value.dtype.names:  # by field: what lies between them is anything

@@ -22,12 +22,12 @@ IN_CONTEXT = ("tabpfn", "tabpfn_extensions", "tabicl", "tabdpt")
 DEPTH, MOST = 8, 20_000
 
 
-def remembered(model: object, table: Table) -> np.ndarray:
+def rows_in_memory(model: object, table: Table) -> np.ndarray:
     """Which rows of a table, as the model takes them, stand in the model.
 
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> rows = np.array([[0.0], [1.0], [2.0]])
-    >>> remembered(KNeighborsClassifier(1).fit(rows[:2], [0, 1]), rows).tolist()
+    >>> rows_in_memory(KNeighborsClassifier(1).fit(rows[:2], [0, 1]), rows).tolist()
     [True, True, False]
     """
     found = np.zeros(len(table), bool)

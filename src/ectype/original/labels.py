@@ -1,4 +1,4 @@
-"""Labels: what an original may answer, and the codes that stand for it inside the algorithm."""
+"""The labels of an original, and their codes inside the algorithm."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _cast(numbers: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]
 
 
 def kind_of(labels: np.ndarray) -> str:
-    """What labels are, in a word: of two kinds, none is the same as another.
+    """The kind of labels, in a word; labels of two kinds are never equal.
 
     >>> kind_of(np.array([1, 2])), kind_of(np.array(["1", "2"]))
     ('numbers', 'words')
@@ -94,10 +94,10 @@ def kind_of(labels: np.ndarray) -> str:
     return {"b": "booleans", "U": "words"}.get(labels.dtype.kind, "numbers")
 
 
-def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+def concatenate_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Labels of several requests as one array; an error if two that differ would be one in it.
 
-    >>> joined([np.array(["no"]), np.array(["maybe"])])
+    >>> concatenate_labels([np.array(["no"]), np.array(["maybe"])])
     array(['no', 'maybe'], dtype='<U5')
     """
     there = [part for part in parts if len(part)] or list(parts[:1])
@@ -144,7 +144,7 @@ def classes_array(labels: Sequence[Any] | np.ndarray) -> np.ndarray:
 
 
 def label_array(labels: object) -> np.ndarray:
-    """Labels as an array of booleans, whole numbers, numbers or strings; ValueError says what else they are.
+    """Labels as an array of booleans, whole numbers, numbers or strings; ValueError for anything else.
 
     No two labels become one in it: what an array cannot tell apart is refused.
 

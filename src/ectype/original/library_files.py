@@ -15,10 +15,11 @@ import numpy as np
 from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.original import library_loaders
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded, decoding
+from ectype.original.decode import check_decoding, with_decoding
 from ectype.original.labels import Labels, label_array
 from ectype.original.model_worker_client import ModelProcess
 from ectype.original.onnx_inputs import number_column
+from ectype.original.options import LabelReader
 from ectype.original.sklearn_files import ModelBytes, read_file
 from ectype.original.subprocess_io import patience
 from ectype.space import WHOLE, WORD, of_values, spelled
@@ -26,7 +27,7 @@ from ectype.types import Classes, Json, Series, Table
 
 
 class Library(NamedTuple):
-    """What runs a file: its name in words, and its module, which the extra of the same name brings."""
+    """The library that runs a file: its name in words, and its module, which the extra of the same name brings."""
 
     words: str
     module: str
@@ -86,23 +87,23 @@ class ModelFile:
 
 def _opened(model: ModelFile, classes: Classes, **reading: Unpack[LabelReader]) -> Original:
     """An original of labels and probabilities, or of the scores alone where that is how they are to be read."""
-    about, file, kind = model.about, model.file, decoding(reading.get("decode"))
+    about, file, kind = model.about, model.file, check_decoding(reading.get("decode"))
     given = None if classes is None else list(classes)
     original = Original(model.ask, d=about["d"], names=about["names"], name=file.name, fingerprint=file.sha256)
     original.failures = model.process.failures
     if kind != "label" or not about["classes"]:
         original.predict = lambda rows: _scores(model, rows, kind)
-        return decoded(original, given, **reading)
+        return with_decoding(original, given, **reading)
     labels = label_array(about["classes"] if given is None else given)
     if len(labels) != len(about["classes"]):
         found = f"{len(labels)}, where {file.name} has {len(about['classes'])}"
         raise SettingError("classes", "a label for each class of the model, in its order", found)
     original.predict, original.declared = lambda rows: labels[model.ask(rows)[0]], Labels(labels)
-    original.both = lambda rows: _both(model, rows, labels)
-    return decoded(original, None, **reading)
+    original.predict_with_scores = lambda rows: _labels_and_scores(model, rows, labels)
+    return with_decoding(original, None, **reading)
 
 
-def _both(model: ModelFile, rows: Table, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _labels_and_scores(model: ModelFile, rows: Table, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels, and probabilities in the order of the sorted classes."""
     codes, scores = model.ask(rows)
     if scores.shape[1:] != (len(labels),):
@@ -132,7 +133,7 @@ def _refuse_entities(file: ModelBytes) -> None:
 
 
 def _about(process: ModelProcess, library: Library, file: ModelBytes) -> Json:
-    """What the model says about itself; a file that cannot be loaded is found before anything is asked."""
+    """The model's columns and classes; a file that cannot be loaded is found before anything is asked."""
     try:
         return process.start()
     except OutageError as error:

@@ -109,7 +109,7 @@ def _session(model: bytes) -> InferenceSession:
 
 
 def _loaded(model: bytes, setting: dict[str, Any]) -> tuple[dict[str, Any], Ask]:
-    """What a model says about itself, and what answers: that of another library, by the file that knows it, or ONNX."""
+    """A model's description and its predict function: of another library, by the file that loads it, or of ONNX."""
     if "loader" in setting:
         found: tuple[dict[str, Any], Ask] = runpy.run_path(setting["loader"])["load"](model, setting)
         return found

@@ -46,7 +46,7 @@ class ModelProcess:
         self.failures: Counter[str] = Counter()
 
     def start(self) -> Json:
-        """Load the model, unless it is there; what it says about itself."""
+        """Load the model, unless it is loaded; gives its description."""
         with self._one_at_a_time:
             self._running()
             return self._about

@@ -9,10 +9,11 @@ from ectype._common.extras import require_extra
 from ectype._legacy.names import ONNX_GAP
 from ectype.errors import SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded, decoding
+from ectype.original.decode import check_decoding, with_decoding
 from ectype.original.model_worker_client import ModelProcess
 from ectype.original.onnx_inputs import feed_of, inputs_of
-from ectype.original.onnx_signature import Value, listed
+from ectype.original.onnx_signature import Value, describe_values
+from ectype.original.options import LabelReader
 from ectype.original.sklearn_files import read_file
 from ectype.original.subprocess_io import brief, patience
 from ectype.types import Classes
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import onnx
 
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
-"""The operators of the ONNX standard. What others do is up to whoever wrote them."""
+"""The operators of the ONNX standard. Others may do anything."""
 
 GAP = "ectype.gap"
 """The key under which a file may say which word stands for a gap; those that ectype exports do."""
@@ -43,7 +44,7 @@ def open_onnx(
     the next request gets a fresh process.
     """
     seconds = patience(timeout)
-    kind = decoding(reading.get("decode"))
+    kind = check_decoding(reading.get("decode"))
     file = read_file(spec)
     require_extra(file.name, "onnx", "onnx", "onnxruntime")
     model = _checked(file.content, file.name)
@@ -58,7 +59,7 @@ def open_onnx(
         lambda rows: process.ask(feed(rows))[0], d=d, names=names, name=file.name, fingerprint=file.sha256
     )
     original.failures = process.failures
-    return decoded(original, classes, **reading)
+    return with_decoding(original, classes, **reading)
 
 
 # --- what is in the file ----------------------------------------------------------------------------------------------
@@ -114,9 +115,9 @@ def _choose(outputs: list[Value], output: str | None, decode: str) -> Value:
     """The output to read: the one that was named, or the only one that can be read in this way."""
     chosen = _only(outputs, decode) if output is None else next((v for v in outputs if v.name == output), None)
     if chosen is None:
-        raise SettingError("output", f"one of {listed(outputs)}", repr(output))
+        raise SettingError("output", f"one of {describe_values(outputs)}", repr(output))
     if not chosen.readable:
-        others = listed(value for value in outputs if value is not chosen)
+        others = describe_values(value for value in outputs if value is not chosen)
         raise SettingError("output", "a tensor", str(chosen), f"name another with --output: {others}")
     if decode == "label" and chosen.scores:
         raise SettingError("decode", "argmax or threshold for scores", f"{decode!r} for the output {chosen}")
@@ -131,5 +132,5 @@ def _only(outputs: list[Value], decode: str) -> Value:
     if len(candidates) != 1:
         what = "labels" if decode == "label" else "scores"
         hint = "name one with --output, and say --decode argmax or threshold if it gives scores"
-        raise SettingError("output", f"one output of {what}", f"the outputs {listed(outputs)}", hint)
+        raise SettingError("output", f"one output of {what}", f"the outputs {describe_values(outputs)}", hint)
     return candidates[0]

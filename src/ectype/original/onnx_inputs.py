@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ectype.errors import OriginalError, SettingError
-from ectype.original.onnx_signature import Value, listed
+from ectype.original.onnx_signature import Value, describe_values
 from ectype.types import Series, Table
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def inputs_of(graph: onnx.GraphProto, name: str) -> list[Value]:
     inputs = [Value.of(value) for value in graph.input if value.name not in weights]
     if len({value.batch for value in inputs}) > 1:
         hint = "export it with the number of rows left open"
-        raise SettingError(name, "inputs of as many rows each", f"the inputs {listed(inputs)}", hint)
+        raise SettingError(name, "inputs of as many rows each", f"the inputs {describe_values(inputs)}", hint)
     return inputs
 
 
@@ -37,7 +37,7 @@ def feed_of(inputs: list[Value], name: str, gap: str | None) -> tuple[Feed, int 
     if inputs and all(value.column for value in inputs):
         return lambda rows: _columns(rows, inputs, name, gap), len(inputs), [value.name for value in inputs]
     expected = "one input of numbers [?, d], or one input [?, 1] for each column"
-    raise SettingError(name, expected, f"the inputs {listed(inputs)}")
+    raise SettingError(name, expected, f"the inputs {describe_values(inputs)}")
 
 
 def _matrix(rows: Table, dtype: np.dtype, name: str) -> np.ndarray:

@@ -35,7 +35,7 @@ class Value(NamedTuple):
 
     @classmethod
     def of(cls, value: onnx.ValueInfoProto) -> Value:
-        """What a model declares."""
+        """The input or output that a model declares."""
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
             return cls(value.name, f"a {kind.removesuffix('_type')}" if kind else "of no type")
@@ -73,6 +73,6 @@ class Value(NamedTuple):
         return self.shape[0] if self.shape else None
 
 
-def listed(values: Iterable[Value]) -> str:
+def describe_values(values: Iterable[Value]) -> str:
     """Several of them, in words."""
     return ", ".join(map(str, values)) or "none"

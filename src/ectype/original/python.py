@@ -10,19 +10,20 @@ import numpy as np
 
 from ectype.errors import SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded
+from ectype.original.decode import with_decoding
 from ectype.original.fingerprint import source_of
+from ectype.original.options import LabelReader
 from ectype.types import Classes
 
 
 def as_original(model: object, classes: Classes = None, name: str | None = None) -> Original:
-    """Wrap a fitted estimator or a function rows -> labels; what is an `Original` already passes through.
+    """Wrap a fitted estimator or a function rows -> labels; an `Original` passes through.
 
     >>> as_original(lambda rows: ["a"] * len(rows), classes=["a", "b"]).declared.classes
     array(['a', 'b'], dtype='<U1')
     """
     if isinstance(model, Original):
-        return model if classes is None and name is None else model.but(classes, name)
+        return model if classes is None and name is None else model.replace(classes, name)
     if hasattr(model, "predict") and not isinstance(model, type):
         declared = getattr(model, "classes_", None) if classes is None else classes
         if isinstance(declared, list) and any(np.ndim(part) for part in declared):
@@ -37,7 +38,7 @@ def as_original(model: object, classes: Classes = None, name: str | None = None)
         )
         found.model = model
         if classes is None and hasattr(model, "predict_proba"):
-            found.both = lambda rows: (model.predict(rows), _sorted(model.predict_proba(rows), declared))
+            found.predict_with_scores = lambda rows: (model.predict(rows), _sorted(model.predict_proba(rows), declared))
         return found
     if callable(model) and not isinstance(model, type):
         return Original(model, classes, name=name or str(getattr(model, "__name__", type(model).__name__)))
@@ -74,16 +75,16 @@ def open_python(
         raise SettingError("original", expected, f"{type(error).__name__}: {error}") from error
     if not hasattr(found, name):
         raise SettingError("original", f"something called {name} in {module}", "nothing")
-    original = decoded(as_original(getattr(found, name), name=spec), classes, **reading)
+    original = with_decoding(as_original(getattr(found, name), name=spec), classes, **reading)
     original.opened = {"source": source_of(found)}
     if engine is None:
         if workers is not None or scheduler is not None:
             given = "workers" if workers is not None else "scheduler"
             raise SettingError("engine", f"local or dask, since {given} is given", "none")
         return original
-    from ectype.original.worker_pool import OriginalReference, spread
+    from ectype.original.worker_pool import OriginalReference, with_workers
     from ectype.workers import open_engine
 
     listed = None if classes is None else tuple(classes)
     named = OriginalReference(spec, listed, tuple(sorted(reading.items())), tuple(filter(None, sys.path)))
-    return spread(original, named, open_engine(engine, workers, scheduler))
+    return with_workers(original, named, open_engine(engine, workers, scheduler))

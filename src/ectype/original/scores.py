@@ -14,7 +14,7 @@ TIE = 1e-6
 
 
 def probabilities(scores: object, n: int, classes: Labels, name: str) -> np.ndarray:
-    """Scores as float32 probabilities, a row each, or an error that says what came instead.
+    """Scores as float32 probabilities, a row each; an error if they are anything else.
 
     >>> probabilities([[0.25, 0.75]], 1, Labels(["no", "yes"]), "original").tolist()
     [[0.25, 0.75]]

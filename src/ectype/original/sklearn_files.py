@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Unpack
 from ectype._common.bounded_io import MOST_BYTES
 from ectype.errors import EctypeError, SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded
+from ectype.original.decode import with_decoding
+from ectype.original.options import LabelReader
 from ectype.original.python import as_original
 from ectype.original.skops_trust import TRUSTED, check_model
 from ectype.original.subprocess_io import brief
@@ -61,11 +62,11 @@ def open_skops(
     reviewed is better asked behind an endpoint or a command.
     """
     file = read_file(spec)
-    return decoded(_opened(skops_object(file, types), file), classes, **reading)
+    return with_decoding(_opened(skops_object(file, types), file), classes, **reading)
 
 
 def skops_object(file: ModelBytes, types: Iterable[str] | None = ()) -> Any:
-    """What is in a skops file, if nothing but what skops or our own list trusts, and `types`."""
+    """The object in a skops file, if all its types are trusted by skops, by our list, or by `types`."""
     accepted = TRUSTED | _named_types(types)
     try:
         _refuse_bombs(file)
@@ -91,7 +92,7 @@ def open_pickle(
     except Exception as error:
         hint = "the modules it was made with must be installed"
         raise SettingError(file.name, "a pickle that can be loaded", _words(error), hint) from error
-    return decoded(_opened(model, file), classes, **reading)
+    return with_decoding(_opened(model, file), classes, **reading)
 
 
 def _opened(model: object, file: ModelBytes) -> Original:

@@ -1,12 +1,12 @@
-"""What a skops file may contain beyond what skops itself trusts: parts of scikit-learn's own classifiers.
+"""What a skops file may contain beyond what skops itself trusts: the types in skops_trust.txt, with sound numbers.
 
-Each was looked at: made and used with values of a file's choosing, it runs no code of the file's choosing. skops leaves
-out trees because compiled code follows the numbers in them unchecked; those numbers are checked here.
+skops leaves out trees because compiled code follows the numbers in them unchecked; those numbers are checked here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,60 +16,8 @@ if TYPE_CHECKING:
     from sklearn.neighbors import BallTree, KDTree
     from sklearn.tree._tree import Tree
 
-TRUSTED = frozenset(
-    {
-        # Trees, and the neighbours' search trees with the distances that take no weights
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._dist_metrics.ChebyshevDistance64",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.metrics._dist_metrics.ManhattanDistance64",
-        "sklearn.neighbors._ball_tree.BallTree",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.tree._tree.Tree",
-        # Inner parts of estimators
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.calibration._TemperatureScaling",
-        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-        "sklearn.multiclass._ConstantPredictor",
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-        "sklearn.utils._bunch.Bunch",
-        # Kernels of Gaussian processes
-        "sklearn.gaussian_process.kernels.ConstantKernel",
-        "sklearn.gaussian_process.kernels.DotProduct",
-        "sklearn.gaussian_process.kernels.Exponentiation",
-        "sklearn.gaussian_process.kernels.Matern",
-        "sklearn.gaussian_process.kernels.Product",
-        "sklearn.gaussian_process.kernels.RBF",
-        "sklearn.gaussian_process.kernels.RationalQuadratic",
-        "sklearn.gaussian_process.kernels.Sum",
-        "sklearn.gaussian_process.kernels.WhiteKernel",
-        # Which columns a transformer takes and in which type. What a partial calls has to be trusted by itself
-        "functools.partial",
-        "numpy.dtype",
-        "sklearn.compose._column_transformer.make_column_selector",
-        "sklearn.utils.validation.check_array",
-        # What searches and selections keep of how they chose; predicting does not use it
-        "sklearn.feature_selection._mutual_info.mutual_info_classif",
-        "sklearn.feature_selection._univariate_selection.chi2",
-        "sklearn.feature_selection._univariate_selection.f_classif",
-        "sklearn.metrics._classification.accuracy_score",
-        "sklearn.metrics._classification.balanced_accuracy_score",
-        "sklearn.metrics._classification.f1_score",
-        "sklearn.metrics._classification.log_loss",
-        "sklearn.metrics._ranking.roc_auc_score",
-        "sklearn.metrics._scorer._CurveScorer",
-        "sklearn.metrics._scorer._PassthroughScorer",
-        "sklearn.metrics._scorer._Scorer",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.RepeatedStratifiedKFold",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.utils._metadata_requests.MetadataRequest",
-        "sklearn.utils._metadata_requests.MethodMetadataRequest",
-    }
-)
-
+_LINES = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+TRUSTED = frozenset(line for line in _LINES if line and not line.startswith("#"))
 
 # What linear models, networks, support vector machines, discriminants and naive Bayes compute with. Other attributes of
 # estimators hold NaN for what is not known, as scores of searches do.

@@ -15,11 +15,10 @@ from ectype.errors import SettingError
 from ectype.original.base import Original
 from ectype.original.decode import as_written, word_reader
 from ectype.original.labels import Labels, label_array
+from ectype.original.options import LABEL
 from ectype.space import PARQUET, SHEETS
 from ectype.types import Classes, Frame, Label, Series, Table
 
-# The column of answers, unless another is named.
-LABEL = "label"
 # Whole numbers that may name something: with zeros before them, or with more digits than a float has.
 _NAMING = re.compile(r"\s*[+-]?(0[0-9]|[0-9]{16})")
 
@@ -27,7 +26,7 @@ _NAMING = re.compile(r"\s*[+-]?(0[0-9]|[0-9]{16})")
 def open_table(spec: str, classes: Classes = None, *, label: str = LABEL) -> Original:
     """A table of stored answers: every column but the one of labels is an input."""
     listed = None if classes is None else list(classes)
-    rows, labels = labelled(read_table(spec, label, listed), spec, label, "name it with label=... or --label")
+    rows, labels = split_labels(read_table(spec, label, listed), spec, label, "name it with label=... or --label")
     declared = Labels(labels if listed is None else listed)
     declared.encode(labels)
     digest = sha256(Path(spec).read_bytes()).hexdigest()
@@ -38,7 +37,7 @@ def open_table(spec: str, classes: Classes = None, *, label: str = LABEL) -> Ori
     return original
 
 
-def labelled(frame: Frame, where: str, label: str = LABEL, hint: str = "rename it") -> tuple[Frame, np.ndarray]:
+def split_labels(frame: Frame, where: str, label: str = LABEL, hint: str = "rename it") -> tuple[Frame, np.ndarray]:
     """The rows of a table and their labels, which are in the column of this name; all others are inputs."""
     if label not in frame:
         raise SettingError(where, f"a column {label!r} with the answers", f"columns {list(frame.columns)[:20]}", hint)

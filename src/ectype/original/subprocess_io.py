@@ -1,4 +1,4 @@
-"""What originals that run in a process of their own have in common."""
+"""Run a subprocess with limits on time and output."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EndlessError(Exception):
 
 
 def run(arguments: list[str], given: bytes, seconds: float) -> tuple[bytes, bytes, int]:
-    """What a program prints, what it says about itself, and how it ended. TimeoutError if it takes too long."""
+    """A program's standard output, standard error and exit code. TimeoutError if it takes too long."""
     pipe = subprocess.PIPE
     # A session of its own, so that whatever it starts can be ended with it.
     with subprocess.Popen(
@@ -103,7 +103,7 @@ def _exchange(process: subprocess.Popen[bytes], given: bytes, deadline: float) -
 
 
 def _write(pipe: int, left: memoryview) -> memoryview:
-    """What is left to write after writing as much as a pipe that is ready surely takes."""
+    """Write as much as a ready pipe takes; gives the rest."""
     try:
         return left[os.write(pipe, left[: select.PIPE_BUF]) :]
     except BrokenPipeError:  # it ended, or needs no more

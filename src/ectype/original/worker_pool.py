@@ -29,7 +29,7 @@ PARTS = 4
 
 
 class OriginalReference(NamedTuple):
-    """What a worker needs to open the original itself."""
+    """A reference by which a worker opens the original itself."""
 
     spec: str
     classes: tuple[Any, ...] | None
@@ -49,9 +49,9 @@ class WorkerPool:
         """The original's answers."""
         return _joined(self._answers("predict", rows))
 
-    def both(self, rows: Table) -> tuple[object, object]:
+    def predict_with_scores(self, rows: Table) -> tuple[object, object]:
         """Its labels and its scores."""
-        labels, scores = zip(*self._answers("both", rows), strict=True)
+        labels, scores = zip(*self._answers("predict_with_scores", rows), strict=True)
         return _joined(labels), _joined(scores)
 
     def _answers(self, what: str, rows: Table) -> list[Any]:
@@ -80,16 +80,16 @@ class WorkerPool:
         return self._engine
 
 
-def spread(original: Original, named: OriginalReference, engine: Engine) -> Original:
+def with_workers(original: Original, named: OriginalReference, engine: Engine) -> Original:
     """The same original, whose questions are answered by workers."""
-    crew, other = WorkerPool(named, engine), original.but()
-    other.predict = crew.predict
-    other.both = None if original.both is None else crew.both
+    pool, other = WorkerPool(named, engine), original.replace()
+    other.predict = pool.predict
+    other.predict_with_scores = None if original.predict_with_scores is None else pool.predict_with_scores
     return other
 
 
 def answer(named: OriginalReference, what: str, rows: Table) -> object:
-    """In a worker: what the original says to these rows."""
+    """In a worker: the original's answers to these rows."""
     return getattr(_opened(named), what)(rows)
 
 

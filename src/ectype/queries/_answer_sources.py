@@ -16,7 +16,8 @@ from ectype._common.bounded_io import check_type
 from ectype.errors import DamagedError, DirectoryError, SettingError
 from ectype.ledger import LEDGER, Purpose, read_answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
-from ectype.original.stored_answers import LABEL, labelled, read_table
+from ectype.original.options import LABEL
+from ectype.original.stored_answers import read_table, split_labels
 from ectype.space import VALUES, Space, complete, framed, is_frame, outside
 from ectype.types import Frame, Label, Polars
 
@@ -91,7 +92,7 @@ def _of_file(path: Path) -> Source:
 
 
 def _of_table(frame: Frame, name: str) -> Source:
-    rows, labels = labelled(frame, name, hint=f"call the column of answers {LABEL!r}")
+    rows, labels = split_labels(frame, name, hint=f"call the column of answers {LABEL!r}")
     return Source(name, Answers(labels), table=rows)
 
 

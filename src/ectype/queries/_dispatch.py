@@ -192,7 +192,7 @@ class _Sending(Generic[Ticket]):
 
     def query(self, part: RowSlice, ticket: Ticket) -> Answers:
         meter = _RequestMeter(self.quota, self.journal, ticket, part.stop - part.start)
-        return self.original.said(self.rows_of(part), meter)
+        return self.original.query(self.rows_of(part), meter)
 
     def settle(self, ticket: Ticket, answer: Callable[[], Answers]) -> OriginalError | None:
         try:

@@ -154,7 +154,7 @@ def unused_rows(original: Original, seed: int, used: int) -> Original:
     if not len(left):
         hint = "give a table of other answers"
         raise SettingError(original.name, "stored answers that the copy was not made from", "none left", hint)
-    other = original.but()
+    other = original.replace()
     other.stored = rows.iloc[left], labels[left]
     return other
 

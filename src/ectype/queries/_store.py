@@ -92,6 +92,6 @@ class _MemoryBatch(Journal[slice]):
 
     @property
     def answers(self) -> Answers:
-        answers = Answers.together(self._parts[start] for start in sorted(self._parts))
+        answers = Answers.concatenate(self._parts[start] for start in sorted(self._parts))
         self._store.add(self._purpose, self._rows, answers)
         return answers

@@ -15,7 +15,7 @@ from ectype._common.manifest import Key
 from ectype.errors import SettingError, warn
 from ectype.ledger import Ledger
 from ectype.original import Original, as_original
-from ectype.original.fingerprint import identified
+from ectype.original.fingerprint import identity_of
 from ectype.plan.effects import refuse_without_effect_on
 from ectype.plan.plan import Plan
 from ectype.plan.settings import Settings, about
@@ -260,4 +260,4 @@ def warn_in_flight(ledger: Ledger, allowance: Allowance) -> None:
 def describe(original: Original, space: Space, plan: Plan, truth: EvaluationData | None = None) -> Json:
     """What identifies a run, as JSON values; a run's directory is recognised by it."""
     tested = 0 if truth is None else len(truth.labels)
-    return {**plan.as_json(), **identified(original), "space": space.digest, "test": tested}
+    return {**plan.as_json(), **identity_of(original), "space": space.digest, "test": tested}

@@ -26,7 +26,7 @@ from ectype._common.portable import UNFINISHED, lock_folder
 from ectype.errors import DirectoryError, warn
 from ectype.ledger import BESIDE_LEDGER, LEDGER, SESSIONS, Ledger, settings_of
 from ectype.original import LabelledRows
-from ectype.original.registry import MEANS
+from ectype.original.options import SEMANTIC_OPTIONS
 from ectype.space import Space
 from ectype.types import Json
 
@@ -180,7 +180,7 @@ def _flat(about: Json, prefix: str = "") -> Json:
 
 def _json(about: Json, key: str) -> str:
     """A value as it is written down: there, True is not 1."""
-    return json.dumps(about.get(key, MEANS.get(_word(key))), sort_keys=True)
+    return json.dumps(about.get(key, SEMANTIC_OPTIONS.get(_word(key))), sort_keys=True)
 
 
 def _word(key: str) -> str:
@@ -190,7 +190,7 @@ def _word(key: str) -> str:
 def _difference(key: str, before: Json, after: Json) -> str:
     """What differs, in words: values that people gave, but neither hashes nor structures of ours."""
     word = _word(key).partition(".")[0]
-    was, now = (about.get(key, MEANS.get(_word(key))) for about in (before, after))
+    was, now = (about.get(key, SEMANTIC_OPTIONS.get(_word(key))) for about in (before, after))
     if word in HASHED:
         return HASHED[word]
     if word == "query":  # of which only hashes are kept

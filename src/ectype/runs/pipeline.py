@@ -25,7 +25,7 @@ from ectype.models.base import Model
 from ectype.models.blend import BLEND
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.distillation import FitContext
-from ectype.original import Labels, Original, as_original, joined
+from ectype.original import Labels, Original, as_original, concatenate_labels
 from ectype.plan.plan import Plan
 from ectype.queries import Allowance, allowance_of
 from ectype.runs.evaluation import EvaluationData
@@ -131,14 +131,14 @@ class Run:
         if enough:  # an original that cannot be copied well enough is known before more is paid
             repeats = _consistent(job.plan, inquiry.repeat(*held_out))
         first = inquiry.first()
-        answers = joined([held_out[1], first[1].labels])
+        answers = concatenate_labels([held_out[1], first[1].labels])
         inquiry.refuse_no_labels(answers)
         labels = job.start.labels(_known_labels(job, answers))
         inquiry.warn_of_absent(answers)
         inquiry.warn_of_label(np.concatenate([held_out[0], first[0]]), answers)
         if not enough:
             asked = np.concatenate([held_out[0], first[0][job.plan.known :]])
-            said = joined([held_out[1], first[1].labels[job.plan.known :]]) if job.plan.known else answers
+            said = concatenate_labels([held_out[1], first[1].labels[job.plan.known :]]) if job.plan.known else answers
             repeats = _consistent(job.plan, inquiry.repeat(asked, said))
         X, loop = inquiry.view(held_out[0]), Loop(inquiry, labels, first, ledger)
         return cls(job, inquiry, loop, held_out, X, repeats, clock)
@@ -188,6 +188,7 @@ class Run:
             tried=listed(ended.outcome.tried, self._copy),
             ms=rounded_latency(copy),
             given=self.job.given,
+            vendor=self.job.original.vendor,
             asked=self.inquiry.queries.memory.answers,
         )
 
@@ -258,7 +259,7 @@ class Run:
         if proof is None:
             return []
         original, blend = self.job.original, ended.outcome.blend
-        unused = original.both is not None and not original.scored
+        unused = original.predict_with_scores is not None and not original.scored
         choosable = original.stored is None and self.job.plan.draw != "balanced"
         return advise(proof, ended.errors, self.repeats, scores=unused, blend=blend, choosable=choosable)
 

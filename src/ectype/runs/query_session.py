@@ -175,7 +175,7 @@ class QuerySession:
         whole = self.own is not None and self.own.every.further is not None and len(own) > 0
         parts = [chosen, own] if whole else [np.concatenate([chosen, own])]
         self._teach(np.concatenate(parts))
-        said = Answers.together(
+        said = Answers.concatenate(
             [self.queries.query(Purpose.TRAINING, parts[0]), *([self._said_of(own)] if whole else [])]
         )
         X = self.view(np.concatenate(parts))

@@ -32,6 +32,7 @@ from ectype.models.training_rows import TrainingRows
 from ectype.original import LabelledRows, Labels, Original
 from ectype.original.labels import MOST_BYTES as MOST_LABEL_BYTES
 from ectype.original.labels import kind_of
+from ectype.original.vendor import VENDOR
 from ectype.plan.settings import AUTO, BLEND
 from ectype.runs import formatting
 from ectype.runs.directory import FILES, claim, held
@@ -129,6 +130,8 @@ class Result:
     """Of a copy that was made of another run's answers: which run's."""
     given: dict[str, Any] | None = None
     """Of a run that was given answers: how many are used, what was left out and why, and where they are from."""
+    vendor: dict[str, Any] | None = None
+    """How its original is opened, without secrets, where it was opened by its name: `Vendor.of_run` reads it."""
     directory: Path | None = field(default=None, compare=False, repr=False)
     """Where its run is kept, ledger and all, if it is: a report finds the answers there."""
     asked: dict[str, LabelledRows] = field(default_factory=dict, compare=False, repr=False)
@@ -269,6 +272,7 @@ class Result:
         advice = [asdict(one) for one in self.advice]
         found = {"refreshed": self.refreshed, "remade": self.remade, "advice": advice, "ms": self.ms}
         found |= {} if self.given is None else {"given": self.given}
+        found |= {} if self.vendor is None else {VENDOR: self.vendor}
         known = self.copy.training_rows
         found |= {} if known is None else {TRAINING_ROWS: known.as_json()}
         more = {**records, "certificate": proof, **found}
@@ -335,6 +339,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
         ms=run.get("ms"),
         remade=run.get("remade"),
         given=run.get("given"),
+        vendor=run.get(VENDOR),
         directory=path,
         advice=[Advice(**one) for one in run.get("advice", [])],
         checked=manifest.is_checked(run),

@@ -57,6 +57,15 @@ class RefreshedRecord(TypedDict):
     whole: NotRequired[int]
 
 
+class VendorRecord(TypedDict):
+    """How the original of a run is opened; its options are checked when they are used."""
+
+    original: str
+    classes: NotRequired[list[Label]]
+    cost: NotRequired[float]
+    left_out: NotRequired[list[str]]
+
+
 class RememberedRecord(TypedDict):
     """Settings that every run remembers, beside those that `Settings` has: what was copied, and how far."""
 
@@ -99,6 +108,7 @@ PARTS: dict[str, Any] = {
     "given": GivenRecord | None,
     "remade": RemadeRecord | None,
     "refreshed": RefreshedRecord | None,
+    "vendor": VendorRecord | None,
 }
 
 

@@ -24,7 +24,7 @@ from ectype._common.manifest import RUN
 from ectype.errors import DamagedError, DirectoryError, OriginalError, UnwrittenError
 from ectype.ledger import BESIDE_LEDGER, LEDGER, Ledger, Purpose
 from ectype.original import Original
-from ectype.original.fingerprint import identified
+from ectype.original.fingerprint import identity_of
 from ectype.runs.directory import finished, open_run, refuse_differences
 from ectype.serve._masking import Masking
 from ectype.serve._settings import ServiceSettings
@@ -56,7 +56,7 @@ class TrafficLog:
         self._pause, self._masking = pause, Masking(space, settings.keep_without, settings.keep_masked)
         dropped: Json = {"dropped": self._masking.dropped}
         dropped |= {"masked": self._masking.masked} if settings.keep_masked else {}
-        self.settings: Json = {**identified(original), "space": space.digest, "kept": Purpose.TRAFFIC, **dropped}
+        self.settings: Json = {**identity_of(original), "space": space.digest, "kept": Purpose.TRAFFIC, **dropped}
         self._lock, self._open, self._told = threading.Lock(), ExitStack(), set[str]()
         self._ledger: Ledger | None = None
         self._failing, self._again = False, 0.0  # whether the last rows were not written; when to try once more
@@ -98,7 +98,7 @@ class TrafficLog:
         """Keep no more if an original that was opened again is another one by now."""
         with self._lock:
             try:
-                refuse_differences(self._directory, self.settings, {**self.settings, **identified(original)})
+                refuse_differences(self._directory, self.settings, {**self.settings, **identity_of(original)})
             except DirectoryError as error:
                 self._fail(error, again=float("inf"))
 

@@ -20,7 +20,7 @@ _HOST = re.compile(r"(?:[\w-]+\.)*?([\w-]+)\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaw
 
 
 class Signer(NamedTuple):
-    """Who signs, and for what."""
+    """Signs requests with an access key, for one service and region."""
 
     key: str
     secret: str
@@ -30,7 +30,7 @@ class Signer(NamedTuple):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody may be shown."""
+        """The values that must not be shown."""
         return (self.secret, *filter(None, [self.session]))
 
     def headers(self, method: str, url: str, body: bytes, now: datetime | None = None) -> Mapping[str, str]:
@@ -61,7 +61,7 @@ class Signer(NamedTuple):
 
 
 def signer_of(url: str) -> Signer | None:
-    """Who signs requests to a host of Amazon's; None for any other, such as a container that runs here."""
+    """The signer for a host of Amazon's; None for any other, such as a container that runs here."""
     host = urlsplit(url).hostname or ""
     match = _HOST.fullmatch(host)
     if match is None:

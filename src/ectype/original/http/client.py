@@ -19,7 +19,7 @@ MOST_QUOTED_BYTES = 2**16
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """An HTTP reply: status, headers, body."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,7 +34,7 @@ Signed: TypeAlias = Callable[[str, str, bytes], Mapping[str, str]]
 """From the method, URL and body of a request to headers that sign it."""
 
 Switch: TypeAlias = tuple[asyncio.AbstractEventLoop, asyncio.Event]
-"""An event loop, and what ends it."""
+"""An event loop, and the function that ends it."""
 
 
 class Client:

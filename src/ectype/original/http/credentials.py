@@ -1,4 +1,4 @@
-"""What shows an endpoint who asks: a bearer token and other headers, whose secrets nobody is ever shown."""
+"""Credentials: a bearer token and other headers. Their secrets are removed from every text that is shown."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Credentials:
             raise SettingError("token_env", "one Authorization", "a header of that name beside it", hint)
 
     def headers(self, usual: Mapping[str, str]) -> dict[str, str]:
-        """What goes with every request: the usual headers, and those that were named, which come first."""
+        """The headers of every request: the usual ones, replaced by the user's where both have a name."""
         named = {sent.name: sent.value for sent in self._sent}
         said = {name.lower() for name in named}
         return {**{name: value for name, value in usual.items() if name.lower() not in said}, **named}
 
     @property
     def advice(self) -> str:
-        """What to do where access is denied."""
+        """Advice for a user whose access was denied."""
         if not self.variables:
             return (
                 "no token was sent: name the environment variable that holds one with token_env or --token-env, "
@@ -60,7 +60,7 @@ class Credentials:
         return f"the token in the environment variable {' or '.join(self.variables)} was refused"
 
     def quoted(self, text: str) -> str:
-        """What an endpoint said, fit to be shown. It is cut last: half a token would not be found any more."""
+        """An endpoint's text without secrets, shortened. It is cut last: half a token would not be found."""
         words = " ".join(self._hidden(text).split())
         return words if len(words) <= QUOTED else f"{words[:QUOTED]}..."
 

@@ -14,12 +14,12 @@ from ectype.original.attempt_meter import AttemptMeter, current
 from ectype.original.http.client import Client, Reply
 from ectype.original.http.credentials import Credentials
 from ectype.original.http.grpc_client import GrpcClient
-from ectype.original.http.polling import Poller
 from ectype.original.http.rate_limit import CircuitBreaker, RateLimit, RetryWaits
 from ectype.original.http.retry_policy import UNANSWERED, RequestFailure, of_error, of_status
 from ectype.original.http.tls import Certificates
 from ectype.original.protocols import HttpProtocol, MalformedAnswer, Output
 from ectype.original.protocols.json_outputs import WRONG_COUNT
+from ectype.original.protocols.polling import Poller
 from ectype.types import Table
 
 
@@ -27,7 +27,7 @@ from ectype.types import Table
 class Endpoint:
     """A URL and how to ask it. `predict` may be called from many threads; each call is one request.
 
-    A request is sent in up to `attempts` attempts, each counted by the breaker and by the toll of whoever asks, and in
+    A request is sent in up to `attempts` attempts, each counted by the breaker and by the meter of whoever asks, and in
     its turn by the pace. At most `places` of them are under way at once.
     """
 
@@ -61,7 +61,7 @@ class Endpoint:
         raise self._error(last, made=retrying.statistics["attempt_number"])
 
     def _retrying(self) -> Retrying:
-        """Retry with exponential backoff and jitter; the breaker wakes whoever sleeps."""
+        """Retry with exponential backoff and jitter; the circuit breaker ends every wait."""
         waits = self.patience
         return Retrying(
             sleep=sleep_using_event(self.breaker.opened),
@@ -71,19 +71,19 @@ class Endpoint:
             reraise=True,
         )
 
-    def _attempt(self, rows: Table, toll: AttemptMeter, failed: list[RequestFailure]) -> list[Output]:
+    def _attempt(self, rows: Table, meter: AttemptMeter, failed: list[RequestFailure]) -> list[Output]:
         """Send the request once, if it is paid for; a failure is kept."""
         self.breaker.wait(0)
         ticket = uuid.uuid4().hex
         body, client = self.wire.encode(rows, ticket), self._opened()
         with self.places:
             self.breaker.wait(self.pace.slot())
-            toll.sending()
+            meter.sending()
             try:
                 outputs = self._read(self._post(client, body), len(rows), ticket)
             except RequestFailure as failure:
                 failed.append(failure)
-                toll.failed(failure.found, failure.reached)
+                meter.failed(failure.found, failure.reached)
                 self.pace.hold(failure.after)
                 self.breaker.failed(failure.cause, failure.found)
                 raise
@@ -123,7 +123,7 @@ class Endpoint:
         self.breaker.wait(self.pace.slot())
 
     def _error(self, failure: RequestFailure, made: int) -> OriginalError:
-        """What the caller is told; nobody else goes on asking if it is an outage."""
+        """The error for the caller; an outage opens the circuit breaker for all threads."""
         found = failure.found if made == 1 else f"{failure.found}, at the last of {made} attempts"
         if not failure.outage:
             kind = CountError if failure.cause == WRONG_COUNT else OriginalError

@@ -10,7 +10,7 @@ from typing import Unpack
 from ectype._common import validation
 from ectype.errors import SettingError
 from ectype.original.base import Original
-from ectype.original.decode import LabelReader, decoded
+from ectype.original.decode import with_decoding
 from ectype.original.fingerprint import query_of
 from ectype.original.http.aws import signer_of
 from ectype.original.http.credentials import Credentials
@@ -18,7 +18,8 @@ from ectype.original.http.endpoint import Endpoint
 from ectype.original.http.grpc_client import refuse_missing
 from ectype.original.http.rate_limit import CircuitBreaker, RateLimit, RetryWaits
 from ectype.original.http.tls import Certificates
-from ectype.original.http.urls import checked_url, shown
+from ectype.original.http.urls import parse_url, public_url
+from ectype.original.options import LabelReader
 from ectype.original.protocols import HttpProtocol, wire
 from ectype.original.protocols.v2_grpc import GrpcV2
 from ectype.types import Classes
@@ -56,7 +57,7 @@ def open_http(
     >>> open_http("http://localhost:8080/v2/models/iris?trace=1", protocol="v2").name
     'http://localhost:8080/v2/models/iris'
     """
-    url, listed = checked_url(spec, SCHEMES), None if classes is None else list(classes)
+    url, listed = parse_url(spec, SCHEMES), None if classes is None else list(classes)
     labels = reading.get("decode") in (None, "label")  # else what is decoded are scores, not the classes themselves
     if url.scheme.startswith("grpc"):
         spoken = _over_grpc(url.path, protocol, template, input, output)
@@ -76,7 +77,7 @@ def open_http(
         certificates=Certificates(client_cert, client_key, ca).checked(url.scheme),
         # Neither halving a request until the one row that it fails for stands alone, nor all threads failing for as
         # long as one of them may, is an outage yet.
-        breaker=CircuitBreaker(shown(url), max(waits.failures, tries * max(places, rows.bit_length() + 1))),
+        breaker=CircuitBreaker(public_url(url), max(waits.failures, tries * max(places, rows.bit_length() + 1))),
         pace=RateLimit(
             0.0 if rate is None else 1 / validation.number("rate", rate, "a number above 0", 1e-9, math.inf)
         ),
@@ -86,12 +87,12 @@ def open_http(
         poll=validation.number("poll", poll, "a number above 0", math.nextafter(0, 1), math.inf),
         patience=waits,
     )
-    original = Original(endpoint.predict, name=shown(url), request_rows=rows, concurrency=places)
+    original = Original(endpoint.predict, name=public_url(url), request_rows=rows, concurrency=places)
     original.failures = endpoint.breaker.failures
     original.remote = True
     original.opened = {"query": query_of(url.query)} if url.query else {}
     original.stop = lambda: endpoint.breaker.open("an interruption")
-    return decoded(original, listed, **reading)
+    return with_decoding(original, listed, **reading)
 
 
 def _over_grpc(

@@ -1,4 +1,4 @@
-"""Headers of one's own: what a command line says of them, and the secrets that the environment holds for them."""
+"""The user's own headers, parsed; their secrets are read from environment variables."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ OURS = ("host", "content-length", "transfer-encoding", "connection", "te", "upgr
 SECRET = re.compile("auth|key|token|secret|cookie|password|signature|credential", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VARIABLE = re.compile(r"(?:([A-Za-z][A-Za-z0-9_-]*) )?env:(.*)")
+_VARIABLE_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Header(NamedTuple):
@@ -41,6 +42,16 @@ def headers_of(given: str | Iterable[str] | None) -> list[Header]:
         if names.count(name) > 1:
             raise SettingError("header", "each header once", f"{name} {names.count(name)} times")
     return found
+
+
+def names_variable(header: str) -> bool:
+    """Whether the value of a header is an environment variable's, so that it can be shown.
+
+    >>> names_variable("X-Api-Key: env:VENDOR_KEY"), names_variable("X-Model: 7")
+    (True, False)
+    """
+    match = _VARIABLE.fullmatch(header.partition(":")[2].strip())
+    return match is not None and _VARIABLE_NAME.fullmatch(match[2]) is not None
 
 
 def secret_of(option: str, variable: str) -> str:
@@ -75,7 +86,7 @@ def _header(text: object) -> Header:
 
 def _secret(name: str, word: str | None, variable: str) -> Header:
     """A header with a secret. Basic credentials, USER:PASSWORD, are encoded here unless they are already."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+    if not _VARIABLE_NAME.fullmatch(variable):
         raise SettingError(f"header {name}", "the name of an environment variable after env:", "something else")
     secret = secret_of(f"header {name}", variable)
     forms = [secret]

@@ -57,7 +57,7 @@ class CircuitBreaker:
             self.open(f"{row} failures in a row, the last of them {found}")
 
     def open(self, why: str) -> None:
-        """Let nobody ask any more, and wake everyone who waits; the first reason stays."""
+        """Refuse all further requests and end every wait; the first reason stays."""
         with self._lock:
             self._why = self._why or why
             self.opened.set()

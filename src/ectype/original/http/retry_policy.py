@@ -1,4 +1,4 @@
-"""What goes wrong with an attempt: what it is called, whether it is an outage, and whether to try again."""
+"""Failures of an attempt: their cause, whether they are an outage, and whether to retry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNANSWERED = (TimeoutError, TooLargeError, httpx2.TransportError, httpx2.Decodin
 
 
 class RequestFailure(Exception):
-    """An attempt that came to nothing: a cause to count, words to show, and what to do about it.
+    """A failed attempt: a cause to count, words to show, and whether to retry.
 
     `outage`: no row is to blame. `again`: another attempt may help. `after`: the seconds that a server asked to wait.
     `reached`: the rows may have arrived, and been answered.
@@ -93,6 +93,6 @@ def _advice(status: int, token: Credentials) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """The error at the bottom: of all of them, the one that says what happened."""
+    """The first error in the chain of causes."""
     below = error.__cause__ or error.__context__
     return error if below is None else _root(below)

@@ -1,4 +1,4 @@
-"""TLS with certificates of one's own: who the endpoint has to be, and who asks it."""
+"""TLS with the user's certificates: trusted authorities, and the client's certificate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Certificates(NamedTuple):
         return self
 
     def context(self) -> ssl.SSLContext:
-        """What the client is given."""
+        """The TLS context of the client."""
         if not any(value is not None for value in self):
             return _usual(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
         context = _trusting(self.ca)
@@ -48,7 +48,7 @@ class Certificates(NamedTuple):
         return context
 
     def pem(self) -> tuple[bytes | None, bytes | None, bytes | None]:
-        """What the files hold, for gRPC: authorities, key, certificate."""
+        """The contents of the files, for gRPC: authorities, key, certificate."""
         key = self.client_cert if self.client_key is None else self.client_key
         files = (("ca", self.ca), ("client_key", key), ("client_cert", self.client_cert))
         ca, secret, cert = (None if path is None else _readable(option, path) for option, path in files)

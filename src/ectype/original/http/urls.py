@@ -1,4 +1,4 @@
-"""URLs of endpoints: checked, and shown without what may be secret in them."""
+"""URLs of endpoints: parsed, and shown without user, password and query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx2
 from ectype.errors import SettingError
 
 
-def checked_url(spec: str, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
+def parse_url(spec: str, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
     """The parts of a URL, if it can be asked and holds no password."""
     if re.match(r"[^/?#]*//[^/?#]*@", spec):  # first: the errors of a parser may quote the password
         hint = "put a token into an environment variable, and name that with token_env or --token-env"
@@ -23,23 +23,23 @@ def checked_url(spec: str, schemes: tuple[str, ...] = ("http", "https")) -> Spli
         raise SettingError("original", "a URL", str(error)) from None
     if not known:
         expected = " or ".join(f"{scheme}://HOST..." for scheme in schemes)
-        raise SettingError("original", expected, repr(shown(url)))
+        raise SettingError("original", expected, repr(public_url(url)))
     return url
 
 
-def shown(url: SplitResult) -> str:
+def public_url(url: SplitResult) -> str:
     """A URL without its user, password, query and fragment."""
     return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
 def target(location: str) -> str:
-    """Where a redirect points, without what may be secret in it.
+    """The target of a redirect, without user, password and query.
 
     >>> target("https://me:hush@a.test/b?key=hush"), target("/b?key=hush"), target("")
     ('https://a.test/b', '/b', 'nowhere')
     """
     try:
         url = urlsplit(location)
-        return (shown(url) if url.netloc else url.path) or "nowhere"
+        return (public_url(url) if url.netloc else url.path) or "nowhere"
     except ValueError:
         return "no URL"

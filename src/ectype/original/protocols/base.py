@@ -1,10 +1,10 @@
-"""What every protocol says: how rows become a request, and an answer becomes outputs."""
+"""The interface of a protocol: rows become a request, and an answer becomes outputs."""
 
 from __future__ import annotations
 
 import json
 
-from ectype.original.protocols.json_outputs import Output, checked, loaded
+from ectype.original.protocols.json_outputs import Output, check_outputs, parse_document
 from ectype.original.protocols.polling import Polling
 from ectype.types import Table
 
@@ -31,25 +31,25 @@ class HttpProtocol:
 
     def encode(self, rows: Table, ticket: str) -> bytes:
         """The body of a request for these rows."""
-        return written(self.question(rows, ticket))
+        return json_bytes(self.question(rows, ticket))
 
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
         """The n outputs in an answer: for each row a label, a list of scores, or an object with a score by class."""
-        return checked(self.outputs(self.parsed(body), n, ticket), n, self.scored)
+        return check_outputs(self.outputs(self.parsed(body), n, ticket), n, self.scored)
 
     def parsed(self, body: bytes) -> object:
-        """What an answer holds, as JSON."""
-        return loaded(body)
+        """The JSON of an answer."""
+        return parse_document(body)
 
     def question(self, rows: Table, ticket: str) -> object:
         """The JSON of a request."""
         raise NotImplementedError
 
     def outputs(self, answer: object, n: int, ticket: str) -> object:
-        """What the JSON of an answer holds for the rows, in their order."""
+        """The outputs in the JSON of an answer, in the order of the rows."""
         raise NotImplementedError
 
 
-def written(question: object) -> bytes:
+def json_bytes(question: object) -> bytes:
     """JSON without spaces, and without the numbers that it has no word for."""
     return json.dumps(question, allow_nan=False, separators=(",", ":")).encode()

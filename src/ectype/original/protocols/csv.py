@@ -9,7 +9,7 @@ import numpy as np
 
 from ectype.original.decode import is_gap, word_reader
 from ectype.original.protocols.base import HttpProtocol
-from ectype.original.protocols.json_outputs import MalformedAnswer, Output, checked, quoted
+from ectype.original.protocols.json_outputs import MalformedAnswer, Output, check_outputs, quote_json
 from ectype.space import spelled
 from ectype.types import Classes, Label, Table
 
@@ -40,7 +40,7 @@ class Csv(HttpProtocol):
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:
         """One label for each line, or one list of scores where a line has several fields."""
         read = [[self._field(row, field) for field in line] for row, line in enumerate(self.lines(body, n))]
-        return checked([line[0] if len(line) == 1 else line for line in read], n)
+        return check_outputs([line[0] if len(line) == 1 else line for line in read], n)
 
     def lines(self, body: bytes, n: int) -> list[list[str]]:
         """The fields of each line."""
@@ -55,7 +55,7 @@ class Csv(HttpProtocol):
         except ValueError:
             if is_gap(text):
                 return None
-            found = f"in row {row}, where the declared classes are of another type, {quoted(text)}"
+            found = f"in row {row}, where the declared classes are of another type, {quote_json(text)}"
             raise MalformedAnswer("not a label", found, again=False) from None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from ectype.errors import OriginalError
-from ectype.original.protocols.json_outputs import quoted
+from ectype.original.protocols.json_outputs import quote_json
 
 
 def form(question: object) -> bytes:
@@ -16,7 +16,7 @@ def form(question: object) -> bytes:
     b'version=2&age=3.5&member=true&tag=a&tag=b'
     """
     if not isinstance(question, dict):
-        raise OriginalError("request", "an object, to be sent as fields", quoted(question))
+        raise OriginalError("request", "an object, to be sent as fields", quote_json(question))
     return urlencode(list(_fields(question))).encode()
 
 
@@ -27,6 +27,6 @@ def _fields(question: dict[str, object]) -> Iterator[tuple[str, str]]:
         else:
             for single in value if isinstance(value, list) else [value]:
                 if isinstance(single, (list, dict)):
-                    raise OriginalError("request", f"a value in the field {name}", quoted(single))
+                    raise OriginalError("request", f"a value in the field {name}", quote_json(single))
                 if single is not None:
-                    yield name, single if isinstance(single, str) else quoted(single)
+                    yield name, single if isinstance(single, str) else quote_json(single)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ectype.original.protocols.base import HttpProtocol
-from ectype.original.protocols.json_outputs import at, unflattened
+from ectype.original.protocols.json_outputs import at, unflatten
 from ectype.original.protocols.json_rows import lists, names, objects
 from ectype.types import Json, Table
 
@@ -79,5 +79,5 @@ class Seldon(HttpProtocol):
         """The ndarray or the tensor."""
         data = at(answer, "data")
         if isinstance(data, dict) and "tensor" in data:
-            return unflattened(at(data, "tensor.values"), at(data, "tensor.shape"), n)
+            return unflatten(at(data, "tensor.values"), at(data, "tensor.shape"), n)
         return at(data, "ndarray")

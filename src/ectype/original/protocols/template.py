@@ -9,9 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from ectype.errors import SettingError
-from ectype.original.protocols.base import HttpProtocol, written
+from ectype.original.protocols.base import HttpProtocol, json_bytes
 from ectype.original.protocols.form_encoding import form
-from ectype.original.protocols.json_outputs import MalformedAnswer, at, counted, loaded, quoted, together
+from ectype.original.protocols.json_outputs import (
+    MalformedAnswer,
+    at,
+    check_count,
+    pair_scores,
+    parse_document,
+    quote_json,
+)
 from ectype.original.protocols.json_rows import columns, lists, names, objects
 from ectype.original.protocols.template_schema import Listed, holds, template_of
 from ectype.types import Table
@@ -50,9 +57,9 @@ class Templated(HttpProtocol):
     def encode(self, rows: Table, ticket: str) -> bytes:
         """The template's request as JSON, as JSON Lines, or as fields of a form or a URL."""
         if self.template.body == "lines":
-            return b"".join(written(line) + b"\n" for line in self._lines(rows, ticket))
+            return b"".join(json_bytes(line) + b"\n" for line in self._lines(rows, ticket))
         question = self.question(rows, ticket)
-        return written(question) if self.template.body == "json" else form(question)
+        return json_bytes(question) if self.template.body == "json" else form(question)
 
     def question(self, rows: Table, ticket: str) -> object:
         """The template's request, filled in."""
@@ -75,8 +82,8 @@ class Templated(HttpProtocol):
     def parsed(self, body: bytes) -> object:
         """The answer's JSON; of JSON Lines, the list of what is in the lines."""
         if self.template.replied != "lines":
-            return loaded(body)
-        return [loaded(line) for line in body.splitlines() if line.strip()]
+            return parse_document(body)
+        return [parse_document(line) for line in body.splitlines() if line.strip()]
 
     def outputs(self, answer: object, n: int, ticket: str) -> list[object]:
         """The elements' labels or scores, in the order of the ids where there are some."""
@@ -85,21 +92,21 @@ class Templated(HttpProtocol):
         if self.template.id is None:
             return outputs
         ids = [at(element, self.template.id) for element in found]
-        places = {identity: place for place, identity in enumerate(map(quoted, ids))}
-        expected = [quoted(identity) for identity in _ids(ticket, n)]
+        places = {identity: place for place, identity in enumerate(map(quote_json, ids))}
+        expected = [quote_json(identity) for identity in _ids(ticket, n)]
         if set(places) != set(expected):  # as many as rows, so this also finds an id that comes twice
             strange = next((identity for identity in places if identity not in set(expected)), "one id twice")
             raise MalformedAnswer("wrong id", f"not the ids of the request, but {strange}")
         return [outputs[places[identity]] for identity in expected]
 
     def _elements(self, answer: object, n: int) -> list[object]:
-        """What the answer says of each row."""
+        """The elements of an answer, one for each row."""
         if self.template.replied == "lines":
-            return [at(line, self.template.answer) for line in counted(answer, n)]
+            return [at(line, self.template.answer) for line in check_count(answer, n)]
         found = at(answer, self.template.answer)
         if self.template.replied == "columns":
             return _transposed(found, n)
-        return [found] if self.most_rows == 1 else counted(found, n)
+        return [found] if self.most_rows == 1 else check_count(found, n)
 
     def _output(self, element: object) -> object:
         scores = self.template.scores
@@ -109,20 +116,20 @@ class Templated(HttpProtocol):
             found = at(element, scores.list)
             entries = found if isinstance(found, list) else []
             labels, values = ([at(entry, path) for entry in entries] for path in (scores.label, scores.score))
-            return together(labels, values)
-        return together(at(element, scores.labels), at(element, scores.scores))
+            return pair_scores(labels, values)
+        return pair_scores(at(element, scores.labels), at(element, scores.scores))
 
 
 def _transposed(found: object, n: int) -> list[object]:
     """Columns of an answer as an object for each row."""
     if not isinstance(found, dict) or not found:
-        raise MalformedAnswer("not an answer", f"not an object of columns but {quoted(found)}", again=False)
-    listed = {name: counted(values, n) for name, values in found.items()}
+        raise MalformedAnswer("not an answer", f"not an object of columns but {quote_json(found)}", again=False)
+    listed = {name: check_count(values, n) for name, values in found.items()}
     return [{name: values[row] for name, values in listed.items()} for row in range(n)]
 
 
 def _read(given: object, where: str) -> object:
-    """What a template says, which may be the name of the JSON file that says it."""
+    """The content of a template, which may be given as the name of a JSON file."""
     if not isinstance(given, (str, Path)):
         return given
     try:

@@ -1,4 +1,4 @@
-"""What a template may say, and what is wrong with one that cannot be used."""
+"""The schema of a template, and the rules that a usable one keeps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ectype.original.protocols.polling import Polling
 
 
 class Strict(BaseModel):
-    """Nothing but what is declared, of the very type."""
+    """A model that refuses unknown keys and other types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -72,7 +72,7 @@ class Template(Strict):
 
     @property
     def replied(self) -> str:
-        """The form of an answer: who sends lines is answered by lines."""
+        """The form of an answer; requests in lines are answered in lines unless the template says otherwise."""
         return self.reply or ("lines" if self.body == "lines" else "json")
 
     def at(self, answer: str | None) -> Self:
@@ -101,7 +101,7 @@ def template_of(given: object, where: str) -> Template:
 
 
 def _rules(found: Template) -> list[tuple[str, bool]]:
-    """What has to hold, in words and in fact."""
+    """The rules for a template, in words, and whether each holds."""
     single, several = holds(found.request, "$row"), holds(found.request, "$rows")
     flat, lines = found.body in ("form", "query"), found.body == "lines"
     named = holds(found.request, "$id" if single else "$ids")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ectype.errors import OriginalError, SettingError
 from ectype.original.protocols.base import HttpProtocol
-from ectype.original.protocols.json_outputs import MalformedAnswer, at, quoted, unflattened
+from ectype.original.protocols.json_outputs import MalformedAnswer, at, quote_json, unflatten
 from ectype.original.protocols.json_rows import cells, lists
 from ectype.space import FLAG, REAL, WHOLE, WORD, of_values
 from ectype.types import Json, Series, Table
@@ -53,16 +53,16 @@ class V2(HttpProtocol):
     def outputs(self, answer: object, n: int, ticket: str) -> list[object]:
         """The only output, or the one that was asked for."""
         if isinstance(answer, dict) and answer.get("id", ticket) not in (ticket, None, ""):
-            raise MalformedAnswer("wrong id", f"the answer to another request, {quoted(answer['id'])}")
+            raise MalformedAnswer("wrong id", f"the answer to another request, {quote_json(answer['id'])}")
         found = at(answer, "outputs")
         tensors = found if isinstance(found, list) else []
         names = [at(tensor, "name") for tensor in tensors]
         chosen = [tensor for tensor, name in zip(tensors, names, strict=True) if self.output in (None, name)]
         if len(chosen) != 1:
             wanted = "one output" if self.output is None else f"one output {self.output!r}"
-            listed = ", ".join(map(quoted, names)) or "none"
+            listed = ", ".join(map(quote_json, names)) or "none"
             raise MalformedAnswer("not an answer", f"not {wanted} (name it with output) but {listed}", again=False)
-        return unflattened(at(chosen[0], "data"), at(chosen[0], "shape"), n)
+        return unflatten(at(chosen[0], "data"), at(chosen[0], "shape"), n)
 
 
 def _tensor(name: str, column: Series) -> Json:

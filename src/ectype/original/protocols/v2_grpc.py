@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ectype.errors import OriginalError, SettingError
-from ectype.original.protocols.json_outputs import WRONG_COUNT, MalformedAnswer, Output, checked
+from ectype.original.protocols.json_outputs import WRONG_COUNT, MalformedAnswer, Output, check_outputs
 from ectype.original.protocols.v2 import V2
 from ectype.original.protocols.v2_messages import CONTENTS, message
 from ectype.types import Json, Table
@@ -69,7 +69,7 @@ class GrpcV2(V2):
         if raw and len(raw) != len(answer.outputs):
             raise MalformedAnswer(WRONG_COUNT, f"{len(raw)} raw contents of {len(answer.outputs)} outputs")
         outputs = [_output(tensor, raw[at] if raw else None) for at, tensor in enumerate(answer.outputs)]
-        return checked(self.outputs({"id": answer.id, "outputs": outputs}, n, ticket), n, self.scored)
+        return check_outputs(self.outputs({"id": answer.id, "outputs": outputs}, n, ticket), n, self.scored)
 
 
 def _tensor(tensor: Json) -> Json:
