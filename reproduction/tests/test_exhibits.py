@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from ectype_paper.catalogue import NAMES, exhibit
 from ectype_paper.cli import command
 from ectype_paper.unit_table import read_table
+from optional_packages import needs
 from page_figures import pictures
 
 QUICK = ["--runs", "2", "--iterations", "3", "--epochs", "5", "--workers", "1"]
@@ -56,7 +57,7 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
 
 
 def test_everything_is_made_by_one_command_and_goes_on_from_what_is_there(tmp_path):
-    pytest.importorskip("xgboost")  # the family that the paper gives wine
+    needs("xgboost")  # the family that the paper gives wine
     some = [
         "--problems",
         "wine",

@@ -10,6 +10,7 @@ import pytest
 from ectype.errors import SettingError, SpaceError
 from ectype_paper import FAMILIES, FAMILY_OF, load, names, original
 from ectype_paper.problems import split
+from optional_packages import needs
 
 ROOT = Path(__file__).parents[2]
 UCI = ROOT.parent / "shared" / "uci"
@@ -147,7 +148,7 @@ def test_the_digest_is_of_the_content(folder):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_learns_an_easy_problem(folder, family):
     if family == "xgboost":
-        pytest.importorskip("xgboost")
+        needs("xgboost")
     problem = load(folder, "iris")
     assert (original(problem, family).predict(problem.X_test) == problem.y_test).mean() > 0.9
 

@@ -21,6 +21,7 @@ from ectype_paper.store import NAME, open_store, read_store, unit_of
 from ectype_paper.sweep import PlannedUnit, UnitOutcome, UnitQueue, outcomes, plan, problem_names, sweep, units, weight
 from ectype_paper.unit_table import read_table
 from ectype_paper.units import DELTAS, Unit, UnitTask, paper_settings
+from optional_packages import needs
 from processes import shown_on_a_terminal
 
 COMMAND = [sys.executable, "-m", "ectype", "paper", "sweep"]
@@ -176,7 +177,7 @@ def starts(folder):
 @pytest.fixture(params=ENGINES)
 def engine(request):
     if request.param == "dask":
-        pytest.importorskip("distributed")
+        needs("distributed")
     with ENGINES[request.param](2) as started:
         yield started
 
@@ -234,7 +235,7 @@ def outcomes_kept(todo, store, engine):
 
 
 def test_a_cluster_that_is_lost_half_way_is_an_error_and_what_is_finished_is_kept(tmp_path):
-    pytest.importorskip("distributed")
+    needs("distributed")
     script = tmp_path / "cluster.py"
     script.write_text(
         "from distributed import LocalCluster\n"
@@ -334,7 +335,7 @@ def wait_for_the_lock(folder):
 @pytest.mark.parametrize("name", ENGINES)
 def test_ctrl_c_is_exit_code_130_and_keeps_what_is_finished(tmp_path, name):
     if name == "dask":
-        pytest.importorskip("distributed")
+        needs("distributed")
     # So many that their lines are more than a pipe holds: it cannot be done before it is interrupted.
     many = ["--iterations", "2", "--epochs", "5", "--methods", "online", "--runs", "3000", "--workers", "1"]
     command = [*TALKING, "--out", str(tmp_path / "store"), "--problems", "iris", "--engine", name, *many]
@@ -366,7 +367,7 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_is_finished(tmp_path, name):
 )
 def test_bad_input_is_exit_code_2_and_nothing_is_written(tmp_path, arguments, says):
     if "dask" in arguments:
-        pytest.importorskip("distributed")
+        needs("distributed")
     out = call("--out", tmp_path / "store", *arguments)
     assert out.returncode == 2
     assert says in out.stderr

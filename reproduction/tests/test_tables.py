@@ -20,6 +20,7 @@ from ectype_paper.store import open_store, unit_of
 from ectype_paper.unit_table import export, merged, read_table, take
 from ectype_paper.units import DELTAS, Unit
 from fill_page import MARK, complete_runs, fill, fill_page, read_results
+from optional_packages import needs
 from page_figures import pictures
 
 ROOT = Path(__file__).parents[2]
@@ -295,7 +296,7 @@ def test_table_2_is_measured(tmp_path):
 
 
 def test_table_3_needs_no_units(tmp_path):
-    pytest.importorskip("xgboost")  # the family that the paper gives wine
+    needs("xgboost")  # the family that the paper gives wine
     made = invoke("table3", "--out", tmp_path, "--problems", "wine,iris", "--json")
     assert made.exit_code == 0, made.output
     assert json.loads(made.stdout)["units"] == 0

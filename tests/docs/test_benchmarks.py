@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from commands import run_program
+from optional_packages import needs
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -61,6 +62,7 @@ def test_ledger():
 
 
 def test_exports():
+    needs("duckdb")
     found = json.loads(run("exports.py", "--families", "tree", "--budget", "200", "--json"))
     assert [(row["format"], row["in"]) for row in found] == [("c", "cc"), ("sql", "sqlite"), ("sql", "duckdb")]
     assert all(row["disagree"] == 0 and row["seconds"] > 0 for row in found)
@@ -119,7 +121,7 @@ def test_strata():
 
 
 def test_sweep():
-    pytest.importorskip("distributed")
+    needs("distributed")
     small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]
     document = json.loads(run("sweep.py", *small, "--json"))
     assert [row["workers"] for row in document["rows"]] == [1, 2]

@@ -13,6 +13,7 @@ from pages import PAGES, ROOT
 import ectype as ec
 from browser import started
 from ectype.cli import COMMANDS
+from optional_packages import needs
 
 BUILD = "python -m sphinx -W --keep-going docs docs/_build"
 # What a browser asks for by itself, and the attribute that says where.
@@ -59,6 +60,8 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """All pages, by their files; built by the command of the README, into another folder."""
+    for name in ("sphinx", "furo", "myst_parser"):
+        needs(name)
     assert BUILD in (ROOT / "README.md").read_text()
     assert BUILD in (ROOT / "CONTRIBUTING.md").read_text()
     folder = tmp_path_factory.mktemp("site")
