@@ -450,7 +450,7 @@ def test_of_two_measured_numbers_neither_is_above_the_other_within_the_noise():
 
 
 def test_every_exhibit_of_the_page_can_be_made_from_the_table():
-    sentence = re.search(r"From `results/units.csv` alone.*?\.\n\n", PAGE.read_text(), flags=re.S)[0]
+    sentence = re.search(r"From `reproduction/results/units.csv` alone.*?\.\n\n", PAGE.read_text(), flags=re.S)[0]
     for name in ("table4", "fig7", "fig8", "statistics", "spaces", "table2"):
         assert name in sentence
         assert exhibit(name).compact

@@ -11,6 +11,7 @@ from ectype._common import validation
 from ectype.errors import SettingError
 from ectype.toy_problems import TOYS
 from ectype_paper.problems import Problem
+from ectype_paper.published import table3
 
 FOLDS = 3
 # The grid search of a larger problem looks at this many of its rows; the chosen estimator is then fitted to all.
@@ -93,33 +94,7 @@ FAMILIES = {
 }
 
 # Which family the original of each problem belongs to: Table 3 of the paper.
-_TABLE_3 = {
-    "adaboost": (
-        "abalone", "acute-inflammation", "acute-nephritis", "bank", "breast-cancer-wisc-diag",
-        "breast-cancer-wisc-prog", "breast-cancer-wisc", "breast-cancer", "breast-tissue",
-    ),
-    "ann": (
-        "chess-krvkp", "congressional-voting", "conn-bench-sonar-mines-rocks", "connect-4", "contrac",
-        "credit-approval", "cylinder-bands", "echocardiogram", "energy-y1", "energy-y2",
-    ),
-    "random_forest": (
-        "fertility", "haberman-survival", "heart-hungarian", "hepatitis", "ilpd-indian-liver", "ionosphere", "iris",
-        "mammographic", "miniboone", "molec-biol-splice",
-    ),
-    "linear_svm": (
-        "magic", "mushroom", "musk-1", "musk-2", "oocytes_merluccius_nucleus_4d", "oocytes_trisopterus_nucleus_2f",
-        "parkinsons", "pima", "pittsburg-bridges-MATERIAL", "pittsburg-bridges-REL-L",
-    ),
-    "rbf_svm": (
-        "pittsburg-bridges-T-OR-D", "planning", "ringnorm", "seeds", "spambase", "statlog-australian-credit",
-        "statlog-german-credit", "statlog-heart", "statlog-image", "synthetic-control",
-    ),
-    "xgboost": (
-        "statlog-vehicle", "teaching", "tic-tac-toe", "titanic", "twonorm", "vertebral-column-2clases",
-        "vertebral-column-3clases", "waveform-noise", "waveform", "wine",
-    ),
-}  # fmt: skip
-FAMILY_OF = {name: family for family, problems in _TABLE_3.items() for name in problems}
+FAMILY_OF = {name: str(row["original"]) for name, row in table3().items()}
 _KNOWN = {**FAMILY_OF, **dict.fromkeys(TOYS, "toy_rbf_svm")}
 
 
