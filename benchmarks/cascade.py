@@ -74,8 +74,8 @@ def subject(name: str, options: argparse.Namespace) -> tuple[Any, Any]:
         found = of_kind(name, options.folder)
         return found.original, found.space
     import ectype as ec
-    from ectype.paper import load
-    from ectype.paper.cache import cached_original
+    from ectype_paper import load
+    from ectype_paper.original_cache import cached_original
 
     problem = load(options.folder, name)
     return cached_original(problem), ec.Space.from_data(problem.X_train)

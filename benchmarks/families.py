@@ -37,9 +37,9 @@ def run(name: str, options: argparse.Namespace) -> Row:
 
     import ectype as ec
     from ectype.errors import EctypeWarning
-    from ectype.paper import load
-    from ectype.paper.cache import cached_original
     from ectype.plan.settings import FAMILIES
+    from ectype_paper import load
+    from ectype_paper.original_cache import cached_original
 
     warnings.simplefilter("ignore", EctypeWarning)  # some originals say the same to all; the table shows it
     problem = load(options.folder, name)

@@ -154,8 +154,8 @@ def subject_of(name: str, problem_name: str = "spirals", data: str | None = None
     """A problem and what is copied: the study's original, the UCI problems' grid of SVMs, or one with these numbers."""
     from sklearn.svm import SVC
 
-    from ectype.paper import load
-    from ectype.paper.cache import cached_original
+    from ectype_paper import load
+    from ectype_paper.original_cache import cached_original
 
     problem = load(data, problem_name)
     if name in ("study", "grid"):
@@ -234,7 +234,7 @@ def beside_paper(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def problems_of(name: str) -> list[str]:
-    from ectype.paper.uci import PROBLEMS
+    from ectype_paper.operating_points import PROBLEMS
 
     return sorted(PROBLEMS)[::2] if name == "half" else name.split(",")
 
@@ -270,7 +270,7 @@ def main() -> None:
     parser.add_argument("--readings", default=",".join(READINGS))
     parser.add_argument("--original", default="study", help="study, grid, or C:gamma")
     parser.add_argument("--problem", default="spirals", help="names with commas between them, or half")
-    parser.add_argument("--data", help="a folder of problems, as of `ectype paper import`")
+    parser.add_argument("--data", help="a folder of problems, as of reproduction/tools/import_archive.py")
     parser.add_argument("--deltas", default="1e-6,1e-8")
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
     options = parser.parse_args()

@@ -61,7 +61,7 @@ def uci(name: str) -> Callable[[Path, int], Data]:
     """A problem of the folder, standardised."""
 
     def read(folder: Path, split: int = 0) -> Data:
-        from ectype.paper import load
+        from ectype_paper import load
 
         problem = load(folder, name, seed=split)
         return Data(problem.X_train, problem.y_train, problem.X_test, problem.y_test)
@@ -75,7 +75,7 @@ def made(columns: int, classes: int, seed: int) -> Callable[[Path, int], Data]:
     def make(folder: Path, split: int = 0) -> Data:
         from sklearn.datasets import make_classification
 
-        from ectype.paper.problems import prepare
+        from ectype_paper.problems import prepare
 
         X, y = make_classification(
             6000,

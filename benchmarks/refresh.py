@@ -81,8 +81,8 @@ def retrained(name: str, folder: Path, seed: int) -> tuple[Any, Any, Any]:
     import numpy as np
 
     import ectype as ec
-    from ectype.paper import load
-    from ectype.paper.cache import cached_original
+    from ectype_paper import load
+    from ectype_paper.original_cache import cached_original
 
     if name not in ORIGINALS:
         problem = load(folder, name)
@@ -249,7 +249,7 @@ def summary(family: str, rows: list[Row]) -> str:
 
 def sized(options: argparse.Namespace) -> list[str]:
     """The problems of the right size, of the half that is asked for."""
-    from ectype.paper import load
+    from ectype_paper import load
 
     if options.only:
         return list(options.only)

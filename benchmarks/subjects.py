@@ -18,9 +18,9 @@ class Subject(NamedTuple):
 def subject(name: str, folder: Path) -> Subject:
     """A toy in N(0, 1), or a UCI problem in the space learned from its unlabelled training rows."""
     import ectype as ec
-    from ectype.paper import load
-    from ectype.paper.cache import cached_original
     from ectype.toy_problems import TOYS
+    from ectype_paper import load
+    from ectype_paper.original_cache import cached_original
 
     problem = load(None if name in TOYS else folder, name)
     space = ec.Space.normal(problem.d) if name in TOYS else ec.Space.from_data(problem.X_train)

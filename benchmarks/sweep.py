@@ -18,11 +18,10 @@ import tempfile
 from time import perf_counter
 
 from ectype.errors import EctypeError
-from ectype.paper.settings import paper_settings
-from ectype.paper.store import open_store
-from ectype.paper.sweep import PlannedUnit, outcomes, plan, units
-from ectype.paper.units import run
 from ectype.workers._dask import Dask
+from ectype_paper.store import open_store
+from ectype_paper.sweep import PlannedUnit, outcomes, plan, units
+from ectype_paper.units import paper_settings, run
 
 # What the project asks for.
 BAR = 1.7

@@ -36,8 +36,8 @@ Row = dict[str, Any]
 def run(name: str, options: argparse.Namespace) -> list[Row]:
     """One problem: its original, then a copy for each space, method and seed."""
     from ectype.errors import EctypeWarning
-    from ectype.paper import load
-    from ectype.paper.cache import cached_original
+    from ectype_paper import load
+    from ectype_paper.original_cache import cached_original
 
     warnings.simplefilter("ignore", EctypeWarning)  # some originals say the same to all; the table shows it
     clock = perf_counter()

@@ -50,7 +50,7 @@ def problem_options(parser: argparse.ArgumentParser) -> None:
 
 def chosen_problems(options: argparse.Namespace) -> list[str]:
     """The problems that these options name."""
-    from ectype.paper import FAMILY_OF, names
+    from ectype_paper import FAMILY_OF, names
 
     problems = options.only or [name for name in names(options.folder) if name in FAMILY_OF]
     return problems[options.half == "odd" :: 2 if options.half else 1]

@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from optional_packages import needs
+
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -26,9 +28,7 @@ def started():
     if program is None:
         say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
         say("chromium is not installed: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
+    with needs("playwright.sync_api").sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         yield browser
         browser.close()

@@ -20,7 +20,7 @@ from ectype.algorithm.mlp import MLP
 from ectype.algorithm.sample_set import SampleSet
 
 # No doctests are looked for in these: several have this name, and as modules only one of them could be imported.
-collect_ignore_glob = ["*/conftest.py"]
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ectype as ec
+from optional_packages import needs
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 TREE = DecisionTreeClassifier(random_state=0)
@@ -142,7 +143,7 @@ def test_an_unfitted_pipeline_is_fitted_on_such_a_frame(people, pipeline):
 
 
 def test_frames_of_polars_are_frames(people):
-    polars = pytest.importorskip("polars")
+    polars = needs("polars")
     frame = polars.from_pandas(people)
     copy = ec.SequentialCopy(decide, **MIXED).fit(frame)
     np.testing.assert_array_equal(copy.predict(frame), copy.predict(people))

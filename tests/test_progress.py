@@ -14,6 +14,7 @@ from commands import run_command
 from ectype import progress
 from ectype.plan.plan import Plan
 from ectype.progress import ROWS, answered, doing, shown
+from optional_packages import needs
 from problems import disc
 from processes import shown_on_a_terminal
 
@@ -74,7 +75,7 @@ def test_a_run_is_not_recognised_by_it_and_its_copy_is_the_same(tmp_path):
 @pytest.fixture
 def notebook(monkeypatch):
     """What a kernel of Jupyter's shows: the bundles that were displayed, and those they were replaced by."""
-    IPython = pytest.importorskip("IPython")
+    IPython = needs("IPython")
     bundles = []
     handle = types.SimpleNamespace(update=lambda bundle, raw: bundles.append(bundle))
 

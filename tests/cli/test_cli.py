@@ -78,6 +78,18 @@ def test_help_and_version_import_nothing_heavy():
     assert shown["--version"] == f"ectype, version {ec.__version__}\n"
 
 
+def test_another_package_may_give_a_command(monkeypatch):
+    assert "Run the experiments of the paper." in call("--help").stdout
+    assert "table4" in call("paper", "--help").stdout
+    monkeypatch.setattr("ectype.cli.find_spec", lambda package: None)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **chosen: ())
+    assert "Run the experiments of the paper." not in call("--help").stdout
+    missing = call("paper", "fig1")
+    assert missing.returncode == 2
+    assert "the package ectype-paper, found none that is installed; pip install ./reproduction" in missing.stderr
+    assert "No such command 'papers'" in call("papers").stderr
+
+
 class Links(HTMLParser):
     def __init__(self):
         super().__init__()

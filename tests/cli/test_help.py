@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ectype.cli import COMMANDS, GROUPS, cli
+from ectype.cli import COMMANDS, GROUPS, PLUGINS, cli
 
 COPY, SERVE = 25, 20
 
@@ -21,9 +21,9 @@ def options(text):
 
 def test_commands_stand_under_what_they_are_for():
     text = shown("--help")
-    places = [text.index(f"{heading}:") for heading in GROUPS]
+    places = [text.index(f"{heading}:") for heading in (*GROUPS, *(heading for heading, *_ in PLUGINS.values()))]
     assert places == sorted(places)
-    assert all(re.search(rf"^  {name} ", text, re.M) for name in COMMANDS)
+    assert all(re.search(rf"^  {name} ", text, re.M) for name in (*COMMANDS, *PLUGINS))
 
 
 def test_help_of_copy_shows_what_people_use():

@@ -1,5 +1,6 @@
 """Benchmarks run, at their smallest, and print what they promise."""
 
+import gzip
 import importlib
 import json
 import re
@@ -7,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands import run_program
+from optional_packages import needs
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -59,6 +62,7 @@ def test_ledger():
 
 
 def test_exports():
+    needs("duckdb")
     found = json.loads(run("exports.py", "--families", "tree", "--budget", "200", "--json"))
     assert [(row["format"], row["in"]) for row in found] == [("c", "cc"), ("sql", "sqlite"), ("sql", "duckdb")]
     assert all(row["disagree"] == 0 and row["seconds"] > 0 for row in found)
@@ -117,7 +121,7 @@ def test_strata():
 
 
 def test_sweep():
-    pytest.importorskip("distributed")
+    needs("distributed")
     small = ["--units", "2", "--iterations", "2", "--epochs", "5", "--rounds", "1"]
     document = json.loads(run("sweep.py", *small, "--json"))
     assert [row["workers"] for row in document["rows"]] == [1, 2]
@@ -296,3 +300,47 @@ def test_a_night():
     lines = run("nightly.py", "--simulate", "--models", "300", "--workers", "8").splitlines()
     assert lines[1].startswith("as above")
     assert len(lines) == 9
+
+
+@pytest.fixture
+def iris_folder(tmp_path):
+    """A folder of one problem called iris, small and easy."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 30)
+    rows = np.column_stack([5 + 10 * y + rng.normal(size=90), rng.normal(size=90), np.full(90, 7.0), y])
+    lines = ["f0,f1,f2,label", *(",".join([*map(str, row[:3]), str(int(row[3]))]) for row in rows.tolist())]
+    (tmp_path / "index.csv").write_text("name,classes\niris,3\n")
+    (tmp_path / "iris.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    return tmp_path
+
+
+def test_the_gap_on_uci_problems(iris_folder):
+    options = ["--options", '{"preset": "fast"}']
+    small = ["--only", "iris", "--methods", "one-shot", "--queries", "300", *options, "--workers", "1"]
+    arguments = [BENCHMARKS / "uci_gap.py", "--folder", iris_folder, *small, "--json", iris_folder / "rows.jsonl"]
+    out = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    learned, normal = (json.loads(line) for line in (iris_folder / "rows.jsonl").read_text().splitlines())
+    assert (learned["space"], normal["space"]) == ("learned", "normal")
+    assert learned["original"] == 1
+    assert learned["fidelity"] > 0.8
+    assert "means over 1 problems" in out.stdout
+
+
+def test_the_gap_on_uci_problems_says_what_is_missing(tmp_path):
+    arguments = [BENCHMARKS / "uci_gap.py", "--folder", tmp_path]
+    out = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    assert out.returncode == 1
+    assert re.fullmatch(r"uci_gap.py: .*index.csv: expected a readable list of problems, found .*\n", out.stderr)
+
+
+def test_families(iris_folder):
+    small = ["--only", "iris", "--queries", "200", "--workers", "0", "--json", iris_folder / "families.jsonl"]
+    out = run_program(BENCHMARKS / "families.py", "--folder", iris_folder, *small)
+    assert out.returncode == 0, out.stderr
+    row = json.loads((iris_folder / "families.jsonl").read_text())
+    assert set(row["seconds"]) == {"mlp", "linear", "tree", "forest", "boosting", "auto"}
+    assert all(row["fidelity"][kind] > 0.7 for kind in ("mlp", "tree", "tree alone", "boosting", "auto"))
+    assert row["auto"] == "blend taught by nobody"
+    gain = row["fidelity"]["tree"] - row["fidelity"]["tree alone"]
+    assert f"relay to a tree: {gain:+.4f} on average" in out.stdout

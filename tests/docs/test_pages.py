@@ -9,15 +9,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import catboost
 import httpx2
-import lightgbm
 import numpy as np
 import onnx
 import pandas as pd
 import pytest
 import skops.io
-import xgboost
 from pages import PAGES, RUN, Reader, blocks, commands, to_run
 from sklearn.linear_model import LogisticRegression
 
@@ -25,6 +22,7 @@ import ectype as ec
 from commands import run_code, run_command
 from ectype.export._c_verification import compiler
 from fault_server import FaultyServer
+from optional_packages import needs
 from server_process import Process
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -98,6 +96,7 @@ def above():
 
 def boosted(X, y, folder):
     """Models of other libraries, saved by them."""
+    catboost, lightgbm, xgboost = map(needs, ("catboost", "lightgbm", "xgboost"))
     lightgbm.LGBMClassifier(n_estimators=60, verbose=-1, n_jobs=1).fit(X, y).booster_.save_model(folder / "model.txt")
     xgboost.XGBClassifier(n_estimators=60, n_jobs=1).fit(X, y).save_model(folder / "model.ubj")
     catboost.CatBoostClassifier(iterations=60, **QUIETLY).fit(X, y).save_model(str(folder / "model.cbm"))
@@ -254,6 +253,7 @@ PMML = """<?xml version="1.0"?>
 
 @reads("howto/pmml.md")
 def from_elsewhere(folder):
+    needs("pypmml")
     if shutil.which("java") is None:
         pytest.skip("no java is installed here")
     rng = np.random.default_rng(0)

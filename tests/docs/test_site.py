@@ -12,7 +12,8 @@ from pages import PAGES, ROOT
 
 import ectype as ec
 from browser import started
-from ectype.cli import COMMANDS
+from ectype.cli import COMMANDS, PLUGINS
+from optional_packages import needs
 
 BUILD = "python -m sphinx -W --keep-going docs docs/_build"
 # What a browser asks for by itself, and the attribute that says where.
@@ -59,6 +60,8 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """All pages, by their files; built by the command of the README, into another folder."""
+    for name in ("sphinx", "furo", "myst_parser"):
+        needs(name)
     assert BUILD in (ROOT / "README.md").read_text()
     assert BUILD in (ROOT / "CONTRIBUTING.md").read_text()
     folder = tmp_path_factory.mktemp("site")
@@ -114,4 +117,4 @@ def test_every_public_name_and_command_is_in_the_reference(site):
     for name, value in homes.items():
         place = f"module-{value.__name__}" if type(value).__name__ == "module" else f"ectype.{name}"
         assert place in api.ids, name
-    assert {f"ectype-{name}" for name in COMMANDS} <= commands.ids
+    assert {f"ectype-{name}" for name in (*COMMANDS, *PLUGINS)} <= commands.ids

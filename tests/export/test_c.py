@@ -19,8 +19,9 @@ from ectype.export._c import c_text
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.families import constant
 from make_copies import APART, KINDS, fresh, made
+from optional_packages import needs
 
-# The second is clang, and comes with the packages of the tests.
+# The second is clang, as a package.
 COMPILERS = {"gcc": ["gcc"], "zig": [sys.executable, "-m", "ziglang", "cc"]}
 
 
@@ -53,6 +54,8 @@ def test_c_answers_what_the_copy_answers(copies, family, name, answers, monkeypa
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_every_compiler_takes_it(copies, compiler, answers, monkeypatch):
+    if compiler == "zig":
+        needs("ziglang")
     if compiler == "gcc" and not which(compiler):
         pytest.skip("gcc is not installed")
     monkeypatch.setattr(c_verification, "compiler", lambda: COMPILERS[compiler])

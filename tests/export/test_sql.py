@@ -8,7 +8,6 @@ import warnings
 from contextlib import closing
 from dataclasses import replace
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,6 +31,7 @@ from ectype.models.rbf import RadialModel
 from ectype.models.trees import Trees, fixed_point
 from ectype.space import Encoding
 from make_copies import KINDS, copy_of, fresh, network
+from optional_packages import needs
 
 SERVERS = ("postgresql", "mysql")
 # Every kind of column, gaps, quotes in names and levels; three classes, and labels that are words.
@@ -111,6 +111,8 @@ def test_servers_answer_what_the_copy_answers(smaller, server, family, name, tmp
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("family", KINDS)
 def test_databases_in_this_process_answer_what_the_copy_answers(smaller, family, name, engine):
+    if engine == "duckdb":
+        needs(engine)
     copy = smaller(family, name)
     rows = fresh_rows(copy, ROWS, 3)
     found = sql_answers(copy, sql_text(copy, DIALECTS[engine]), rows, engine)
@@ -119,6 +121,7 @@ def test_databases_in_this_process_answer_what_the_copy_answers(smaller, family,
 
 @pytest.mark.parametrize("family", ["tree", "mlp", "boosting"])
 def test_standard_sql_is_read_by_others(smaller, family):
+    needs("duckdb")
     copy = smaller(family, "loans")
     rows = fresh_rows(copy, ROWS, 4)
     np.testing.assert_array_equal(sql_answers(copy, sql_text(copy), rows, "duckdb"), expected(copy, rows))
@@ -208,7 +211,7 @@ def test_nan_is_a_gap(family, server):
     if server.dialect.name == "postgresql":
         server.run(filled.format("FLOAT8", "'NaN'"))
         assert server.labels(asked(sql_text(copy, server.dialect))) == gap * 2
-    with duckdb.connect() as database:
+    with needs("duckdb").connect() as database:
         database.execute(filled.format("DOUBLE", "'NaN'"))
         found = database.execute(asked(sql_text(copy, DIALECTS["duckdb"]))).fetchall()
     assert [row[-1] for row in found] == gap * 2
@@ -218,14 +221,16 @@ def asked(text):
     return text if is_query(text) else f"SELECT ({text}) FROM copy_input"
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
 @pytest.mark.parametrize("family", ["linear", "mlp", "boosting", "blend"])
-def test_the_label_is_null_where_the_copy_would_refuse(smaller, family):
+def test_the_label_is_null_where_the_copy_would_refuse(smaller, family, engine):
+    if engine == "duckdb":
+        needs(engine)
     copy = smaller(family, "loans")
     rows = fresh(copy, 40).astype(object)
     rows.loc[::2, "age"] = None
-    for engine in ("sqlite", "duckdb"):
-        found = sql_answers(copy, sql_text(copy, DIALECTS[engine]), rows, engine)
-        assert [label is None for label in found] == [True, False] * 20
+    found = sql_answers(copy, sql_text(copy, DIALECTS[engine]), rows, engine)
+    assert [label is None for label in found] == [True, False] * 20
 
 
 @pytest.mark.parametrize("family", ["linear", "mlp", "blend"])

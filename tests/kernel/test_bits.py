@@ -5,12 +5,12 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 
 import pytest
 
 import bits
 from ectype._kernel import _ffi as ffi
+from optional_packages import needs
 
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="instruction sets of x86-64")
 
@@ -52,8 +52,8 @@ def test_threads(threads):
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "zig"])
 def test_compilers(compiler, tmp_path):
-    if compiler == "zig" and find_spec("ziglang") is None:
-        pytest.skip("ziglang is not installed")
+    if compiler == "zig":
+        needs("ziglang")
     if compiler != "zig" and shutil.which(compiler) is None:
         pytest.skip(f"no {compiler} here")
     command = bits.zig(f"{platform.machine()}-linux-gnu.2.17") if compiler == "zig" else [compiler]

@@ -5,21 +5,20 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-import catboost
-import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-import xgboost
 
 import ectype as ec
 from commands import run_command
 from ectype.errors import EctypeError, OriginalError, SettingError
 from ectype.original import library_files, open_original
+from optional_packages import needs
 from processes import child_processes
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
+catboost, lightgbm, xgboost = map(needs, ("catboost", "lightgbm", "xgboost"))
 QUIETLY = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
 
 
@@ -287,6 +286,7 @@ def jvms():
 
 @pytest.fixture(scope="module", params=["", OUTPUT], ids=["plain", "outputs"])
 def pmml(request, tmp_path_factory):
+    needs("pypmml")
     if shutil.which("java") is None:
         pytest.skip("no java is installed here")
     path = tmp_path_factory.mktemp("pmml") / "model.pmml"

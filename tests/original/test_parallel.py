@@ -11,6 +11,7 @@ import ectype as ec
 from ectype.errors import OriginalError, SettingError
 from ectype.original.worker_pool import OriginalReference, with_workers
 from ectype.workers._process_pool import Local
+from optional_packages import needs
 
 MODULE = """
 import os
@@ -76,7 +77,7 @@ def test_ledger_and_copy_are_those_of_one_process(opened, tmp_path, engine):
     space = ec.Space.normal(2)
     ec.copy_classifier(ec.open_original("heavymodels:quadrant"), space, **settings, out=tmp_path / "alone")
     if engine == "dask":
-        pytest.importorskip("distributed")
+        needs("distributed")
         original = ec.open_original("heavymodels:quadrant", engine="dask", workers=2)
     else:
         original = opened("quadrant")

@@ -26,6 +26,7 @@ from ectype.models.sklearn_model import SklearnModel
 from ectype.report import write_report
 from ectype.report._differences import numbers_of
 from make_copies import APART, KINDS, copy_of
+from optional_packages import needs
 from problems import loans
 
 EARLIER = Path(__file__).parent.parent / "runs" / "version_0_1" / "run"
@@ -115,14 +116,13 @@ CUT = """() => [...document.querySelectorAll("caption, figcaption, th, td, label
 
 def read_by_anybody(browser, page, picture, width, theme):
     """Opened whole, photographed, and looked at by axe-core."""
-    from axe_playwright_python.sync_playwright import Axe
-
+    axe = needs("axe_playwright_python.sync_playwright").Axe()
     with opened(browser, page, width, theme) as (tab, heard):
         tab.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         tab.screenshot(path=picture, full_page=True)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert tab.evaluate(CUT) == []
-        found = Axe().run(tab).response["violations"]
+        found = axe.run(tab).response["violations"]
         assert not heard
     grave = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
     assert not grave

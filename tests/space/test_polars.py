@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 import ectype as ec
@@ -13,8 +12,10 @@ from commands import run_command
 from ectype.errors import SettingError
 from ectype.original.stored_answers import read_table
 from ectype.space import framed
+from optional_packages import needs
 from problems import loans
 
+pl = needs("polars")
 ORIGINAL = "def decide(rows):\n    return (rows['income'] > 30000) & (rows['region'] != 'west')\n"
 
 

@@ -21,6 +21,7 @@ from ectype.errors import SettingError
 from ectype.workers import open_engine
 from ectype.workers._dask import CONNECT, Dask
 from ectype.workers._process_pool import Local
+from optional_packages import needs
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -167,7 +168,7 @@ def test_dask_may_be_absent(monkeypatch):
 
 
 def test_dask_workers_are_local_processes_of_one_thread_that_nobody_else_reaches(monkeypatch):
-    pytest.importorskip("distributed")
+    needs("distributed")
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with Dask(2) as engine:
@@ -202,7 +203,7 @@ def silent():
 
 
 def refused(address):
-    pytest.importorskip("distributed")
+    needs("distributed")
     with pytest.raises(SettingError) as caught, Dask(scheduler=address, connect=0.5):
         pass
     assert f"--scheduler: expected a Dask scheduler at {address!r}" in str(caught.value)
@@ -276,7 +277,7 @@ if __name__ == "__main__":
 
 def test_a_scheduler_is_reached_by_tls_with_dasks_own_settings(tmp_path):
     """The workers of a cluster that only talks to those whom an authority vouches for."""
-    pytest.importorskip("distributed")
+    needs("distributed")
     import dask
     import trustme
 

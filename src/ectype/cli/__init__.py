@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -41,11 +42,17 @@ GROUPS = {
         "refresh": ("refresh", "See whether an original changed, and bring its copy up to date."),
         "fleet": ("fleet", "Copy, check and refresh all the originals in a table."),
     },
-    "Reproduce the paper": {
-        "paper": ("paper", "Run the experiments of the paper."),
-    },
 }
 COMMANDS = {name: found for group in GROUPS.values() for name, found in group.items()}
+# Packages of their own give further commands, by an entry point of this group. Of those that we know, the help tells
+# without reading entry points, which takes as long as the rest of it: the heading, the package, how it is installed,
+# and the line.
+ENTRY_POINTS = "ectype.commands"
+PLUGINS = {
+    "paper": (
+        "Reproduce the paper", "ectype_paper", "pip install ./reproduction", "Run the experiments of the paper."
+    ),
+}  # fmt: skip
 
 
 class Deferred(SuggestingGroup):
@@ -53,20 +60,40 @@ class Deferred(SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order people need them."""
-        return list(COMMANDS)
+        return [*COMMANDS, *(name for name, (_, package, _, _) in PLUGINS.items() if find_spec(package) is not None)]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command itself, or nothing if there is none by that name."""
         if name not in COMMANDS:
-            return None
+            return _plugin(name)
         return import_module(f"ectype.cli.{COMMANDS[name][0]}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands under what they are for, without importing them."""
-        width = max(map(len, COMMANDS))
-        for heading, commands in GROUPS.items():
+        there = self.list_commands(ctx)
+        width = max(map(len, there))
+        groups = [(heading, {name: line for name, (_, line) in those.items()}) for heading, those in GROUPS.items()]
+        groups += [(heading, {name: line}) for name, (heading, _, _, line) in PLUGINS.items() if name in there]
+        for heading, lines in groups:
             with formatter.section(heading):
-                formatter.write_dl([(f"{name:<{width}}", line) for name, (_, line) in commands.items()])
+                formatter.write_dl([(f"{name:<{width}}", line) for name, line in lines.items()])
+
+
+def _plugin(name: str) -> click.Command | None:
+    """A command that another package gives; one that we know and is not installed is an error that says how it is."""
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group=ENTRY_POINTS, name=name):
+        command: click.Command = found.load()
+        return command
+    if name not in PLUGINS:
+        return None
+    from ectype.errors import SettingError
+
+    _, package, install, _ = PLUGINS[name]
+    distribution = package.replace("_", "-")
+    hint = f"{install}, in a checkout of ectype"
+    raise SettingError(f"ectype {name}", f"the package {distribution}", "none that is installed", hint)
 
 
 @click.group(cls=Deferred, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
