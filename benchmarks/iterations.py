@@ -93,7 +93,7 @@ def tenths(rows: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    from ectype.methods.acquisition import DRAWS
+    from ectype.plan.settings import DRAWS
 
     parser = argparse.ArgumentParser(description="What an iteration costs, early and late in a run.")
     parser.add_argument("--iterations", type=int, default=1000)

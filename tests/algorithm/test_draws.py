@@ -9,9 +9,11 @@ import ectype as ec
 from ectype.algorithm.mlp import MLP, Network
 from ectype.errors import EctypeWarning, OriginalError
 from ectype.methods import committee as committees
-from ectype.methods.acquisition import DRAWS, FIRST, SHARE, Candidates, balanced, boundary, margin
+from ectype.methods.acquisition import SHARE, Candidates, balanced, boundary, margin
 from ectype.original import Labels
+from ectype.plan.plan import RANDOM_FIRST as FIRST
 from ectype.plan.plan import Plan
+from ectype.plan.settings import DRAWS
 from ectype.runs.initialisation import ColdStart
 from ectype.runs.query_session import LATEST, QuerySession
 from ectype.space import Encoding, SeenRows
@@ -73,7 +75,7 @@ def test_balanced_drawing_finds_more_of_a_rare_class_than_random_drawing():
 
     original = ec.Original(predict, classes=["down", "rare", "up"])
     options = {"budget": 1500, "certificate_n": 0, "repeat": 0}
-    quick = {"random": {}, "balanced": {"schedule": ec.algorithm.training.steps(400)}}
+    quick = {"random": {}, "balanced": {"schedule": ec.training.steps(400)}}
     with warnings.catch_warnings(action="ignore", category=EctypeWarning):
         for draw, seed in product(("random", "balanced"), range(9)):
             result = ec.copy_classifier(original, ec.Space.normal(2), draw=draw, seed=seed, **options, **quick[draw])

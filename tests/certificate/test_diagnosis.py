@@ -19,7 +19,7 @@ from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-BRIEF = {"schedule": ec.algorithm.training.steps(60), "certificate_n": 500, "repeat": 0}
+BRIEF = {"schedule": ec.training.steps(60), "certificate_n": 500, "repeat": 0}
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from problems import ask_through, disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-QUICK = {"budget": 200, "certificate_n": 100, "schedule": ec.algorithm.training.steps(100)}
+QUICK = {"budget": 200, "certificate_n": 100, "schedule": ec.training.steps(100)}
 
 
 def asked(path, function=disc, space=PLANE, name="disc", seed=0):

@@ -25,7 +25,7 @@ from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.algorithm.training.steps(100)}
+QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.training.steps(100)}
 
 
 COUNTED = """

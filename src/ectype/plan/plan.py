@@ -11,7 +11,6 @@ from ectype.algorithm.memory import FUNCTION, PENALTIES
 from ectype.algorithm.mlp import MLP, PAPER_LAYERS
 from ectype.algorithm.training import Schedule, Trainer
 from ectype.errors import SettingError
-from ectype.methods.acquisition import DRAWS, FIRST
 from ectype.plan.batch_schedule import (
     check_kept,
     forgets,
@@ -25,7 +24,7 @@ from ectype.plan.batch_schedule import (
 )
 from ectype.plan.effects import explicit_settings, refuse_without_effect
 from ectype.plan.presets import FUNCTION_WEIGHT, PRESETS, SCOUTING, Preset
-from ectype.plan.settings import AUTO, BLEND, FAMILIES, METHODS, Settings
+from ectype.plan.settings import AUTO, BLEND, DRAWS, FAMILIES, METHODS, Settings
 from ectype.plan.validation import (
     MONOTONE,
     ROWS_SHARE,
@@ -41,6 +40,8 @@ from ectype.types import Json, is_classifier
 
 # Candidates for each query of a batch that grows, more where rare classes are looked for; the most in a round.
 CANDIDATES, FOR_RARE, MOST_CANDIDATES = 10, 160, 400_000
+# Where batches do not grow, so many queries are random before the copy chooses any.
+RANDOM_FIRST = 300
 DELTA = "a number from 0 to below 1"
 # Settings that version 0.1 did not have: a run without them is the same as one with these.
 ADDED = {"scores": False, "rows_share": ROWS_SHARE}
@@ -277,7 +278,7 @@ class Plan:
     @property
     def random_first(self) -> int:
         """The random queries before active learning begins."""
-        return self.batch if self.grows else FIRST
+        return self.batch if self.grows else RANDOM_FIRST
 
     @property
     def repeats(self) -> int:
