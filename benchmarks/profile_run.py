@@ -78,11 +78,12 @@ class Clock:
 def watched(clock: Clock) -> Iterator[None]:
     """While this lasts, the functions that runs are made of are timed."""
     from ectype._kernel import KernelTraining
+    from ectype.algorithm.training import Trainer
+    from ectype.methods import sequential
     from ectype.methods.acquisition import POLICIES
     from ectype.original import Original
-    from ectype.runs import pipeline
-    from ectype.runs.initialisation import ColdStart
-    from ectype.runs.pipeline import Run
+    from ectype.runs import assembly, pipeline
+    from ectype.runs.pipeline import CopySelector
     from ectype.space import SeenRows, Space, View
 
     functions: list[tuple[Any, str, str]] = [
@@ -92,26 +93,20 @@ def watched(clock: Clock) -> Iterator[None]:
         (SeenRows, "new", "distinct"),
         (SeenRows, "add", "distinct"),
         (Original, "answer", "asking"),
-        (Run, "_so_far", "certificate"),
-        (pipeline, "hand_out", "making"),
-        (Run, "_explained", "certificate"),
+        (Trainer, "__call__", "training"),
+        (sequential, "drop_compressed", "dropping"),
+        (CopySelector, "so_far", "certificate"),
+        (pipeline, "select_copy", "making"),
+        (assembly, "explained", "certificate"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]
-    policies, choices = ColdStart.policies, dict(POLICIES)
-
-    def timed(self: ColdStart, loop: Any) -> Any:
-        found = policies(self, loop)
-        train, select = clock.timed("training", found.train), clock.timed("dropping", found.select)
-        return found._replace(train=train, select=select)
-
+    choices = dict(POLICIES)
     for owner, name, part in functions:
         setattr(owner, name, clock.timed(part, getattr(owner, name)))
     POLICIES.update({name: clock.timed("choosing", policy) for name, policy in choices.items()})
-    ColdStart.policies = timed  # type: ignore[method-assign]
     try:
         yield
     finally:
-        ColdStart.policies = policies  # type: ignore[method-assign]
         POLICIES.update(choices)
         for owner, name, call in before:
             setattr(owner, name, call)

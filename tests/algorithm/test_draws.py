@@ -10,12 +10,13 @@ from ectype.algorithm.mlp import MLP, Network
 from ectype.errors import EctypeWarning, OriginalError
 from ectype.methods import committee as committees
 from ectype.methods.acquisition import SHARE, Candidates, balanced, boundary, margin
-from ectype.original import Labels
+from ectype.methods.committee import LATEST, next_committee
+from ectype.methods.prior import Prior
+from ectype.methods.training_points import Batch, TrainingAnswers
+from ectype.original import Answers, Labels
 from ectype.plan.plan import RANDOM_FIRST as FIRST
 from ectype.plan.plan import Plan
 from ectype.plan.settings import DRAWS
-from ectype.runs.initialisation import ColdStart
-from ectype.runs.query_session import LATEST, QuerySession
 from ectype.space import Encoding, SeenRows
 
 # A cell of every kind, and a rule between two of them.
@@ -111,9 +112,8 @@ def committee(answers, network, theta, batch=400):
     """What network and trees say together, after these rows and answers."""
     rows, labels = answers
     plan = Plan.of(ec.Settings(draw="committee", batch=batch, iterations=2))
-    inquiry = QuerySession(ec.Original(lambda asked: labels), ec.Space.normal(rows.shape[1]), plan, ColdStart())
-    inquiry._paid.append((rows.astype(np.float32), ec.original.Answers(np.asarray(labels))))
-    return inquiry.copy_so_far(Network(network, theta), Labels(labels))
+    answers = TrainingAnswers(None).plus(Batch(rows.astype(np.float32), Answers(np.asarray(labels))))
+    return next_committee(plan, Prior(), Network(network, theta), answers, Labels(labels), None)
 
 
 def test_a_committee_asks_where_the_copy_and_the_answers_part(rng):

@@ -102,11 +102,12 @@ def _announce(name: str, job: RunJob) -> None:
     if job.done:
         say(f"{job.out} holds this run, and nothing is asked: {plan.queries} training queries were made", err=True)
         return
-    own = "" if job.own is None else f", {job.own.queries} for one on your rows"
+    users = job.prior.user_rows
+    own = "" if users is None else f", {users.queries} for one on your rows"
     if job.given is not None:
         say(prior_answers.sentence(job.given), err=True)
         say(
-            f"of these rows, {sum(job.start.checks.values())} at most are asked again, to see that they are its own",
+            f"of these rows, {2 * job.prior.rechecks} at most are asked again, to see that they are its own",
             err=True,
         )
     say(

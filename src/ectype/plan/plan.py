@@ -200,6 +200,17 @@ class Plan:
         """The defaults of settings that were not given."""
         return PRESETS[self.asked.preset]
 
+    @property
+    def method(self) -> str:
+        """The method that the rounds follow: a name in `ectype.methods.registry`."""
+        if self.bounded:
+            return "bounded"
+        if self.asked.method not in ("sequential", "pure"):
+            return self.asked.method
+        if self.asked.method == "sequential" and self.drops:
+            return "sequential"
+        return "pure" if self.network else "active"
+
     # --- what to make -----------------------------------------------------------------------------------------------
 
     @property

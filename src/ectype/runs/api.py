@@ -14,6 +14,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 from ectype._common.manifest import Key
 from ectype.errors import SettingError, warn
 from ectype.ledger import Ledger
+from ectype.methods.prior import Prior
+from ectype.methods.user_rows import UserRows
 from ectype.original import Original, as_original
 from ectype.original.fingerprint import identified
 from ectype.plan.effects import refuse_without_effect_on
@@ -21,13 +23,12 @@ from ectype.plan.plan import Plan
 from ectype.plan.settings import Settings, about
 from ectype.progress import ITERATIONS, Watch, shown
 from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, sources_of
+from ectype.runs.assembly import assemble
 from ectype.runs.directory import open_run
 from ectype.runs.evaluation import EvaluationData
 from ectype.runs.extend import in_directory
-from ectype.runs.pipeline import RunJob, run_steps
-from ectype.runs.prior_answers_start import PriorAnswersStart
+from ectype.runs.pipeline import RunJob, run_rounds
 from ectype.runs.result import Record, Result, load
-from ectype.runs.user_rows import UserRows
 from ectype.space import Space, View
 from ectype.types import Classes, Json, Rows
 
@@ -209,11 +210,10 @@ def build_job(
     own = None if rows is None else UserRows.of(rows, source, space, plan, known)
     plan = plan if known is None else plan.knowing(len(known), known.drawn)
     about = describe(source, space, plan, truth) | ({} if own is None else own.about)
-    job = RunJob(source, space, plan, about, truth, own=own)
     if known is None:
-        return job
+        return RunJob(source, space, plan, about, truth, Prior(user_rows=own))
     about = {**about, "answers": known.digest}
-    return replace(job, about=about, start=PriorAnswersStart(known=known), given=known.as_json())
+    return RunJob(source, space, plan, about, truth, Prior(known, user_rows=own, seed=(known.seed,)))
 
 
 def _known(sources: Sequence[Source], original: Original, space: Space, plan: Plan) -> PriorAnswers | None:
@@ -234,15 +234,15 @@ def run_job(job: RunJob, key: Key | None = None) -> Steps:
     With a key, the directory is signed.
     """
     if job.out is None:
-        result, _ = yield from run_steps(job)
+        result = assemble(job, (yield from run_rounds(job)))
         return replace(result, left_over=job.plan.left_over)
     if job.done:
         result = load(job.out)
         yield from result.history
         return replace(result, left_over=job.plan.left_over)
-    with open_run(job.out, job.about, job.space, job.start.given) as ledger:
+    with open_run(job.out, job.about, job.space, job.prior.told) as ledger:
         warn_in_flight(ledger, job.allowance)
-        result, _ = yield from run_steps(job, ledger)
+        result = assemble(job, (yield from run_rounds(job, ledger)))
         ledger.settle()
         return replace(result, directory=result.commit(job.out, key), left_over=job.plan.left_over)
 

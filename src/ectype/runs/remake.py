@@ -22,6 +22,7 @@ from ectype.certificate.certifier import Certifier
 from ectype.certificate.differences import explained, low_margin
 from ectype.errors import DirectoryError, SettingError
 from ectype.ledger import NAME, duplicate
+from ectype.methods.training_points import emphasised, points
 from ectype.models.base import Model
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import TrainingRows, hashed
@@ -35,7 +36,6 @@ from ectype.runs.frontier import taken
 from ectype.runs.model_selection import Selection, fit_context, listed, rounded_latency, select_copy
 from ectype.runs.previous_run import PreviousRun
 from ectype.runs.result import Result, load
-from ectype.runs.training_points import emphasised, points
 from ectype.space import View
 from ectype.types import Json
 
