@@ -78,7 +78,7 @@ class Runs(NamedTuple):
 def made(runs: Runs, budget: int, settings: Row) -> Row:
     """A run, as far as advice and diagnosis go by it, and how faithful its copy is on rows that it never saw."""
     from ectype.errors import EctypeWarning
-    from ectype.plan.plan import Plan
+    from ectype.plan.resolve import resolve
     from ectype.plan.settings import Settings
     from ectype.runs.api import build_job
     from ectype.runs.assembly import assemble
@@ -89,7 +89,7 @@ def made(runs: Runs, budget: int, settings: Row) -> Row:
     model, space, X_test, _ = about(runs.name, runs.seed, runs.rare, runs.folder)
     fresh, said = drawn(runs.name, runs.seed, runs.rare, runs.folder)
     rows = ORIGINALS[runs.name].data(runs.folder, runs.seed).X_train if "rows_share" in settings else None
-    plan = Plan.of(Settings(budget=budget, seed=runs.seed, progress=False, **settings))
+    plan = resolve(Settings(budget=budget, seed=runs.seed, progress=False, **settings))
     job = build_job(model, space, plan, rows=rows)
     ended = finished(run_rounds(job))
     copy, points, proof = ended.selection.copy, ended.round.points, assemble(job, ended).certificate

@@ -36,7 +36,7 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
     import ectype as ec
     from ectype.algorithm.training import Trainer
     from ectype.methods.asker import RoundAsker
-    from ectype.plan.plan import Plan
+    from ectype.plan.resolve import resolve
     from ectype.plan.settings import Settings
     from ectype.runs.api import build_job
     from ectype.runs.directory import open_run
@@ -56,7 +56,7 @@ def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]
 
     original = ec.Original(lambda rows: (rows**2).sum(axis=1) < d * 0.7, classes=[False, True])
     asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw, delta=1e-300)
-    job = build_job(original, ec.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept or MOST)))
+    job = build_job(original, ec.Space.normal(d), resolve(replace(asked, max_kept=options.max_kept or MOST)))
     rows = []
     with TemporaryDirectory() as folder, ExitStack() as stack:
         ledger = stack.enter_context(open_run(Path(folder) / "run", job.about, job.space)) if durable else None

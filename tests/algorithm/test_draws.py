@@ -14,8 +14,8 @@ from ectype.methods.committee import LATEST, next_committee
 from ectype.methods.prior import Prior
 from ectype.methods.training_points import Batch, TrainingAnswers
 from ectype.original import Answers, Labels
-from ectype.plan.plan import RANDOM_FIRST as FIRST
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import RANDOM_FIRST as FIRST
+from ectype.plan.resolve import resolve
 from ectype.plan.settings import DRAWS
 from ectype.space import Encoding, SeenRows
 
@@ -111,7 +111,7 @@ def test_a_copy_of_one_class_wavers_nowhere(policy):
 def committee(answers, network, theta, batch=400):
     """What network and trees say together, after these rows and answers."""
     rows, labels = answers
-    plan = Plan.of(ec.Settings(draw="committee", batch=batch, iterations=2))
+    plan = resolve(ec.Settings(draw="committee", batch=batch, iterations=2))
     answers = TrainingAnswers(None).plus(Batch(rows.astype(np.float32), Answers(np.asarray(labels))))
     return next_committee(plan, Prior(), Network(network, theta), answers, Labels(labels), None)
 

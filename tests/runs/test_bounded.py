@@ -15,7 +15,7 @@ from ectype.models import self_distillation
 from ectype.models.capacity import Capacity
 from ectype.models.self_distillation import BlendState, Curriculum, rehearse
 from ectype.plan.batch_schedule import FRESH, LEAST, growing_to
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.plan.settings import Settings
 from ectype.runs.api import build_job, copy_steps, finish, run_job
 
@@ -74,7 +74,7 @@ def test_the_bound_holds_in_every_round_and_eff_says_what_it_saves(bounded):
 
 
 def test_no_more_answers_are_held_than_those_kept_and_a_batch(monkeypatch):
-    plan, batches = Plan.of(Settings(budget=900, max_kept=150, **QUICK)), []
+    plan, batches = resolve(Settings(budget=900, max_kept=150, **QUICK)), []
 
     def watched(plan, prior, asker):
         ask = asker.ask
@@ -84,14 +84,14 @@ def test_no_more_answers_are_held_than_those_kept_and_a_batch(monkeypatch):
             assert found.answers is None
             assert found.points is found.step.S
             fresh = len(batches[-1])
-            assert fresh == plan.sizes[found.t] <= 150
+            assert fresh == plan.ask.sizes[found.t] <= 150
             assert before + fresh <= 300
             before = len(found.step.S)
             yield found
 
     monkeypatch.setitem(registry.METHODS, "bounded", watched)
     finish(run_job(build_job(rings, PLANE, plan)))
-    assert len(batches) == plan.iterations
+    assert len(batches) == plan.ask.rounds
 
 
 def test_a_bound_with_room_for_all_points_is_none():

@@ -24,7 +24,7 @@ def active(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
     """
 
     def policies(network: MLP, labels: Labels) -> Policies:
-        train = plan.trainer(network)
+        train = plan.learn.trainer(network)
         return Policies(keep_all, Fixed(0.0), train if prior.earlier is None else prior.earlier.trainer(train, labels))
 
     return network_rounds(plan, prior, asker, policies)

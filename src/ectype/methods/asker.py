@@ -28,7 +28,7 @@ def query_limits(plan: Plan, prior: Prior) -> dict[str, int]:
     return {
         "training": prior.training_queries(plan),
         "certificate": plan.asked.certificate_n,
-        REPEAT: plan.repeats + prior.rechecks,
+        REPEAT: plan.ask.repeats + prior.rechecks,
         **own,
         **rechecks,
     }
@@ -83,9 +83,9 @@ class RoundAsker:
             parts.append(self.prior.answers.told)
         if self.prior.opening is not None:
             parts.append((self.prior.opening, self.queries.said("training", self.prior.opening)))
-        elif self.plan.batch:
-            users = self._user_rows(self.plan.batch, 0)
-            rows, said = self._random(self.plan.batch - len(users), 0, users)
+        elif self.plan.ask.batch:
+            users = self._user_rows(self.plan.ask.batch, 0)
+            rows, said = self._random(self.plan.ask.batch - len(users), 0, users)
             self._refuse_contradictions(said)
             parts.append((rows, said))
             own = len(users)
@@ -99,10 +99,10 @@ class RoundAsker:
         if t == 0:
             assert self._first is not None
             return self._first
-        draw = "random" if self._early(t) or self.stored else self.plan.draw
-        own = self._user_rows(self.plan.sizes[t], t, draw, chooser)
-        n = self.plan.sizes[t] - len(own)
-        if self.plan.draw == "random" or self.stored:
+        draw = "random" if self._early(t) or self.stored else self.plan.ask.draw
+        own = self._user_rows(self.plan.ask.sizes[t], t, draw, chooser)
+        n = self.plan.ask.sizes[t] - len(own)
+        if self.plan.ask.draw == "random" or self.stored:
             rows, said = self._random(n, t, own)
             self._teach(rows)
             return Batch(self.view(rows), said, len(own))
@@ -114,7 +114,7 @@ class RoundAsker:
 
     def chooses(self, t: int) -> bool:
         """Whether a model chooses the rows of round t."""
-        return 0 < t < self.plan.iterations and not (self.plan.draw == "random" or self._early(t) or self.stored)
+        return 0 < t < self.plan.ask.rounds and not (self.plan.ask.draw == "random" or self._early(t) or self.stored)
 
     def unlabelled(self, t: int) -> np.ndarray:
         """Unlabelled rows for round t, encoded: its candidates, which cost no query."""
@@ -131,7 +131,7 @@ class RoundAsker:
 
     def _early(self, t: int) -> bool:
         """Whether too little is known in round t for a model to choose."""
-        return self.plan.draw in LATER and sum(self.plan.sizes[:t]) < self.prior.random_first(self.plan)
+        return self.plan.ask.draw in LATER and sum(self.plan.ask.sizes[:t]) < self.prior.random_first(self.plan)
 
     def _fresh(self, purpose: str, n: int, purpose_stream: Stream) -> Answered:
         """n fresh rows of the space with their labels."""
@@ -186,7 +186,7 @@ class RoundAsker:
         if users is None:
             return np.empty((0, self.space.d))
         left = users.pool[self._seen.new(users.pool, at_least=0)]
-        n = min(round(self.plan.rows_share * n), len(left))
+        n = min(round(self.plan.ask.rows_share * n), len(left))
         if not n or chooser is None:
             return left[:n]
         return self._chosen(t, "margin" if draw == "boundary" else draw, chooser, left, self.view(left), n)
@@ -194,6 +194,6 @@ class RoundAsker:
     def _drawn(self, t: int) -> tuple[np.ndarray, np.ndarray]:
         """The candidates of round t, drawn once: queries are chosen from them, and the memory term rehearses them."""
         if self._candidates is None or self._candidates[0] != t:
-            rows = self.space.sample(self.plan.candidates(t), self.rng(Stream.CANDIDATES, t))
+            rows = self.space.sample(self.plan.ask.candidates[t], self.rng(Stream.CANDIDATES, t))
             self._candidates = t, rows, self.view(rows)
         return self._candidates[1:]

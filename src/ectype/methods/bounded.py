@@ -30,7 +30,7 @@ ROWS, LAST_ROWS, FEWEST = 2, 4, 2000
 
 def bounded(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
     """A blend learns each batch and rehearses its own answers (Robins 1995); only then are points dropped."""
-    most, state = plan.most_kept, BlendState()
+    most, state = plan.learn.most_kept, BlendState()
 
     def keep(theta: np.ndarray, S: SampleSet, fresh: SampleSet, t: int) -> SampleSet:
         assert state.blend is not None
@@ -40,15 +40,17 @@ def bounded(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
         return Policies(keep, *memory_and_training(plan, network, asker))
 
     steps = NetworkSteps(plan, prior, asker, policies)
-    for t in range(plan.iterations):
+    for t in range(plan.ask.rounds):
         batch = asker.ask(t, state.blend)
         places = steps.include(batch)
         state = state if places is None else state.widened(places)
         fresh = steps.coded(batch)
         kept = fresh.where(np.zeros(len(fresh), bool)) if steps.S is None else steps.S
-        curriculum = Curriculum(plan.queries, plan.iterations, len(steps.labels), plan.preset.effort, plan.asked.seed)
-        dropped = sum(plan.sizes[:t]) > len(kept)
-        rehearsed = max((LAST_ROWS if t == plan.iterations - 1 else ROWS) * most, FEWEST)
+        curriculum = Curriculum(
+            plan.ask.queries, plan.ask.rounds, len(steps.labels), plan.make.capacity, plan.asked.seed
+        )
+        dropped = sum(plan.ask.sizes[:t]) > len(kept)
+        rehearsed = max((LAST_ROWS if t == plan.ask.rounds - 1 else ROWS) * most, FEWEST)
         rows = asker.unlabelled(t)[-rehearsed:] if dropped else fresh.X[:0]
         state = rehearse(state, curriculum, t, kept, fresh, rows)
         assert state.blend is not None

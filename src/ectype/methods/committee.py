@@ -35,10 +35,10 @@ def next_committee(
     plan: Plan, prior: Prior, network: Network, answers: TrainingAnswers, labels: ClassLabels, before: Model | None
 ) -> Blend:
     """The committee for the next round, fitted to the answers; where rounds are few, weighted by those of the last."""
-    latest = None if plan.grows else ceil(LATEST / plan.batch)
+    latest = None if plan.ask.grows else ceil(LATEST / plan.ask.batch)
     points = prior.with_hints(answers.points(labels, latest), labels)
-    found = fit_committee(network, points, len(labels), plan.preset.effort, plan.asked.seed, plan.grows)
-    if not isinstance(before, Blend) or not plan.grows:
+    found = fit_committee(network, points, len(labels), plan.make.capacity, plan.asked.seed, plan.ask.grows)
+    if not isinstance(before, Blend) or not plan.ask.grows:
         return found
     return reweight(found, before, answers.points(labels, 1))
 

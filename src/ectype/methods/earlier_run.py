@@ -50,7 +50,7 @@ class EarlierRun:
         shorter = replace(usual, rate=SHORTER * usual.rate)
 
         def train(theta: np.ndarray, S: SampleSet, lam: float, t: int) -> Trained:
-            transfers = len(self.answers) and not self.plan.network
+            transfers = len(self.answers) and not self.plan.make.network
             old = self._transfer(labels).quickly(S) if transfers else self._still_right(shorter, S, t, labels)
             # Today's answers have double weight: they are known to be right.
             return shorter(theta, old | S | S, lam, t)
@@ -59,7 +59,7 @@ class EarlierRun:
 
     def with_hints(self, points: SampleSet, labels: Labels) -> SampleSet:
         """Today's points, and the earlier rows with the answers that they seem to have today."""
-        if not len(self.answers) or self.plan.network:
+        if not len(self.answers) or self.plan.make.network:
             return points
         return self._transfer(labels).quickly(points) | points
 
@@ -77,7 +77,7 @@ class EarlierRun:
         return SampleSet(self.X, labels.encode(self.answers))
 
     def _transfer(self, labels: Labels) -> LabelTransfer:
-        n_c, effort, seed = len(labels), self.plan.preset.effort, self.plan.asked.seed
+        n_c, effort, seed = len(labels), self.plan.make.capacity, self.plan.asked.seed
         if n_c not in self._transfers:
             old, places = self._points(labels), labels.encode(self.classes.classes)
             self._transfers[n_c] = LabelTransfer(old, self._teacher(), places, n_c, effort, seed)
@@ -86,5 +86,5 @@ class EarlierRun:
     def _teacher(self) -> Model:
         if self.copy is not None:
             return self.copy
-        old, limits = self._points(self.classes), FamilyLimits(effort=self.plan.preset.effort)
+        old, limits = self._points(self.classes), FamilyLimits(effort=self.plan.make.capacity)
         return fit(FAMILIES[BLEND], old.X, old.y, len(self.classes), limits, self.plan.asked.seed)

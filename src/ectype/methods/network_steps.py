@@ -114,7 +114,7 @@ class NetworkSteps:
 
         def restored_or_trained(theta: np.ndarray, S: SampleSet, lam: float, t: int) -> Trained:
             # A blend that learns is not in the ledger: it is made again, by the same answers to the same bits.
-            known = None if self.plan.bounded else ledger.round(t)
+            known = None if self.plan.method == "bounded" else ledger.round(t)
             if known is not None:
                 restored, self.spared = _restored(ledger, t, known, len(theta))
                 return restored
@@ -131,10 +131,10 @@ def network_rounds(plan: Plan, prior: Prior, asker: RoundAsker, policies: Polici
     """Rounds in which a network learns by these policies, and chooses the next rows, with a committee if asked for."""
     steps, answers = NetworkSteps(plan, prior, asker, policies), TrainingAnswers(asker.declared)
     chooser: Model | None = None
-    for t in range(plan.iterations):
+    for t in range(plan.ask.rounds):
         batch = asker.ask(t, chooser)
         step, answers = steps.feed(batch), answers.plus(batch)
-        if plan.draw == "committee" and (plan.asked.certificate_n or asker.chooses(t + 1)):
+        if plan.ask.draw == "committee" and (plan.asked.certificate_n or asker.chooses(t + 1)):
             chooser = next_committee(plan, prior, steps.network, answers, steps.labels, chooser)
         else:
             chooser = steps.network
@@ -146,7 +146,7 @@ def _initial(plan: Plan, prior: Prior, asker: RoundAsker) -> tuple[MLP, np.ndarr
     assert prior.labels is not None
     if prior.earlier is not None:
         return prior.earlier.start(prior.labels)
-    mlp = MLP(asker.view.encoding.width, plan.layers, len(prior.labels))
+    mlp = MLP(asker.view.encoding.width, plan.learn.layers, len(prior.labels))
     return mlp, mlp.initial(asker.rng(Stream.INITIAL))
 
 

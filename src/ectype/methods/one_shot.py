@@ -19,6 +19,6 @@ def one_shot(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
     """One round of random rows: all queries at once. A run that goes on with a larger budget adds another round."""
 
     def policies(network: MLP, labels: Labels) -> Policies:
-        return Policies(keep_all, Fixed(0.0), plan.trainer(network))
+        return Policies(keep_all, Fixed(0.0), plan.learn.trainer(network))
 
     return network_rounds(plan, prior, asker, policies)

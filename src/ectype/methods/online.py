@@ -19,6 +19,6 @@ def online(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
     """Train on every batch once, and throw it away."""
 
     def policies(network: MLP, labels: Labels) -> Policies:
-        return Policies(keep_fresh, Fixed(0.0), plan.trainer(network))
+        return Policies(keep_fresh, Fixed(0.0), plan.learn.trainer(network))
 
     return network_rounds(plan, prior, asker, policies)

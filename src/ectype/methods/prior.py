@@ -55,11 +55,11 @@ class Prior:
 
     def random_first(self, plan: Plan) -> int:
         """The random queries before active learning begins; none, where the rows to begin with are random ones."""
-        return plan.random_first if self.opening is None else 0
+        return plan.ask.random_first if self.opening is None else 0
 
     def training_queries(self, plan: Plan) -> int:
         """The most training queries."""
-        return plan.queries if self.opening is None else len(self.opening) + sum(plan.sizes[1:])
+        return plan.ask.queries if self.opening is None else len(self.opening) + sum(plan.ask.sizes[1:])
 
     def knowing(self, labels: Labels) -> Prior:
         """The same with these labels, and those of the earlier copy."""

@@ -19,6 +19,6 @@ def pure(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
     """The pure sequential approach: every round's network learns from all answers so far, from where the last ended."""
 
     def policies(network: MLP, labels: Labels) -> Policies:
-        return Policies(keep_all, Fixed(0.0), plan.trainer(network))
+        return Policies(keep_all, Fixed(0.0), plan.learn.trainer(network))
 
     return network_rounds(plan, prior, asker, policies)

@@ -21,7 +21,7 @@ def sequential(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
     """The sequential approach: select points by their uncertainty, weigh the memory term, train."""
 
     def policies(network: MLP, labels: Labels) -> Policies:
-        select = drop_compressed(network, plan.delta, plan.most_kept, plan.free)  # Algorithm 2
+        select = drop_compressed(network, plan.learn.delta, plan.learn.most_kept, plan.learn.free)  # Algorithm 2
         memory, train = memory_and_training(plan, network, asker)  # automatic lambda, Algorithms 3 and 4
         return Policies(select, memory, train)
 
@@ -30,10 +30,10 @@ def sequential(plan: Plan, prior: Prior, asker: RoundAsker) -> Iterator[Round]:
 
 def memory_and_training(plan: Plan, network: MLP, asker: RoundAsker) -> tuple[Memory, Trainer]:
     """The weight of the memory term, and training with it: a penalty on parameters, or rehearsal of candidates."""
-    train = plan.trainer(network)
-    if plan.penalty == FUNCTION and plan.memory not in ("none", 0.0):
-        return OnceDropped(_weight(plan.memory), plan.batch), replace(train, rehearse=asker.unlabelled)
-    return Automatic() if plan.memory == "automatic" else Fixed(_weight(plan.memory)), train
+    train = plan.learn.trainer(network)
+    if plan.learn.penalty == FUNCTION and plan.learn.memory not in ("none", 0.0):
+        return OnceDropped(_weight(plan.learn.memory), plan.ask.batch), replace(train, rehearse=asker.unlabelled)
+    return Automatic() if plan.learn.memory == "automatic" else Fixed(_weight(plan.learn.memory)), train
 
 
 def _weight(memory: str | float) -> float:

@@ -23,7 +23,8 @@ from ectype.models.training_rows import TrainingRows
 from ectype.original import Labels, Original
 from ectype.plan.batch_schedule import BATCH, growing
 from ectype.plan.effects import refuse_without_effect
-from ectype.plan.plan import Plan, settings_of_json
+from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve_decided, settings_of_json, with_sizes
 from ectype.queries import (
     MORE,
     ROWS,
@@ -111,7 +112,7 @@ class Refresh:
     @property
     def rounds(self) -> int:
         """The most rounds."""
-        return self.plan.iterations if self.plan.grows else 1 + self.budget // self.plan.batch
+        return self.plan.ask.rounds if self.plan.ask.grows else 1 + self.budget // self.plan.ask.batch
 
     @property
     def most_checked(self) -> int:
@@ -121,7 +122,7 @@ class Refresh:
     @property
     def repeats(self) -> int:
         """The most rows that are asked once more: those that changed, or are said to have, and a share of all."""
-        return self.most_checked + self._contested + self._sized(1).repeats
+        return self.most_checked + self._contested + self._sized(1).ask.repeats
 
     @property
     def again(self) -> int:
@@ -253,12 +254,12 @@ class Refresh:
     def _sized(self, checked: int) -> Plan:
         """The plan of the run that follows a check of so many rows; answers that are given are there before it."""
         known = (0, 0) if self.given is None else (len(self.given.learned), self.given.learned.drawn)
-        if self.plan.grows:
+        if self.plan.ask.grows:
             sizes = growing(self.budget + known[0], first=checked + known[0])
         else:
-            later = (self.budget - checked) // self.plan.batch
-            sizes = (known[0] + self.plan.batch, *(self.plan.batch,) * later)
-        return replace(self.plan, sizes=sizes, limited_by="budget", given=known)
+            later = (self.budget - checked) // self.plan.ask.batch
+            sizes = (known[0] + self.plan.ask.batch, *(self.plan.ask.batch,) * later)
+        return with_sizes(self.plan, sizes, known)
 
 
 def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
@@ -268,7 +269,7 @@ def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
         hint = "copy again, with the same classifier as `to`"
         raise SettingError("refresh", "a copy of a family that has a name here", before["to"]["class"], hint)
     last = settings_of_json(before)
-    single, network = last.method == "one-shot", Plan.of_decided(last).network
+    single, network = last.method == "one-shot", resolve_decided(last).make.network
     batch = BATCH if single else before["batch"]
     usual = replace(
         last,
@@ -282,7 +283,7 @@ def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
     )
     said = {name: value for name, value in given.items() if value is not None}
     chosen = replace(usual, **said)
-    plan = Plan.of_decided(replace(chosen, budget=max(budget, chosen.batch or 1)))
+    plan = resolve_decided(replace(chosen, budget=max(budget, chosen.batch or 1)))
     refuse_without_effect(plan, said)
     return plan
 

@@ -8,7 +8,7 @@ from itertools import islice
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.formatting import about_rows, caveats
 from ectype.original import Original
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.plan.settings import Settings
 from ectype.report import _charts as charts
 from ectype.report._answers import PaidAnswers
@@ -90,5 +90,5 @@ def _classes(result: Result) -> Json:
 
 def given(result: Result) -> Json:
     """The settings that are not what they are by themselves: what the user wrote."""
-    usual = Plan.of(Settings()).as_json()
+    usual = resolve(Settings()).as_json()
     return {key: value for key, value in result.settings.items() if key in usual and value != usual[key]}

@@ -18,8 +18,8 @@ from ectype.methods.prior import Prior
 from ectype.methods.user_rows import UserRows
 from ectype.original import Original, as_original
 from ectype.original.fingerprint import identified
-from ectype.plan.effects import refuse_without_effect_on
 from ectype.plan.plan import Plan
+from ectype.plan.resolve import Facts, resolve, resolve_for, with_answers
 from ectype.plan.settings import Settings, about
 from ectype.progress import ITERATIONS, Watch, shown
 from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, sources_of
@@ -127,7 +127,7 @@ def copy_classifier(request: CopyRequest) -> Result:
     >>> result.queries
     {'training': 300, 'certificate': 500, 'repeat': 16}
     """
-    plan = Plan.of(request.settings())
+    plan = resolve(request.settings())
     job = build_job(
         request.original,
         request.space,
@@ -138,7 +138,7 @@ def copy_classifier(request: CopyRequest) -> Result:
         answers=request.answers,
     )
     job = job if request.out is None else in_directory(job, request.out)
-    with shown("copy", job.plan.iterations, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
+    with shown("copy", job.plan.ask.rounds, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
         return finish(run_job(job), progress_callback(tell))
 
 
@@ -159,7 +159,7 @@ def copy_steps(
     >>> [record.queries for record in run]
     [40, 55, 76, 105, 145, 200]
     """
-    plan = Plan.of(Settings() if settings is None else settings)
+    plan = resolve(Settings() if settings is None else settings)
     job = build_job(original, space, plan, classes=classes, test=test, rows=rows, answers=answers)
     return (yield from run_job(job if out is None else in_directory(job, out)))
 
@@ -197,18 +197,14 @@ def build_job(
 ) -> RunJob:
     """The job of a run, once original, space, plan and test data were checked against each other."""
     source = as_original(original, classes)
-    refuse_without_effect_on(plan, stored=source.stored is not None, own=rows is not None)
-    if source.stored is not None:
-        plan = plan.without_repeats()
-    if source.scored and not plan.asked.scores:
-        plan = plan.with_scores()
-    elif plan.asked.scores:
+    plan = resolve_for(plan, Facts(source.scored, source.stored is not None, rows is not None))
+    if plan.asked.scores and not source.scored:
         source = source.with_scores()
     check_fit(source, space)
     truth = None if test is None else EvaluationData.of(test, space, View(space, plan.asked.exclude))
     known = None if answers is None else _known(sources_of(answers), source, space, plan)
     own = None if rows is None else UserRows.of(rows, source, space, plan, known)
-    plan = plan if known is None else plan.knowing(len(known), known.drawn)
+    plan = plan if known is None else with_answers(plan, len(known), known.drawn)
     about = describe(source, space, plan, truth) | ({} if own is None else own.about)
     if known is None:
         return RunJob(source, space, plan, about, truth, Prior(user_rows=own))

@@ -20,7 +20,7 @@ from ectype.runs.result import Result
 def assemble(job: RunJob, outcome: RunOutcome) -> Result:
     """The result: the last copy with its certificate, and why a target was missed, if it was. Nothing is asked."""
     selection = outcome.selection
-    if job.plan.network:
+    if job.plan.make.network:
         check_kept(job.plan, selection.copy)
     proof = None if selection.certificate is None else _explained(job, outcome, selection.certificate)
     return Result(
@@ -68,7 +68,7 @@ def _advice(job: RunJob, outcome: RunOutcome, proof: Certificate | None) -> list
         return []
     original, blend = job.original, outcome.selection.blend
     unused = original.both is not None and not original.scored
-    choosable = original.stored is None and job.plan.draw != "balanced"
+    choosable = original.stored is None and job.plan.ask.draw != "balanced"
     return advise(proof, outcome.errors, outcome.repeats, scores=unused, blend=blend, choosable=choosable)
 
 

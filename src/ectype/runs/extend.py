@@ -8,6 +8,7 @@ from pathlib import Path
 from ectype._common.atomic_io import as_path, errors_of
 from ectype.errors import DirectoryError
 from ectype.plan.plan import OPEN, Plan
+from ectype.plan.resolve import resume, with_stages
 from ectype.plan.settings import Settings
 from ectype.runs.directory import claim, finished, settings_there
 from ectype.runs.pipeline import RunJob
@@ -41,15 +42,15 @@ def extended(job: RunJob, path: Path) -> RunJob:
     if there is None or "refresh_of" in there or "kept" in there:  # kept traffic is no run: it is refused later
         return job
     before, spent, batch = tuple(there.get("stages", ())), there["budget"], there.get("batch")
-    plan, longer = job.plan.after(before, batch), job.plan.after((*before, spent), batch)
-    same = plan.queries == spent
-    further = job.plan.asked.target != there["target"] if same else longer.queries > spent
+    plan, longer = resume(job.plan, before, batch), resume(job.plan, (*before, spent), batch)
+    same = plan.ask.queries == spent
+    further = job.plan.asked.target != there["target"] if same else longer.ask.queries > spent
     if further or before:
         _refuse_other_batch(job.plan, batch, path)
     if further:
         plan = longer
-    elif not same and job.plan.queries >= spent:  # what there is more is no whole batch, and is left over
-        plan = replace(longer, stages=before)
+    elif not same and job.plan.ask.queries >= spent:  # what there is more is no whole batch, and is left over
+        plan = with_stages(longer, before)
     return replace(job, plan=plan, about={**job.about, **plan.as_json()}, further=further)
 
 

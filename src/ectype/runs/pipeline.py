@@ -67,8 +67,8 @@ class RunJob:
             return self.allowed
         asked, users = self.plan.asked, self.prior.user_rows
         own = 0 if users is None else users.queries
-        at_once = max(*self.plan.batches, asked.certificate_n, own)
-        return allowance_of(self.original, self.plan.total + own + 2 * self.prior.rechecks, at_once, asked.retries)
+        at_once = max(*self.plan.ask.batches, asked.certificate_n, own)
+        return allowance_of(self.original, self.plan.ask.total + own + 2 * self.prior.rechecks, at_once, asked.retries)
 
     @property
     def given(self) -> Json | None:
@@ -131,9 +131,9 @@ def run_rounds(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, N
     for round, seconds in timed(method_of(plan, prior)(plan, prior, asker)):  # ask, learn, repeat
         selection, spared = select.so_far(round), spared + round.spared
         curve.append(0.0 if selection.certificate is None else selection.certificate.estimate)
-        asked = [plan.known + n for n in (*(one.queries for one in history), queries.made["training"])]
+        asked = [plan.ask.known + n for n in (*(one.queries for one in history), queries.made["training"])]
         flat = plan.asked.until_flat and flattened([*zip(asked, curve, strict=True)])
-        if not plan.network and (flat or round.t + 1 in plan.looks):
+        if not plan.make.network and (flat or round.t + 1 in plan.stop.looks):
             selection = select.best(round)
         history.append(record_of(job, round, selection, queries.made["training"], seconds + round.spared))
         yield history[-1]
@@ -144,10 +144,10 @@ def run_rounds(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, N
             stopped = "plateau"
             break
     else:
-        stopped = plan.limited_by
+        stopped = plan.stop.limited_by
     selection = replace(selection, copy=selection.copy.taught_by(asker.training_rows))
     taken = perf_counter() - clock + spared
-    return RunOutcome(round, selection, history, curve, stopped, held_out, repeats, queries, taken, plan.known)
+    return RunOutcome(round, selection, history, curve, stopped, held_out, repeats, queries, taken, plan.ask.known)
 
 
 def hold_out(prior: Prior, asker: RoundAsker) -> HeldOutRows:
@@ -172,7 +172,7 @@ def first_answers(job: RunJob, asker: RoundAsker, held_out: HeldOutRows) -> tupl
     They come before the network, because they may define the classes.
     """
     original, plan, repeats = job.original, job.plan, None
-    enough = 0 < plan.repeats <= len(held_out.answers)
+    enough = 0 < plan.ask.repeats <= len(held_out.answers)
     if enough:  # an original that cannot be copied well enough is known before more is paid
         repeats = ask_again(plan, asker.queries, held_out.rows, held_out.answers)
     rows, said = asker.open()
@@ -182,8 +182,8 @@ def first_answers(job: RunJob, asker: RoundAsker, held_out: HeldOutRows) -> tupl
     warn_of_absent_labels(original, answers)
     warn_of_leaked_label(original, job.space, np.concatenate([held_out.rows, rows]), answers)
     if not enough:
-        asked = np.concatenate([held_out.rows, rows[plan.known :]])
-        told = joined([held_out.answers, said.labels[plan.known :]]) if plan.known else answers
+        asked = np.concatenate([held_out.rows, rows[plan.ask.known :]])
+        told = joined([held_out.answers, said.labels[plan.ask.known :]]) if plan.ask.known else answers
         repeats = ask_again(plan, asker.queries, asked, told)
     return labels, repeats
 
@@ -202,13 +202,13 @@ class CopySelector:
         if not asked.certificate_n:
             return Selection(self.as_copy(round.network, labels), None, [])
         copy, held = self.as_copy(round.chooser, labels), self.held_out.coded(labels)
-        return Selection(copy, held.certify(copy.decide(held.X), asked.confidence, self.job.plan.stops), [])
+        return Selection(copy, held.certify(copy.decide(held.X), asked.confidence, self.job.plan.stop.comparisons), [])
 
     def best(self, round: Round) -> Selection:
         """The most faithful copy of the families asked for, fitted to the answers so far."""
         plan, labels = self.job.plan, round.labels
         points = self.job.prior.with_lessons(round.emphasised_points, labels)
-        known: dict[str, Model] = {"mlp": round.network} if plan.preset.network else {}
+        known: dict[str, Model] = {"mlp": round.network} if plan.make.from_rounds else {}
         known |= {} if round.blend is None else {BLEND: round.blend}
         context = fit_context(plan, self.job.space, self.view, points, len(labels), known)
         held = self.held_out.coded(labels)
@@ -260,4 +260,4 @@ def _known_labels(job: RunJob, answers: np.ndarray) -> Labels:
 def _reached(plan: Plan, round: Round, proof: Certificate | None) -> bool:
     """Whether the lower bound reaches the target, in a round in which that is checked."""
     target = plan.asked.target
-    return bool(target and proof and round.t + 1 in plan.looks and proof.lower >= target)
+    return bool(target and proof and round.t + 1 in plan.stop.looks and proof.lower >= target)

@@ -20,7 +20,7 @@ from ectype.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
 from ectype.methods.training_points import points
 from ectype.models.training_rows import hashed
 from ectype.original import Answers, LabelledRows, Labels, concatenate
-from ectype.plan.plan import settings_of_json
+from ectype.plan.resolve import settings_of_json
 from ectype.queries import CANDIDATES, TAUGHT
 from ectype.runs.directory import finished
 from ectype.runs.result import Result, load

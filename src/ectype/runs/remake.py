@@ -29,6 +29,7 @@ from ectype.models.training_rows import TrainingRows, hashed
 from ectype.original import LabelledRows, Labels, as_original
 from ectype.plan.effects import refuse_without_effect
 from ectype.plan.plan import Plan
+from ectype.plan.resolve import plan_of_json, with_stages
 from ectype.plan.settings import MAKE, Settings, about
 from ectype.queries import HELD_OUT, OWN, AnswerFilter, AnswerSources, PriorAnswers, Source, sources_of
 from ectype.runs.directory import claim, finished
@@ -152,7 +153,7 @@ class _Making:
         """The copy that a run with this plan would have handed out for the same answers."""
         past, plan = self.past, self.plan
         same = list(plan.asked.exclude) == list(past.result.settings["exclude"])
-        known: dict[str, Model] = {"mlp": past.network} if plan.preset.network and same else {}
+        known: dict[str, Model] = {"mlp": past.network} if plan.make.from_rounds and same else {}
         made_of = fit_context(plan, past.result.space, self.view, self.learned, len(self.labels), known)
         return select_copy(plan, made_of, self._held_out, self.copy)
 
@@ -210,9 +211,9 @@ def _plan(past: PreviousRun, made: Mapping[str, Any]) -> Plan:
         if "to" not in made:
             raise SettingError("to", "a family, or a classifier", f"none, where the run has {before['to']['class']}")
         before = {**before, "to": None}
-    plan = Plan.of_json(before, **{"max_kept": None, **made})
+    plan = plan_of_json(before, **{"max_kept": None, **made})
     refuse_without_effect(plan, [name for name, value in made.items() if value is not None])
-    return replace(plan, stages=tuple(before.get("stages", ())))
+    return with_stages(plan, tuple(before.get("stages", ())))
 
 
 def _known(past: PreviousRun, plan: Plan, view: View, labels: Labels, more: Sequence[Source]) -> PriorAnswers:

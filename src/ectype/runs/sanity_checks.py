@@ -96,7 +96,7 @@ def ask_again(plan: Plan, queries: Queries, rows: np.ndarray, answers: np.ndarra
 
     A target that its inconsistency puts out of reach is refused.
     """
-    n = min(plan.repeats, len(rows))
+    n = min(plan.ask.repeats, len(rows))
     if not n:
         return None
     repeats = Repeats(n, int((queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
