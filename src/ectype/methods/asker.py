@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ectype.certificate.user_sample import UserSample
 from ectype.ledger import REPEAT, USER_ROWS, Ledger
 from ectype.methods.acquisition import LATER, POLICIES, Candidates, Policy, VoteModel, margin
 from ectype.methods.prior import SAME, Prior
@@ -75,6 +76,11 @@ class RoundAsker:
             return again
         more = self._fresh("certificate", n - len(rows), Stream.MORE_HELD_OUT)
         return np.concatenate([again[0], more[0]]), np.concatenate([again[1], more[1]])
+
+    def user_sample(self) -> UserSample | None:
+        """The user's own rows that are held out, with the original's labels; none if there are none."""
+        users = self.prior.user_rows
+        return None if users is None or not users.queries else users.held_out.asked(self.queries, USER_ROWS)
 
     def open(self) -> LabelledRows:
         """The rows of the first round and their answers: those that are given, then random ones."""

@@ -15,7 +15,7 @@ from ectype.certificate.diagnosis import flattened
 from ectype.certificate.repeats import Repeats
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import SettingError
-from ectype.ledger import USER_ROWS, Ledger
+from ectype.ledger import Ledger
 from ectype.methods.asker import RoundAsker, query_limits
 from ectype.methods.base import Round
 from ectype.methods.prior import Prior
@@ -124,7 +124,7 @@ def run_rounds(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, N
     asker = RoundAsker(plan, prior, queries)
     check_reachable(plan, asker.view, None if original.declared is None else len(original.declared))
     recheck(prior, asker)  # given answers of another original end it here
-    held_out = hold_out(prior, asker)
+    held_out = hold_out(asker)
     labels, repeats = first_answers(job, asker, held_out)
     prior, select = prior.knowing(labels), CopySelector(job, asker.view, held_out)
     history, curve, spared = list[Record](), list[float](), 0.0
@@ -145,24 +145,21 @@ def run_rounds(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, N
             break
     else:
         stopped = plan.stop.limited_by
+    if held_out.user_sample is None:  # after all others, as a run that ends early needs none
+        held_out = replace(held_out, user_sample=asker.user_sample())
     selection = replace(selection, copy=selection.copy.taught_by(asker.training_rows))
     taken = perf_counter() - clock + spared
     return RunOutcome(round, selection, history, curve, stopped, held_out, repeats, queries, taken, plan.ask.known)
 
 
-def hold_out(prior: Prior, asker: RoundAsker) -> HeldOutRows:
+def hold_out(asker: RoundAsker) -> HeldOutRows:
     """Ask about the rows that certify the copy.
 
     The user's own come first if they have further columns: an original that refuses these does so before more is paid.
     """
-    users, sample = prior.user_rows, None
-    further = users is not None and users.every.further is not None
-    if users is not None and users.queries and further:
-        sample = users.held_out.asked(asker.queries, USER_ROWS)
+    users = asker.prior.user_rows
+    sample = None if users is None or users.every.further is None else asker.user_sample()
     rows, answers = asker.held_out()
-    refuse_no_labels(asker.queries.original, answers)
-    if users is not None and users.queries and not further:
-        sample = users.held_out.asked(asker.queries, USER_ROWS)
     return HeldOutRows(rows, answers, asker.view(rows), sample)
 
 
@@ -172,6 +169,7 @@ def first_answers(job: RunJob, asker: RoundAsker, held_out: HeldOutRows) -> tupl
     They come before the network, because they may define the classes.
     """
     original, plan, repeats = job.original, job.plan, None
+    refuse_no_labels(original, held_out.answers)
     enough = 0 < plan.ask.repeats <= len(held_out.answers)
     if enough:  # an original that cannot be copied well enough is known before more is paid
         repeats = ask_again(plan, asker.queries, held_out.rows, held_out.answers)
