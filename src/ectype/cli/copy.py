@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ectype.cli.click_groups import Grouped
+from ectype.cli.click_groups import Grouped, option
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.run_options import settings_options
 from ectype.cli.terminal import note_on_interrupt, say
 from ectype.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
+from ectype.plan.settings import ASK, RUN
 
 if TYPE_CHECKING:
     from ectype.original import Original
@@ -35,20 +36,29 @@ Examples:
 
 @click.command("copy", cls=Grouped, epilog=EXAMPLES)
 @click.argument("original")
-@click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
-@click.option(
-    "--rows", metavar="ROWS", help="CSV or Parquet of unlabelled rows of yours: part of the queries are about them."
+@option(
+    "--space",
+    "space_text",
+    group=ASK,
+    help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.",
 )
-@click.option(
+@option(
+    "--rows",
+    metavar="ROWS",
+    group=ASK,
+    help="CSV or Parquet of unlabelled rows of yours: part of the queries are about them.",
+)
+@option(
     "--answers",
     multiple=True,
+    group=ASK,
     metavar="DIR|TABLE",
     help="Answers that were paid for before, at no cost: a run's directory, or a CSV or Parquet with a column label.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
-@click.option("--sign", is_flag=True, help="Sign the directory with the key in ECTYPE_SIGNING_KEY.")
 @settings_options
+@option("--out", type=click.Path(path_type=Path), required=True, group=RUN, help="Directory for the finished copy.")
+@option("--json", "as_json", is_flag=True, group=RUN, help="Print one JSON document on stdout, and nothing else.")
+@option("--sign", is_flag=True, group=RUN, shown=False, help="Sign the directory with the key in ECTYPE_SIGNING_KEY.")
 @original_options
 def command(
     original: str,
@@ -94,7 +104,7 @@ def command(
 def _announce(name: str, job: RunJob) -> None:
     """Say what will be asked, and what cannot be shown by it, before anything is."""
     from ectype.certificate.bounds import lower_bound
-    from ectype.queries import prior_answers
+    from ectype.queries import describe_answers
 
     plan, asked, most = job.plan, job.plan.asked, job.allowance
     if plan.left_over:
@@ -105,7 +115,7 @@ def _announce(name: str, job: RunJob) -> None:
     users = job.prior.user_rows
     own = "" if users is None else f", {users.queries} for one on your rows"
     if job.given is not None:
-        say(prior_answers.sentence(job.given), err=True)
+        say(describe_answers(job.given), err=True)
         say(
             f"of these rows, {2 * job.prior.rechecks} at most are asked again, to see that they are its own",
             err=True,
@@ -135,10 +145,10 @@ def resumable(what: Callable[[], str]) -> Iterator[None]:
 
 def kept(out: Path) -> str:
     """What is kept of a run that ended early."""
-    from ectype.ledger import NAME, summary
+    from ectype.ledger import LEDGER, summarise_ledger
 
-    path = out / NAME
-    return KEPT if path.is_file() and summary(path).answered else NOTHING
+    path = out / LEDGER
+    return KEPT if path.is_file() and summarise_ledger(path).answered else NOTHING
 
 
 def reported(path: Path, results: dict[str, Result], title: str, original: Original | None = None) -> Path:
@@ -154,11 +164,11 @@ def reported(path: Path, results: dict[str, Result], title: str, original: Origi
 
 def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -> None:
     """The outcome, for people or for programs."""
-    from ectype.ledger import NAME, summary
+    from ectype.ledger import LEDGER, summarise_ledger
 
     results = {result.settings["method"]: result}
     report = reported(out / "report.html", results, f"A copy of {name}")
-    found = summary(out / NAME)
+    found = summarise_ledger(out / LEDGER)
     sent = {"announced": announced, "asked": found.asked, "answered": found.answered, "maybe_paid": found.maybe_paid}
     if as_json:
         click.echo(json.dumps({**result.summary(), "rows": sent, "out": str(out), "report": str(report)}))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ectype.cli.click_groups import Grouped
 from ectype.cli.copy import end, kept, reported, resumable
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.terminal import say
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ectype.runs.result import Result
 
 
-@click.command("refresh")
+@click.command("refresh", cls=Grouped)
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.argument("original")
 @click.option("--out", type=click.Path(path_type=Path), help="Where the new copy goes.  [default: DIRECTORY-refreshed]")
@@ -62,14 +63,14 @@ def command(
     failed, and what was answered is kept; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
     from ectype.cli.progress import follow
-    from ectype.queries import sentence
+    from ectype.queries import describe_answers
     from ectype.refresh import Refresh
 
     source = opened(original, about)
     refresh = Refresh.of(directory, source, given, out, budget, check, deterministic, answers=answers)
     plan, most, name = refresh.plan, refresh.allowance, source.name
     if refresh.given is not None:
-        say(sentence(refresh.given.as_json()), err=True)
+        say(describe_answers(refresh.given.as_json()), err=True)
         say(f"after a change, {refresh.again} queries at most see that these are its own, as it is now", err=True)
     say(
         f"{name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from ectype.certificate.user_sample import UserSample
-from ectype.ledger import REPEAT, USER_ROWS, Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.methods.acquisition import LATER, POLICIES, Candidates, Policy, VoteModel, margin
-from ectype.methods.prior import SAME, Prior
+from ectype.methods.prior import Prior
 from ectype.methods.training_points import Batch
 from ectype.models.training_rows import TrainingRows, hashed
 from ectype.original import Answers, LabelledRows, Labels, concatenate
@@ -22,14 +22,14 @@ from ectype.space import SeenRows, View
 from ectype.types import Answered
 
 
-def query_limits(plan: Plan, prior: Prior) -> dict[str, int]:
+def query_limits(plan: Plan, prior: Prior) -> dict[Purpose, int]:
     """The most queries of a run, by purpose."""
-    own = {} if prior.user_rows is None else {USER_ROWS: prior.user_rows.queries}
-    rechecks = {} if prior.answers is None else {SAME: prior.rechecks}
+    own = {} if prior.user_rows is None else {Purpose.USER_ROWS: prior.user_rows.queries}
+    rechecks = {} if prior.answers is None else {Purpose.RECHECK: prior.rechecks}
     return {
-        "training": prior.training_queries(plan),
-        "certificate": plan.asked.certificate_n,
-        REPEAT: plan.ask.repeats + prior.rechecks,
+        Purpose.TRAINING: prior.training_queries(plan),
+        Purpose.CERTIFICATE: plan.asked.certificate_n,
+        Purpose.REPEAT: plan.ask.repeats + prior.rechecks,
         **own,
         **rechecks,
     }
@@ -70,25 +70,25 @@ class RoundAsker:
         n = self.plan.asked.certificate_n
         rows = np.empty((0, self.space.d)) if self.prior.held_out is None else self.prior.held_out[:n]
         if not len(rows):
-            return self._fresh("certificate", n, Stream.HELD_OUT)
-        again = rows, self.queries.ask("certificate", rows)
+            return self._fresh(Purpose.CERTIFICATE, n, Stream.HELD_OUT)
+        again = rows, self.queries.query_labels(Purpose.CERTIFICATE, rows)
         if len(rows) == n:
             return again
-        more = self._fresh("certificate", n - len(rows), Stream.MORE_HELD_OUT)
+        more = self._fresh(Purpose.CERTIFICATE, n - len(rows), Stream.MORE_HELD_OUT)
         return np.concatenate([again[0], more[0]]), np.concatenate([again[1], more[1]])
 
     def user_sample(self) -> UserSample | None:
         """The user's own rows that are held out, with the original's labels; none if there are none."""
         users = self.prior.user_rows
-        return None if users is None or not users.queries else users.held_out.asked(self.queries, USER_ROWS)
+        return None if users is None or not users.queries else users.held_out.asked(self.queries, Purpose.USER_ROWS)
 
     def open(self) -> LabelledRows:
         """The rows of the first round and their answers: those that are given, then random ones."""
         parts, own = list[LabelledRows](), 0
         if self.prior.answers is not None:
-            parts.append(self.prior.answers.told)
+            parts.append(self.prior.answers.labelled_rows)
         if self.prior.opening is not None:
-            parts.append((self.prior.opening, self.queries.said("training", self.prior.opening)))
+            parts.append((self.prior.opening, self.queries.query(Purpose.TRAINING, self.prior.opening)))
         elif self.plan.ask.batch:
             users = self._user_rows(self.plan.ask.batch, 0)
             rows, said = self._random(self.plan.ask.batch - len(users), 0, users)
@@ -139,7 +139,7 @@ class RoundAsker:
         """Whether too little is known in round t for a model to choose."""
         return self.plan.ask.draw in LATER and sum(self.plan.ask.sizes[:t]) < self.prior.random_first(self.plan)
 
-    def _fresh(self, purpose: str, n: int, purpose_stream: Stream) -> Answered:
+    def _fresh(self, purpose: Purpose, n: int, purpose_stream: Stream) -> Answered:
         """n fresh rows of the space with their labels."""
         if not n:
             return np.empty((0, self.space.d)), np.empty(0)
@@ -149,7 +149,7 @@ class RoundAsker:
 
     def _random(self, n: int, t: int, own: np.ndarray) -> LabelledRows:
         """What the original says to n random rows of the space, and to these of the user's."""
-        chunks = list(self.queries.fresh("training", n, self.rng(Stream.DRAW, t)))
+        chunks = list(self.queries.fresh(Purpose.TRAINING, n, self.rng(Stream.DRAW, t)))
         return concatenate([*chunks, (own, self._said_of(own))] if len(own) else chunks)
 
     def _asked(self, chosen: np.ndarray, own: np.ndarray) -> Batch:
@@ -159,14 +159,15 @@ class RoundAsker:
         parts = [chosen, own] if apart else [np.concatenate([chosen, own])]
         rows = np.concatenate(parts)
         self._teach(rows)
-        said = Answers.together([self.queries.said("training", parts[0]), *([self._said_of(own)] if apart else [])])
+        told = [self.queries.query(Purpose.TRAINING, parts[0])]
+        said = Answers.together([*told, self._said_of(own)] if apart else told)
         return Batch(self.view(rows), said, len(own))
 
     def _said_of(self, own: np.ndarray) -> Answers:
         """What the original says to rows of the user's, sent as they came."""
         assert self.prior.user_rows is not None
         present = self.prior.user_rows.present
-        return self.queries.said("training", own, lambda places: present(own[places]))
+        return self.queries.query(Purpose.TRAINING, own, lambda places: present(own[places]))
 
     def _refuse_contradictions(self, said: Answers) -> None:
         """Refuse scores that contradict the labels."""

@@ -12,10 +12,10 @@ from ectype.methods.earlier_run import EarlierRun
 from ectype.methods.user_rows import UserRows
 from ectype.original import LabelledRows, Labels
 from ectype.plan.plan import Plan
-from ectype.queries import MORE, PriorAnswers
+from ectype.queries import DRIFT_TEST_FACTOR, PriorAnswers
 
-# The purpose of given answers that are asked for again, to see whether the original is the same; and how many are.
-SAME, AGAIN = "same", 16
+# How many given answers are asked for again, to see whether the original is the same.
+AGAIN = 16
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Prior:
     @property
     def told(self) -> LabelledRows | None:
         """The given rows and answers, for the run's ledger."""
-        return None if self.answers is None else self.answers.told
+        return None if self.answers is None else self.answers.labelled_rows
 
     @property
     def rechecks(self) -> int:
         """The most given answers that are asked for again; as many at most are asked once more."""
-        return 0 if self.answers is None else min(MORE * self.again, len(self.answers))
+        return 0 if self.answers is None else min(DRIFT_TEST_FACTOR * self.again, len(self.answers))
 
     def random_first(self, plan: Plan) -> int:
         """The random queries before active learning begins; none, where the rows to begin with are random ones."""

@@ -22,7 +22,7 @@ from ectype.plan.plan import Plan
 from ectype.plan.resolve import Facts, resolve, resolve_for, with_answers
 from ectype.plan.settings import Settings, about
 from ectype.progress import ITERATIONS, Watch, shown
-from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, sources_of
+from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, read_sources
 from ectype.runs.assembly import assemble
 from ectype.runs.directory import open_run
 from ectype.runs.evaluation import EvaluationData
@@ -202,7 +202,7 @@ def build_job(
         source = source.with_scores()
     check_fit(source, space)
     truth = None if test is None else EvaluationData.of(test, space, View(space, plan.asked.exclude))
-    known = None if answers is None else _known(sources_of(answers), source, space, plan)
+    known = None if answers is None else _known(read_sources(answers), source, space, plan)
     own = None if rows is None else UserRows.of(rows, source, space, plan, known)
     plan = plan if known is None else with_answers(plan, len(known), known.drawn)
     about = describe(source, space, plan, truth) | ({} if own is None else own.about)

@@ -39,7 +39,7 @@ def assemble(job: RunJob, outcome: RunOutcome) -> Result:
         tried=listed(selection.tried, selection.copy.with_model),
         ms=rounded_latency(selection.copy),
         given=job.given,
-        asked=outcome.queries.kept.answers,
+        asked=outcome.queries.memory.answers,
     )
 
 

@@ -15,7 +15,7 @@ from ectype.certificate.diagnosis import flattened
 from ectype.certificate.repeats import Repeats
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import SettingError
-from ectype.ledger import Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.methods.asker import RoundAsker, query_limits
 from ectype.methods.base import Round
 from ectype.methods.prior import Prior
@@ -131,11 +131,11 @@ def run_rounds(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, N
     for round, seconds in timed(method_of(plan, prior)(plan, prior, asker)):  # ask, learn, repeat
         selection, spared = select.so_far(round), spared + round.spared
         curve.append(0.0 if selection.certificate is None else selection.certificate.estimate)
-        asked = [plan.ask.known + n for n in (*(one.queries for one in history), queries.made["training"])]
+        asked = [plan.ask.known + n for n in (*(one.queries for one in history), queries.made[Purpose.TRAINING])]
         flat = plan.asked.until_flat and flattened([*zip(asked, curve, strict=True)])
         if not plan.make.network and (flat or round.t + 1 in plan.stop.looks):
             selection = select.best(round)
-        history.append(record_of(job, round, selection, queries.made["training"], seconds + round.spared))
+        history.append(record_of(job, round, selection, queries.made[Purpose.TRAINING], seconds + round.spared))
         yield history[-1]
         if _reached(plan, round, selection.certificate):
             stopped = "target"

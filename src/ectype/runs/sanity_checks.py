@@ -9,12 +9,12 @@ import numpy as np
 from ectype._common.formatting import listed
 from ectype.certificate.repeats import Repeats
 from ectype.errors import AnswersError, LabelsError, warn
-from ectype.ledger import REPEAT
+from ectype.ledger import Purpose
 from ectype.methods.asker import RoundAsker
-from ectype.methods.prior import SAME, Prior
+from ectype.methods.prior import Prior
 from ectype.original import Labels, Original
 from ectype.plan.plan import Plan
-from ectype.queries import MORE, DriftTest, Queries, check
+from ectype.queries import DRIFT_TEST_FACTOR, DriftTest, Queries, run_drift_test
 from ectype.rng import Stream
 from ectype.runs.label_leakage import leaked, warning
 from ectype.space import Space
@@ -41,15 +41,16 @@ def recheck(prior: Prior, asker: RoundAsker) -> None:
 def _recognise(prior: Prior, asker: RoundAsker) -> None:
     known, queries = prior.answers, asker.queries
     assert known is not None
-    places = known.askable(queries.space)
+    places = known.complete_places(queries.space)
     if not len(places):
         said = (
             "none of the given answers has all columns that the original takes: whether they are its own is not known"
         )
         warn(said)
         return
-    rows, labels, rng = known.rows[places], known.said.labels[places], asker.rng(Stream.CHECK)
-    found = check(queries, rows, labels, prior.again, MORE * prior.again, rng, prior.deterministic, SAME)
+    rows, labels, rng = known.rows[places], known.answers.labels[places], asker.rng(Stream.CHECK)
+    most = DRIFT_TEST_FACTOR * prior.again
+    found = run_drift_test(queries, rows, labels, prior.again, most, rng, prior.deterministic, Purpose.RECHECK)
     _refuse_type(labels, found.answers)
     differ = found.answers != labels[found.places]
     shown = _differences(queries.space, rows[found.places[differ]], labels[found.places[differ]], found.answers[differ])
@@ -99,7 +100,7 @@ def ask_again(plan: Plan, queries: Queries, rows: np.ndarray, answers: np.ndarra
     n = min(plan.ask.repeats, len(rows))
     if not n:
         return None
-    repeats = Repeats(n, int((queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
+    repeats = Repeats(n, int((queries.query_labels(Purpose.REPEAT, rows[:n]) != answers[:n]).sum()))
     if repeats.disagreed:
         warn(repeats.text)
     if plan.asked.target:
