@@ -20,7 +20,7 @@ from ectype.plan.settings import Settings
 from ectype.report import card
 from ectype.runs.api import build_job
 from ectype.runs.directory import claim
-from ectype.runs.extend import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, extended, in_directory, resume_rules
+from ectype.runs.extend import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, extend_job, in_directory, resume_rules
 from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -294,7 +294,7 @@ def happens(path, name):
     with ledger.Ledger(path / ledger.LEDGER, before.about, PLANE):
         pass
     classes = [True] if name == "classes" else None
-    job = extended(build_job(original, space, resolve(settings), classes=classes, **arguments), path)
+    job = extend_job(build_job(original, space, resolve(settings), classes=classes, **arguments), path)
     try:
         claim(path, job.about)
     except DirectoryError:

@@ -58,7 +58,7 @@ class TrainingAnswers:
         """All points, with those of the user's own rows so often that they count as much as all others do."""
         own = [batch.told_of_own for batch in self.batches if batch.own]
         found = self.points(labels)
-        return emphasised(found, points(own, labels, self.declared)) if own else found
+        return emphasise(found, points(own, labels, self.declared)) if own else found
 
 
 def points(told: Iterable[LabelledRows], labels: Labels, declared: Labels | None) -> SampleSet:
@@ -75,8 +75,8 @@ def points(told: Iterable[LabelledRows], labels: Labels, declared: Labels | None
     return SampleSet(X, labels.encode(said.labels), _placed(said.scores, labels, declared))
 
 
-def emphasised(paid: SampleSet, own: SampleSet) -> SampleSet:
-    """Points, with those of the user's own rows so often that they count as much as all others do."""
+def emphasise(paid: SampleSet, own: SampleSet) -> SampleSet:
+    """The points, with those of the user's own rows so often that they count as much as all others do."""
     for _ in range(emphasis(len(paid) - len(own), len(own)) - 1):
         paid = paid | own
     return paid

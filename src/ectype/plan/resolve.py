@@ -31,7 +31,7 @@ from ectype.plan.validation import (
     TREES,
     check_repeat,
     check_rows_share,
-    checked,
+    check_settings,
     schedule_of,
     uses_scores,
     weight_of,
@@ -107,7 +107,7 @@ def resolve_decided(settings: Settings) -> Plan:
         validation.choice("to", settings.to, (*FAMILIES, BLEND, AUTO))
     sizes = sizes_of(settings, preset)
     chosen = _chosen(settings, preset, sizes)
-    return _plan(_Choices(asked=checked(settings), sizes=sizes, grows=len(set(sizes)) > 1, **chosen))
+    return _plan(_Choices(asked=check_settings(settings), sizes=sizes, grows=len(set(sizes)) > 1, **chosen))
 
 
 def resolve_for(plan: Plan, facts: Facts) -> Plan:

@@ -43,7 +43,7 @@ def resume_rules() -> dict[str, str]:
     return {name: kinds.get(name, REFUSED) for name in names}
 
 
-def extended(job: RunJob, path: Path) -> RunJob:
+def extend_job(job: RunJob, path: Path) -> RunJob:
     """The job as it is where the directory has a run that it goes on from; else the job itself.
 
     Earlier rounds stay as they were asked, so that their answers are taken from the ledger, and further ones follow.
@@ -84,6 +84,6 @@ def _refuse_other_batch(plan: Plan, batch: int | None, path: Path) -> None:
 def in_directory(job: RunJob, out: str | Path) -> RunJob:
     """The job in a directory, where it goes on from what is there; a directory that holds another run is refused."""
     path = as_path(out)
-    job = extended(job, path)
+    job = extend_job(job, path)
     claim(path, job.about)
     return replace(job, out=path, done=finished(path) and not job.further)

@@ -128,7 +128,7 @@ def run_rounds(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, N
     labels, repeats = first_answers(job, asker, held_out)
     prior, select = prior.knowing(labels), CopySelector(job, asker.view, held_out)
     history, curve, spared = list[Record](), list[float](), 0.0
-    for round, seconds in timed(method_of(plan, prior)(plan, prior, asker)):  # ask, learn, repeat
+    for round, seconds in timed_rounds(method_of(plan, prior)(plan, prior, asker)):  # ask, learn, repeat
         selection, spared = select.so_far(round), spared + round.spared
         curve.append(0.0 if selection.certificate is None else selection.certificate.estimate)
         asked = [plan.ask.known + n for n in (*(one.queries for one in history), queries.made[Purpose.TRAINING])]
@@ -218,7 +218,7 @@ class CopySelector:
         return CopyClassifier(model, labels.classes, self.view.space, excluded)
 
 
-def timed(rounds: Iterator[Round]) -> Iterator[tuple[Round, float]]:
+def timed_rounds(rounds: Iterator[Round]) -> Iterator[tuple[Round, float]]:
     """Every round, with the seconds that it took."""
     while True:
         clock = perf_counter()

@@ -22,7 +22,7 @@ from ectype.certificate.certifier import Certifier
 from ectype.certificate.differences import explained, low_margin
 from ectype.errors import DirectoryError, SettingError
 from ectype.ledger import LEDGER, copy_ledger
-from ectype.methods.training_points import emphasised, points
+from ectype.methods.training_points import emphasise, points
 from ectype.models.base import Model
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import TrainingRows, hashed
@@ -233,7 +233,7 @@ def _emphasised(past: PreviousRun, view: View, learned: SampleSet) -> SampleSet:
     if known is None:
         return learned
     own = np.isin(hashed(past.rows[past.divided(view)[0]]), known.candidates)
-    return emphasised(learned, learned.where(own)) if own.any() else learned
+    return emphasise(learned, learned.where(own)) if own.any() else learned
 
 
 def _write(result: Result, source: Path, out: Path, key: Key | None, given: LabelledRows | None = None) -> None:
