@@ -80,7 +80,7 @@ def watched(clock: Clock) -> Iterator[None]:
     from ectype._kernel import KernelTraining
     from ectype.algorithm.training import Trainer
     from ectype.methods import sequential
-    from ectype.methods.acquisition import POLICIES
+    from ectype.methods.asker import RoundAsker
     from ectype.original import Original
     from ectype.runs import assembly, pipeline
     from ectype.runs.pipeline import CopySelector
@@ -94,20 +94,21 @@ def watched(clock: Clock) -> Iterator[None]:
         (SeenRows, "add", "distinct"),
         (Original, "answer", "asking"),
         (Trainer, "__call__", "training"),
-        (sequential, "drop_compressed", "dropping"),
+        (RoundAsker, "_chosen", "choosing"),
         (CopySelector, "so_far", "certificate"),
         (pipeline, "select_copy", "making"),
         (assembly, "explained", "certificate"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]
-    choices = dict(POLICIES)
+    paper: Any = sequential
+    drop = paper.drop_compressed
     for owner, name, part in functions:
         setattr(owner, name, clock.timed(part, getattr(owner, name)))
-    POLICIES.update({name: clock.timed("choosing", policy) for name, policy in choices.items()})
+    paper.drop_compressed = lambda *given: clock.timed("dropping", drop(*given))
     try:
         yield
     finally:
-        POLICIES.update(choices)
+        paper.drop_compressed = drop
         for owner, name, call in before:
             setattr(owner, name, call)
 
