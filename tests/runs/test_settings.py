@@ -88,3 +88,25 @@ def test_a_plan_is_made_once_and_not_from_anything_else():
     with pytest.raises(SettingError, match="settings: expected a Settings, found Plan"):
         resolve(plan)
     assert resolve(replace(plan.asked)).as_json() == plan.as_json()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"target": 0.99},
+            ["active: every answer is kept", "as soon as the lower bound reaches 0.99, after 300 answers"],
+        ),
+        ({"max_kept": 100}, ["bounded: at most 100 points are kept", "blend, of all answers"]),
+        ({"delta": 0.1}, ["sequential: points with an uncertainty below 0.1 are dropped", "the one that chose"]),
+        ({"method": "online"}, ["online: every batch is used once", "then 100, 100 random as well"]),
+        ({"method": "one-shot", "to": "tree"}, ["300 rows in one round: 300 random\n", "make   tree, of all answers"]),
+        ({"preset": "fast"}, ["pure: every answer is kept", "then 100, 100 where the copy is least sure"]),
+    ],
+)
+def test_a_plan_says_what_will_be_asked_and_learned(settings, expected):
+    said = str(resolve(ec.Settings(budget=300, **settings)))
+    assert "ask    300 rows in " in said
+    assert "2,000 held out, 46 asked again: 2,346 in all" in said
+    for words in expected:
+        assert words in said

@@ -101,7 +101,7 @@ class RoundAsker:
         return rows, said
 
     def ask(self, t: int, chooser: VoteModel | None) -> Batch:
-        """The rows of round t and their answers; `chooser` is the model by which they are chosen."""
+        """The rows of round t and their answers; those of the first were asked by `open`, others a model chooses."""
         if t == 0:
             assert self._first is not None
             return self._first
