@@ -78,29 +78,30 @@ class Runs(NamedTuple):
 def made(runs: Runs, budget: int, settings: Row) -> Row:
     """A run, as far as advice and diagnosis go by it, and how faithful its copy is on rows that it never saw."""
     from ectype.errors import EctypeWarning
-    from ectype.plan.plan import Plan
+    from ectype.plan.resolve import resolve
     from ectype.plan.settings import Settings
     from ectype.runs.api import build_job
-    from ectype.runs.pipeline import Run
+    from ectype.runs.assembly import assemble
+    from ectype.runs.pipeline import run_rounds
 
     warnings.simplefilter("ignore", UserWarning)
     warnings.simplefilter("ignore", EctypeWarning)
     model, space, X_test, _ = about(runs.name, runs.seed, runs.rare, runs.folder)
     fresh, said = drawn(runs.name, runs.seed, runs.rare, runs.folder)
     rows = ORIGINALS[runs.name].data(runs.folder, runs.seed).X_train if "rows_share" in settings else None
-    plan = Plan.of(Settings(budget=budget, seed=runs.seed, progress=False, **settings))
-    run = Run.begin(build_job(model, space, plan, rows=rows))
-    ended = finished(run.rounds())
-    copy, points, proof = ended.outcome.copy, run.loop.points(ended.last), run.result(ended).certificate
+    plan = resolve(Settings(budget=budget, seed=runs.seed, progress=False, **settings))
+    job = build_job(model, space, plan, rows=rows)
+    ended = finished(run_rounds(job))
+    copy, points, proof = ended.selection.copy, ended.round.points, assemble(job, ended).certificate
     assert proof is not None
-    agree, own, repeats = copy.predict(fresh) == said, proof.on_data, run.repeats
+    agree, own, repeats = copy.predict(fresh) == said, proof.on_data, ended.repeats
     return {
         "proof": {**proof.as_json(), "differences": None, "on_data": None},
         "own": None if own is None else [own.estimate, own.n],
         "repeats": None if repeats is None else [repeats.n, repeats.disagreed],
         "errors": ended.errors,
-        "blend": ended.outcome.blend,
-        "offers": run.job.original.predict_with_scores is not None and not run.job.original.scored,
+        "blend": ended.selection.blend,
+        "offers": job.original.predict_with_scores is not None and not job.original.scored,
         "trained": float((copy.decide(points.X) != points.y).mean()),
         "truth": float(agree.mean()),
         "per_class": [[str(label), float(agree[said == label].mean())] for label in sorted({*said.tolist()})],

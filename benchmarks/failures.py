@@ -29,7 +29,7 @@ from ectype.ledger import LEDGER, summarise_ledger
 from ectype.original import Original
 from ectype.original.http.factory import open_http
 from ectype.original.http.rate_limit import RetryWaits
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.runs.api import build_job, finish, run_job
 from ectype.runs.extend import in_directory
 from fault_server import PASSING, TEMPLATE, FaultyServer  # type: ignore[import-not-found]
@@ -109,7 +109,7 @@ def box(url: str, mix: Mix) -> Original:
 def healthy(folder: Path) -> bytes:
     """The copy that a server without failures gives."""
     with FaultyServer(rings, share=0) as server:
-        job = build_job(box(server.url, Mix.drawn(0)), SPACE, Plan.of(settings()))
+        job = build_job(box(server.url, Mix.drawn(0)), SPACE, resolve(settings()))
         finish(run_job(in_directory(job, folder)))
     return (folder / "copy.safetensors").read_bytes()
 
@@ -119,7 +119,7 @@ def tried(mix: Mix, folder: Path, expected: bytes) -> Outcome:
     outcome, retries = Outcome(mix, expected), mix.retries
     with FaultyServer(rings, mix.kinds, share=mix.share, seed=mix.seed) as server:
         while not outcome.copy and outcome.calls < MOST_CALLS:
-            job = build_job(box(server.url, mix), SPACE, Plan.of(settings(retries)))
+            job = build_job(box(server.url, mix), SPACE, resolve(settings(retries)))
             outcome.calls += 1
             try:
                 finish(run_job(in_directory(job, folder)))

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
+from unittest.mock import patch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core: work that is handed around is not work
 PARTS = ("asking", "training", "other", "all")
@@ -31,54 +33,37 @@ MOST = 5000
 
 def measure(options: argparse.Namespace, durable: bool) -> list[dict[str, float]]:
     """Seconds of work for every iteration, by part."""
-    import numpy as np
-
     import ectype as ec
-    from ectype.algorithm.mlp import Network
-    from ectype.algorithm.sample_set import SampleSet
-    from ectype.algorithm.training import Trained
-    from ectype.original import LabelledRows, Labels
-    from ectype.plan.plan import Plan
+    from ectype.algorithm.training import Trainer
+    from ectype.methods.asker import RoundAsker
+    from ectype.plan.resolve import resolve
     from ectype.plan.settings import Settings
     from ectype.runs.api import build_job
     from ectype.runs.directory import open_run
-    from ectype.runs.initialisation import ColdStart, Policies
-    from ectype.runs.network_steps import Loop
-    from ectype.runs.pipeline import Run
+    from ectype.runs.pipeline import run_rounds
 
     d = options.inputs
     spent = {"asking": 0.0, "training": 0.0}
 
-    class Timed(ColdStart):
-        def policies(self, loop: Loop) -> Policies:
-            found = super().policies(loop)
+    def timed(part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def measured(*arguments: Any) -> Any:
+            clock = process_time()
+            found = call(*arguments)
+            spent[part] = process_time() - clock
+            return found
 
-            def timed(theta: np.ndarray, S: SampleSet, lam: float, t: int) -> Trained:
-                clock = process_time()
-                trained = found.train(theta, S, lam, t)
-                spent["training"] = process_time() - clock
-                return trained
-
-            return found._replace(train=timed)
+        return measured
 
     original = ec.Original(lambda rows: (rows**2).sum(axis=1) < d * 0.7, classes=[False, True])
     asked = Settings(iterations=options.iterations, certificate_n=0, repeat=0, draw=options.draw, delta=1e-300)
-    job = build_job(original, ec.Space.normal(d), Plan.of(replace(asked, max_kept=options.max_kept or MOST)))
+    job = build_job(original, ec.Space.normal(d), resolve(replace(asked, max_kept=options.max_kept or MOST)))
     rows = []
     with TemporaryDirectory() as folder, ExitStack() as stack:
         ledger = stack.enter_context(open_run(Path(folder) / "run", job.about, job.space)) if durable else None
-        run = Run.begin(replace(job, start=Timed()), ledger)
-        ask = run.inquiry.next
-
-        def timed(t: int, network: Network, labels: Labels) -> LabelledRows:
-            clock = process_time()
-            found = ask(t, network, labels)
-            spent["asking"] = process_time() - clock
-            return found
-
-        run.inquiry.next = timed  # type: ignore[method-assign]
+        stack.enter_context(patch.object(RoundAsker, "ask", timed("asking", RoundAsker.ask)))
+        stack.enter_context(patch.object(Trainer, "__call__", timed("training", Trainer.__call__)))
         clock = process_time()
-        for _ in run.rounds():
+        for _ in run_rounds(job, ledger):
             whole = process_time() - clock
             rows.append({**spent, "other": whole - sum(spent.values()), "all": whole})
             clock = process_time()
@@ -93,7 +78,7 @@ def tenths(rows: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    from ectype.methods.acquisition import DRAWS
+    from ectype.plan.settings import DRAWS
 
     parser = argparse.ArgumentParser(description="What an iteration costs, early and late in a run.")
     parser.add_argument("--iterations", type=int, default=1000)

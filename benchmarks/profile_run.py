@@ -78,11 +78,12 @@ class Clock:
 def watched(clock: Clock) -> Iterator[None]:
     """While this lasts, the functions that runs are made of are timed."""
     from ectype._kernel import KernelTraining
-    from ectype.methods.acquisition import POLICIES
+    from ectype.algorithm.training import Trainer
+    from ectype.methods import sequential
+    from ectype.methods.asker import RoundAsker
     from ectype.original import Original
-    from ectype.runs import pipeline
-    from ectype.runs.initialisation import ColdStart
-    from ectype.runs.pipeline import Run
+    from ectype.runs import assembly, pipeline
+    from ectype.runs.pipeline import CopySelector
     from ectype.space import SeenRows, Space, View
 
     functions: list[tuple[Any, str, str]] = [
@@ -92,27 +93,22 @@ def watched(clock: Clock) -> Iterator[None]:
         (SeenRows, "new", "distinct"),
         (SeenRows, "add", "distinct"),
         (Original, "answer", "asking"),
-        (Run, "_so_far", "certificate"),
+        (Trainer, "__call__", "training"),
+        (RoundAsker, "_chosen", "choosing"),
+        (CopySelector, "so_far", "certificate"),
         (pipeline, "select_copy", "making"),
-        (Run, "_explained", "certificate"),
+        (assembly, "explained", "certificate"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]
-    policies, choices = ColdStart.policies, dict(POLICIES)
-
-    def timed(self: ColdStart, loop: Any) -> Any:
-        found = policies(self, loop)
-        train, select = clock.timed("training", found.train), clock.timed("dropping", found.select)
-        return found._replace(train=train, select=select)
-
+    paper: Any = sequential
+    drop = paper.drop_compressed
     for owner, name, part in functions:
         setattr(owner, name, clock.timed(part, getattr(owner, name)))
-    POLICIES.update({name: clock.timed("choosing", policy) for name, policy in choices.items()})
-    ColdStart.policies = timed  # type: ignore[method-assign]
+    paper.drop_compressed = lambda *given: clock.timed("dropping", drop(*given))
     try:
         yield
     finally:
-        ColdStart.policies = policies  # type: ignore[method-assign]
-        POLICIES.update(choices)
+        paper.drop_compressed = drop
         for owner, name, call in before:
             setattr(owner, name, call)
 

@@ -124,7 +124,7 @@ def draw_figure(found: dict[str, Any], path: Path) -> None:
 
 
 def parse() -> argparse.Namespace:
-    from ectype.methods.acquisition import DRAWS
+    from ectype.plan.settings import DRAWS
 
     parser = argparse.ArgumentParser(description="Fidelity by number of queries, for every way of choosing them.")
     problem_options(parser)

@@ -12,7 +12,7 @@ import pytest
 import ectype as ec
 from commands import run_command
 from ectype import progress
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.progress import ROWS, answered, doing, shown
 from optional_packages import needs
 from problems import disc
@@ -67,7 +67,7 @@ def test_a_run_is_not_recognised_by_it_and_its_copy_is_the_same(tmp_path):
     again = ec.copy_classifier(disc, PLANE, **QUICK, out=tmp_path / "run", progress=False)
     assert again.settings == seen.settings
     np.testing.assert_array_equal(again.copy.model.theta, seen.copy.model.theta)
-    assert "progress" not in json.dumps(Plan.of(ec.Settings(progress=False)).as_json())
+    assert "progress" not in json.dumps(resolve(ec.Settings(progress=False)).as_json())
     with pytest.raises(ec.errors.SettingError, match="progress: expected True or False, found 1"):
         ec.copy_classifier(disc, PLANE, progress=1)
 

@@ -9,11 +9,14 @@ import ectype as ec
 from ectype.algorithm.mlp import MLP, Network
 from ectype.errors import EctypeWarning, OriginalError
 from ectype.methods import committee as committees
-from ectype.methods.acquisition import DRAWS, FIRST, SHARE, Candidates, balanced, boundary, margin
-from ectype.original import Labels
-from ectype.plan.plan import Plan
-from ectype.runs.initialisation import ColdStart
-from ectype.runs.query_session import LATEST, QuerySession
+from ectype.methods.acquisition import SHARE, Candidates, balanced, boundary, margin
+from ectype.methods.committee import LATEST, next_committee
+from ectype.methods.prior import Prior
+from ectype.methods.training_points import Batch, TrainingAnswers
+from ectype.original import Answers, Labels
+from ectype.plan.resolve import RANDOM_FIRST as FIRST
+from ectype.plan.resolve import resolve
+from ectype.plan.settings import DRAWS
 from ectype.space import Encoding, SeenRows
 
 # A cell of every kind, and a rule between two of them.
@@ -108,10 +111,9 @@ def test_a_copy_of_one_class_wavers_nowhere(policy):
 def committee(answers, network, theta, batch=400):
     """What network and trees say together, after these rows and answers."""
     rows, labels = answers
-    plan = Plan.of(ec.Settings(draw="committee", batch=batch, iterations=2))
-    inquiry = QuerySession(ec.Original(lambda asked: labels), ec.Space.normal(rows.shape[1]), plan, ColdStart())
-    inquiry._paid.append((rows.astype(np.float32), ec.original.Answers(np.asarray(labels))))
-    return inquiry.copy_so_far(Network(network, theta), Labels(labels))
+    plan = resolve(ec.Settings(draw="committee", batch=batch, iterations=2))
+    answers = TrainingAnswers(None).plus(Batch(rows.astype(np.float32), Answers(np.asarray(labels))))
+    return next_committee(plan, Prior(), Network(network, theta), answers, Labels(labels), None)
 
 
 def test_a_committee_asks_where_the_copy_and_the_answers_part(rng):

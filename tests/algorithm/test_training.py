@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ectype._kernel import KernelTraining
+from ectype.algorithm import training as module
 from ectype.algorithm.mlp import MLP
 from ectype.algorithm.sample_set import SampleSet
 from ectype.algorithm.training import Trainer, annealed, plain, staged, steps
-from ectype.algorithm.training import trainer as module
 from ectype.algorithm.uncertainty import rho
 from ectype.errors import SettingError
 

@@ -18,7 +18,7 @@ from ectype import ledger
 from ectype.errors import EctypeWarning, OriginalError, OutageError, SpentError
 from ectype.original.http.factory import open_http
 from ectype.original.http.rate_limit import RetryWaits
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.queries import Allowance, Queries
 from ectype.runs.api import build_job
 from fault_server import FaultyServer
@@ -118,7 +118,7 @@ def test_halves_and_failures_of_functions_count_too(tmp_path):
 
     original = ec.Original(box, [0, 1], request_rows=10, name="box")
     settings = ec.Settings(budget=100, batch=50, certificate_n=100, preset="fast", retries=0.5)
-    most = build_job(original, SPACE, Plan.of(settings)).allowance.total
+    most = build_job(original, SPACE, resolve(settings)).allowance.total
     assert most == 306
     with pytest.raises(OriginalError):
         ec.copy_classifier(original, SPACE, out=tmp_path / "run", **vars(settings))
@@ -302,7 +302,7 @@ def test_an_original_in_this_process_is_asked_in_requests_that_the_share_can_sen
         return positive(rows)
 
     call = {"budget": 300, "certificate_n": 2000, "preset": "fast"}
-    most = build_job(ec.Original(box, [0, 1]), SPACE, Plan.of(ec.Settings(**call))).allowance
+    most = build_job(ec.Original(box, [0, 1]), SPACE, resolve(ec.Settings(**call))).allowance
     assert most == (2346, 587)
     with pytest.raises(OriginalError, match=r"too far out, for the row \[.*\] alone"):
         ec.copy_classifier(ec.Original(box, [0, 1]), SPACE, **call)

@@ -331,7 +331,7 @@ def test_a_plan_says_what_it_will_ask(finished):
     refresh = Refresh.of(finished, ec.Original(disc), {})
     assert (refresh.check, refresh.budget, refresh.plan.asked.certificate_n) == (300, 300, 300)
     assert refresh.out == finished.parent / "run-refreshed"
-    assert (refresh.plan.sizes, refresh.rounds) == ((45, 21, 30, 44, 65, 95), 6)
+    assert (refresh.plan.ask.sizes, refresh.rounds) == ((45, 21, 30, 44, 65, 95), 6)
 
 
 KILLED = """

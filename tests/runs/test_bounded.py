@@ -8,15 +8,16 @@ import pytest
 
 import ectype as ec
 from ectype.algorithm.sample_set import SampleSet
+from ectype.methods import registry
+from ectype.methods.bounded import bounded as bounded_rounds
+from ectype.methods.bounded import keep_unsure
 from ectype.models import self_distillation
 from ectype.models.capacity import Capacity
 from ectype.models.self_distillation import BlendState, Curriculum, rehearse
 from ectype.plan.batch_schedule import FRESH, LEAST, growing_to
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.plan.settings import Settings
-from ectype.runs.api import build_job, copy_steps, finish
-from ectype.runs.bounded_memory import keep_unsure
-from ectype.runs.pipeline import Run
+from ectype.runs.api import build_job, copy_steps, finish, run_job
 
 PLANE = ec.Space.normal(2)
 QUICK = {"certificate_n": 0, "repeat": 0}
@@ -72,16 +73,25 @@ def test_the_bound_holds_in_every_round_and_eff_says_what_it_saves(bounded):
     assert ec.copy_classifier(rings, PLANE, budget=900, preset="fast", **QUICK).eff == 0
 
 
-def test_no_more_answers_are_held_than_those_kept_and_a_batch():
-    plan = Plan.of(Settings(budget=900, max_kept=150, **QUICK))
-    run = Run.begin(build_job(rings, PLANE, plan))
-    before = 0
-    for record in run.rounds():
-        assert run.inquiry._paid == []
-        fresh = len(run.loop._latest[1][1])
-        assert fresh == plan.sizes[record.iteration] <= 150
-        assert before + fresh <= 300
-        before = record.kept
+def test_no_more_answers_are_held_than_those_kept_and_a_batch(monkeypatch):
+    plan, batches = resolve(Settings(budget=900, max_kept=150, **QUICK)), []
+
+    def watched(plan, prior, asker):
+        ask = asker.ask
+        asker.ask = lambda t, chooser: batches.append(ask(t, chooser)) or batches[-1]
+        before = 0
+        for found in bounded_rounds(plan, prior, asker):
+            assert found.answers is None
+            assert found.points is found.step.S
+            fresh = len(batches[-1])
+            assert fresh == plan.ask.sizes[found.t] <= 150
+            assert before + fresh <= 300
+            before = len(found.step.S)
+            yield found
+
+    monkeypatch.setitem(registry.METHODS, "bounded", watched)
+    finish(run_job(build_job(rings, PLANE, plan)))
+    assert len(batches) == plan.ask.rounds
 
 
 def test_a_bound_with_room_for_all_points_is_none():

@@ -27,7 +27,7 @@ from ectype.certificate.diagnosis import is_flat
 from ectype.errors import DirectoryError, EctypeError, EctypeWarning, OriginalError, SettingError, SpaceError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.plan.batch_schedule import growing
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -105,8 +105,8 @@ def test_the_fast_preset_spends_the_budget_in_three_parts_and_drops_nothing():
     assert [result.settings["schedule"][key] for key in ("steps", "last", "anneal", "warm")] == [200, 600, 0.5, 80]
     large = ec.copy_classifier(disc, PLANE, budget=9000, preset="fast", schedule=1, certificate_n=0)
     assert large.kept == 9000
-    few = Plan.of(ec.Settings(budget=3, preset="fast"))
-    assert (few.batch, few.iterations) == (1, 3)
+    few = resolve(ec.Settings(budget=3, preset="fast"))
+    assert (few.ask.batch, few.ask.rounds) == (1, 3)
     usual = ec.copy_classifier(disc, PLANE, preset="fast", schedule=1, certificate_n=0)
     assert (len(usual.history), usual.history[-1].queries) == (3, 3000)
     chosen = ec.copy_classifier(disc, PLANE, preset="fast", schedule=1, batch=50, budget=500, certificate_n=0)

@@ -16,8 +16,8 @@ from commands import run_command
 from ectype.errors import SettingError
 from ectype.models.capacity import Capacity
 from ectype.plan.effects import CONDITIONS, NO_ROWS, STORED
-from ectype.plan.plan import Plan
 from ectype.plan.presets import PRESETS
+from ectype.plan.resolve import resolve, resolve_decided
 from ectype.plan.settings import METHODS, Settings
 from ectype.plan.validation import MONOTONE, TREES
 from ectype.runs.api import build_job, finish, run_job
@@ -82,7 +82,7 @@ def _outcome(settings):
         asked.append(rows.tobytes())
         return disc(rows)
 
-    plan = Plan.of_decided(Settings(**{**BASE, **dict(settings)}))
+    plan = resolve_decided(Settings(**{**BASE, **dict(settings)}))
     result = finish(run_job(build_job(ec.Original(original, [False, True]), PLANE, plan)))
     made = [array.tobytes() for _, array in sorted(result.copy.model.state()[1].items())]
     proof = None if result.certificate is None else result.certificate.lower
@@ -101,7 +101,7 @@ def words(way):
 def refusal(settings):
     """The error of settings that would change nothing, if it is one."""
     try:
-        Plan.of(Settings(**{**BASE, **settings}))
+        resolve(Settings(**{**BASE, **settings}))
     except SettingError as error:
         return error
     return None
@@ -115,7 +115,7 @@ def test_a_setting_has_an_effect_or_is_refused(way, names):
         if name == "method" and way.keys() & {"delta", "max_kept"}:
             continue  # which would be refused beside it
         if name == "max_kept":
-            room = max(Plan.of_decided(Settings(**{**BASE, **way})).sizes)
+            room = max(resolve_decided(Settings(**{**BASE, **way})).ask.sizes)
             values = room, room + 20
         error = refusal({**asked, name: values[0]})
         if error is not None:
@@ -145,8 +145,8 @@ def test_the_documents_list_all_that_may_have_no_effect():
 @pytest.mark.parametrize("budget", [100, 1000])
 def test_one_shot_has_no_rounds_that_could_be_watched(budget):
     assert refusal({"method": "one-shot", "until_flat": True, "budget": budget}).where == "until_flat"
-    growing, watched = (Plan.of(Settings(budget=budget, until_flat=flag)) for flag in (False, True))
-    assert growing.sizes != watched.sizes
+    growing, watched = (resolve(Settings(budget=budget, until_flat=flag)) for flag in (False, True))
+    assert growing.ask.sizes != watched.ask.sizes
 
 
 def test_pure_keeps_the_points_that_sequential_drops():
@@ -216,9 +216,9 @@ def test_a_classifier_of_ones_own_has_no_layers_and_no_leaves_of_ours():
 
 
 def test_auto_chooses_among_families_that_can_be_held_to_the_limits():
-    assert Plan.of(Settings(max_leaves=4)).families == Plan.of(Settings(max_depth=2)).families == TREES
-    assert Plan.of(Settings(max_depth=2, increasing=["a"])).families == TREES
-    assert Plan.of(Settings(increasing=["a"])).families == MONOTONE
+    assert resolve(Settings(max_leaves=4)).make.families == resolve(Settings(max_depth=2)).make.families == TREES
+    assert resolve(Settings(max_depth=2, increasing=["a"])).make.families == TREES
+    assert resolve(Settings(increasing=["a"])).make.families == MONOTONE
     result = ec.copy_classifier(disc, PLANE, max_depth=1, budget=60, certificate_n=40)
     assert result.family in TREES
     assert {one["family"] for one in result.tried} == {*TREES}

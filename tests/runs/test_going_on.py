@@ -14,13 +14,13 @@ from commands import run_command
 from ectype import ledger
 from ectype.certificate.bounds import lower_bound
 from ectype.errors import DirectoryError, OriginalError
-from ectype.plan.plan import Plan
 from ectype.plan.presets import PRESETS
+from ectype.plan.resolve import resolve, resume
 from ectype.plan.settings import Settings
 from ectype.report import model_card
 from ectype.runs.api import build_job
 from ectype.runs.directory import claim
-from ectype.runs.extend import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, extended, in_directory, resume_rules
+from ectype.runs.extend import ANY_TIME, ARGUMENTS, GOES_ON, REFUSED, extend_job, in_directory, resume_rules
 from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -150,15 +150,15 @@ def test_another_target(run):
     ],
 )
 def test_further_rounds(settings, sizes):
-    plan = Plan.of(Settings(**{"budget": 3000, **settings})).after((1000,))
-    assert plan.sizes == sizes
+    plan = resume(resolve(Settings(**{"budget": 3000, **settings})), (1000,))
+    assert plan.ask.sizes == sizes
     assert plan.as_json()["stages"] == [1000]
 
 
 def begun(path, **settings):
     """A job in a directory, where the run is begun, and nothing is asked yet."""
     job = in_directory(
-        build_job(ec.Original(disc, [False, True], name="disc"), PLANE, Plan.of(Settings(**settings))), path
+        build_job(ec.Original(disc, [False, True], name="disc"), PLANE, resolve(Settings(**settings))), path
     )
     with ledger.Ledger(path / ledger.LEDGER, job.about, PLANE):
         return job
@@ -175,17 +175,17 @@ def test_more_budget_is_spent_or_what_is_left_over_is_less_than_a_batch(way, bud
     before = begun(tmp_path, budget=budgets[0], **way).plan
     for budget in budgets[1:]:
         job = begun(tmp_path, budget=budget, **way)
-        plan, more = job.plan, job.plan.queries > before.queries
-        assert plan.sizes[: len(before.sizes)] == before.sizes  # what was asked before is not asked again
-        assert plan.queries + plan.left_over == budget
-        assert plan.left_over < (plan.batch if way.get("method") == "online" or not plan.stages else 1)
+        plan, more = job.plan, job.plan.ask.queries > before.ask.queries
+        assert plan.ask.sizes[: len(before.ask.sizes)] == before.ask.sizes  # what was asked before is not asked again
+        assert plan.ask.queries + plan.left_over == budget
+        assert plan.left_over < (plan.ask.batch if way.get("method") == "online" or not plan.stages else 1)
         assert job.further == more
         if more:
-            assert plan.stages == (*before.stages, before.queries)
+            assert plan.stages == (*before.stages, before.ask.queries)
         else:  # the same command, where rounds are as large as these
-            assert plan.sizes == before.sizes
+            assert plan.ask.sizes == before.ask.sizes
         again = begun(tmp_path, budget=budget, **way)
-        assert (again.plan.sizes, again.further) == (plan.sizes, False)
+        assert (again.plan.ask.sizes, again.further) == (plan.ask.sizes, False)
         before = plan
 
 
@@ -211,8 +211,8 @@ def test_more_iterations_are_batches_of_the_same_size(way, tmp_path):
     first = begun(tmp_path, iterations=2, budget=600, **way).plan
     job = begun(tmp_path, iterations=5, budget=900, **way)
     assert job.further
-    assert job.plan.queries == min(5 * first.batch, 900)
-    assert job.plan.sizes[:-1] == (first.batch,) * (len(job.plan.sizes) - 1)
+    assert job.plan.ask.queries == min(5 * first.ask.batch, 900)
+    assert job.plan.ask.sizes[:-1] == (first.ask.batch,) * (len(job.plan.ask.sizes) - 1)
 
 
 def test_a_run_does_not_go_on_in_batches_of_another_size(tmp_path):
@@ -290,11 +290,11 @@ def happens(path, name):
     always = {"rows": rows} if name == "rows_share" else {}
     arguments = {name: given[name]} if name in given else always
     space = ec.Space.uniform(-1, 1, 2) if name == "space" else PLANE
-    before = build_job(original.replace(name="disc"), PLANE, Plan.of(ec.Settings(**usual)), **always)
+    before = build_job(original.replace(name="disc"), PLANE, resolve(ec.Settings(**usual)), **always)
     with ledger.Ledger(path / ledger.LEDGER, before.about, PLANE):
         pass
     classes = [True] if name == "classes" else None
-    job = extended(build_job(original, space, Plan.of(settings), classes=classes, **arguments), path)
+    job = extend_job(build_job(original, space, resolve(settings), classes=classes, **arguments), path)
     try:
         claim(path, job.about)
     except DirectoryError:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import ectype as ec
 from ectype.cli.copy import command
 from ectype.errors import SettingError
-from ectype.plan.plan import Plan, settings_of_json
+from ectype.plan.resolve import plan_of_json, resolve, resolve_decided, settings_of_json
 from ectype.plan.settings import ASK, MAKE, RUN, STOP, SharedSettings, about
 
 SETTINGS = {part.name: part.default for part in fields(ec.Settings)}
@@ -64,27 +64,49 @@ def test_the_command_reads_what_only_python_had(name):
     context = command.make_context("copy", ["m:c", "--out", "x", f"--{name}", text])
     value = context.params[name]
     assert str(value) == text
-    Plan.of(ec.Settings(**{name: value}, delta=0.1))
+    resolve(ec.Settings(**{name: value}, delta=0.1))
 
 
 def test_words_and_numbers_of_the_memory_weight_are_told_apart():
     given = {text: command.make_context("copy", ["m:c", "--out", "x", "--memory", text]) for text in ("none", "odd")}
-    assert Plan.of(ec.Settings(memory=given["none"].params["memory"], delta=0.1)).memory == "none"
+    assert resolve(ec.Settings(memory=given["none"].params["memory"], delta=0.1)).learn.memory == "none"
     with pytest.raises(SettingError, match="memory: expected 'automatic', 'none' or a number"):
-        Plan.of(ec.Settings(memory=given["odd"].params["memory"]))
+        resolve(ec.Settings(memory=given["odd"].params["memory"]))
 
 
 @pytest.mark.parametrize("method", ["sequential", "pure", "one-shot", "online"])
 @pytest.mark.parametrize("preset", ["default", "fast", "paper", "paper-staged"])
 def test_a_plan_survives_its_json(method, preset):
     asked = ec.Settings(method=method, preset=preset, budget=700, exclude=["a"], layers=[5, 4])
-    plan = Plan.of_decided(asked)  # pure is not told from sequential with every preset
-    assert Plan.of_decided(settings_of_json(plan.as_json())).as_json() == plan.as_json()
-    assert Plan.of_json(plan.as_json(), seed=7).as_json() == {**plan.as_json(), "seed": 7}
+    plan = resolve_decided(asked)  # pure is not told from sequential with every preset
+    assert resolve_decided(settings_of_json(plan.as_json())).as_json() == plan.as_json()
+    assert plan_of_json(plan.as_json(), seed=7).as_json() == {**plan.as_json(), "seed": 7}
 
 
 def test_a_plan_is_made_once_and_not_from_anything_else():
-    plan = Plan.of(ec.Settings())
+    plan = resolve(ec.Settings())
     with pytest.raises(SettingError, match="settings: expected a Settings, found Plan"):
-        Plan.of(plan)
-    assert Plan.of(replace(plan.asked)).as_json() == plan.as_json()
+        resolve(plan)
+    assert resolve(replace(plan.asked)).as_json() == plan.as_json()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"target": 0.99},
+            ["active: every answer is kept", "as soon as the lower bound reaches 0.99, after 300 answers"],
+        ),
+        ({"max_kept": 100}, ["bounded: at most 100 points are kept", "blend, of all answers"]),
+        ({"delta": 0.1}, ["sequential: points with an uncertainty below 0.1 are dropped", "the one that chose"]),
+        ({"method": "online"}, ["online: every batch is used once", "then 100, 100 random as well"]),
+        ({"method": "one-shot", "to": "tree"}, ["300 rows in one round: 300 random\n", "make   tree, of all answers"]),
+        ({"preset": "fast"}, ["pure: every answer is kept", "then 100, 100 where the copy is least sure"]),
+    ],
+)
+def test_a_plan_says_what_will_be_asked_and_learned(settings, expected):
+    said = str(resolve(ec.Settings(budget=300, **settings)))
+    assert "ask    300 rows in " in said
+    assert "2,000 held out, 46 asked again: 2,346 in all" in said
+    for words in expected:
+        assert words in said

@@ -84,12 +84,12 @@ def command(
     from ectype._common.manifest import Key
     from ectype.cli.progress import follow
     from ectype.original.stored_answers import read_table
-    from ectype.plan.plan import Plan
+    from ectype.plan.resolve import resolve
     from ectype.plan.settings import Settings
     from ectype.runs.api import build_job, run_job
     from ectype.runs.extend import in_directory
 
-    plan, key = Plan.of(Settings(**options)), Key.needed() if sign else None  # before anything is opened
+    plan, key = resolve(Settings(**options)), Key.needed() if sign else None  # before anything is opened
     source = opened(original, about)
     own = None if rows is None else read_table(rows)
     job = build_job(source, _space(space_text, source), plan, rows=own, answers=answers)
@@ -97,7 +97,7 @@ def command(
     _announce(source.name, job)
     wanted = plan.asked.progress and not job.done
     with resumable(lambda: kept(out)), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
-        result = follow(plan.asked.method, run_job(job, key), job.plan.iterations, wanted)
+        result = follow(plan.asked.method, run_job(job, key), job.plan.ask.rounds, wanted)
     _tell(result, out, source.name, job.allowance.total, as_json)
     end(job.plan.asked.target, result)
 
@@ -111,18 +111,19 @@ def _announce(name: str, job: RunJob) -> None:
     if plan.left_over:
         say(f"{plan.left_over} of the budget of {asked.budget} are left over: they are no whole batch", err=True)
     if job.done:
-        say(f"{job.out} holds this run, and nothing is asked: {plan.queries} training queries were made", err=True)
+        say(f"{job.out} holds this run, and nothing is asked: {plan.ask.queries} training queries were made", err=True)
         return
-    own = "" if job.own is None else f", {job.own.queries} for one on your rows"
+    users = job.prior.user_rows
+    own = "" if users is None else f", {users.queries} for one on your rows"
     if job.given is not None:
         say(describe_answers(job.given), err=True)
         say(
-            f"of these rows, {sum(job.start.checks.values())} at most are asked again, to see that they are its own",
+            f"of these rows, {2 * job.prior.rechecks} at most are asked again, to see that they are its own",
             err=True,
         )
     say(
-        f"{name} will be asked at most {plan.queries} queries for training, {asked.certificate_n} for the "
-        f"certificate{own}, {plan.repeats} again and {most.retries} if requests fail, {most.total} in all",
+        f"{name} will be asked at most {plan.ask.queries} queries for training, {asked.certificate_n} for the "
+        f"certificate{own}, {plan.ask.repeats} again and {most.retries} if requests fail, {most.total} in all",
         err=True,
     )
     if job.further:

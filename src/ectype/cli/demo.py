@@ -44,7 +44,7 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
     """
     from ectype.cli.progress import follow
     from ectype.plan.batch_schedule import LEAST
-    from ectype.plan.plan import Plan
+    from ectype.plan.resolve import resolve
     from ectype.plan.settings import Settings
     from ectype.runs.api import build_job, run_job
     from ectype.runs.extend import in_directory
@@ -58,13 +58,13 @@ def command(problem: str, budget: int, seed: int, out: Path, as_json: bool) -> N
         "one-shot": replace(asked, method="one-shot", preset="fast"),
         "online": replace(asked, method="online"),
     }
-    plans = {name: Plan.of(settings) for name, settings in methods.items()}
+    plans = {name: resolve(settings) for name, settings in methods.items()}
     original, test, accuracy = _trained(problem)
     jobs = {name: build_job(original, Space.normal(2), plan, test=test) for name, plan in plans.items()}
     jobs[KEPT] = in_directory(jobs[KEPT], out)  # before the work, not after
-    total = sum(plan.total for plan in plans.values())
+    total = sum(plan.ask.total for plan in plans.values())
     say(f"{original.name}, accuracy {accuracy:.4f}; four methods will ask it {total} queries in all", err=True)
-    results = {name: follow(name, run_job(job), plans[name].iterations) for name, job in jobs.items()}
+    results = {name: follow(name, run_job(job), plans[name].ask.rounds) for name, job in jobs.items()}
     report = reported(out / "report.html", results, f"A copy of {original.name}", original)
     _tell(results, out, report, as_json)
 

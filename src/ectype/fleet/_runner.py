@@ -20,7 +20,7 @@ from ectype.fleet._rate_limit_server import RateLimitAccess, RateLimitServer
 from ectype.fleet._round import FleetRound
 from ectype.fleet._state_store import CHANGED, FAILED, LIMITED, MISSED, ModelFolder, ModelState, now
 from ectype.fleet._tasks import FleetTask, work
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.plan.settings import Settings
 from ectype.queries import DRIFT_TEST_FACTOR
 from ectype.workers import Engine, drive
@@ -61,8 +61,8 @@ def most_queries(fleet: Fleet, folder: Path) -> tuple[int, int]:
     first = checks = 0
     for model in fleet.models:
         if ModelFolder(folder, model.name).current is None:
-            plan = Plan.of(Settings(**model.settings))
-            first += plan.total + (0 if model.rows is None else plan.asked.certificate_n)
+            plan = resolve(Settings(**model.settings))
+            first += plan.ask.total + (0 if model.rows is None else plan.asked.certificate_n)
         else:
             checks += DRIFT_TEST_FACTOR * model.check
     return first, checks

@@ -17,7 +17,7 @@ from ectype.fleet._state_store import CHANGED, DONE, MISSED, ModelFolder, ModelS
 from ectype.ledger import Purpose
 from ectype.original import Original, open_original
 from ectype.original.stored_answers import read_table
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.plan.settings import Settings
 from ectype.refresh import Refresh
 from ectype.report import write_report
@@ -87,7 +87,7 @@ class _Work:
     @classmethod
     def of(cls, task: FleetTask, turnstile: RateLimitClient) -> _Work:
         model, place = task.model, ModelFolder(Path(task.folder), task.model.name)
-        plan = Plan.of(Settings(**model.settings, progress=False))
+        plan = resolve(Settings(**model.settings, progress=False))
         original = _opened(model, turnstile)
         rows = None if model.rows is None else read_table(model.rows)
         job = build_job(original, open_space(model.space), plan, rows=rows)

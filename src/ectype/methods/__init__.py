@@ -1,1 +1,1 @@
-"""How queries are chosen: acquisition functions, and the committee that votes."""
+"""How a run asks and learns: one module for each method, and what methods share."""

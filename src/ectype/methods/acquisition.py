@@ -15,8 +15,8 @@ import numpy as np
 from ectype.algorithm.uncertainty import margins
 from ectype.space import Number, SeenRows, Space
 
-# After so many random queries, this share of every batch is chosen by the policy; the rest stays random.
-FIRST, SHARE = 300, 0.8
+# This share of every batch is chosen by the policy; the rest stays random.
+SHARE = 0.8
 # Steps of the bisection between two rows, and how many pairs are tried for every row that is asked about.
 HALVINGS, WAYS = 12, 12
 
@@ -150,6 +150,5 @@ POLICIES: dict[str, Policy] = {
     "committee": margin,  # of the votes of network and trees
     "boundary": boundary,
 }
-DRAWS = tuple(POLICIES)
 # These rely on the copy's probabilities, so they wait until it has learned something.
 LATER = ("margin", "committee", "boundary")

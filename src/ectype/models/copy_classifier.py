@@ -82,6 +82,10 @@ class CopyClassifier(FittedClassifier):
         """The same copy with its training rows."""
         return CopyClassifier(self.model, self.classes, self.space, self.excluded, training_rows)
 
+    def with_model(self, model: Model) -> CopyClassifier:
+        """The same with another model of the same classes."""
+        return CopyClassifier(model, self.classes, self.space, self.excluded, self.training_rows)
+
     def __repr__(self) -> str:
         labels = ", ".join(repr(label) for label in self.classes[:4].tolist())
         more = f" and {len(self.classes) - 4} more" if len(self.classes) > 4 else ""

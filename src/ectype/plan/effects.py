@@ -6,7 +6,7 @@ Whether a setting counts does not depend on the budget: a run may go on with a l
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from ectype.errors import SettingError
@@ -55,25 +55,25 @@ def _free_size(plan: Plan) -> bool:
 
 def _drops(plan: Plan) -> bool:
     """Whether the method may drop points from what the network learns from."""
-    by_network = plan.asked.max_kept is not None and plan.preset.network
-    return _sequential(plan) and (plan.delta > 0 or by_network) and plan.uses_network
+    by_network = plan.asked.max_kept is not None and plan.make.from_rounds
+    return _sequential(plan) and (plan.learn.delta > 0 or by_network) and plan.uses_network
 
 
 def _remembers(plan: Plan) -> bool:
-    return _drops(plan) and plan.memory not in ("none", 0.0)
+    return _drops(plan) and plan.learn.memory not in ("none", 0.0)
 
 
 def _differs_from_sequential(plan: Plan) -> bool:
     """Whether the method is another than sequential, or keeps points that sequential would drop."""
-    return plan.asked.method != "pure" or (plan.delta > 0 and plan.uses_network)
+    return plan.asked.method != "pure" or (plan.learn.delta > 0 and plan.uses_network)
 
 
 def _has_trees(plan: Plan) -> bool:
-    return any(family in TREES for family in plan.families)
+    return any(family in TREES for family in plan.make.families)
 
 
 def _has_layers(plan: Plan) -> bool:
-    return any(family in LAYERED for family in plan.families)
+    return any(family in LAYERED for family in plan.make.families)
 
 
 # What a plan must be for settings to count; of a setting that has several conditions, the first that fails is said.
@@ -116,7 +116,7 @@ CONDITIONS = (
     ),
     Condition(
         ("max_kept",),
-        lambda plan: plan.uses_network or is_bounded(plan.asked, plan.preset),
+        lambda plan: plan.uses_network or is_bounded(plan.asked, plan.learn.preset),
         "a copy of the points that are kept",
         "leave it out, or leave the preset at its default",
     ),
@@ -167,12 +167,3 @@ def refuse_without_effect(plan: Plan, names: Collection[str], conditions: Collec
             if name in names and not one.holds(plan):
                 found = f"{getattr(plan.asked, name)!r}, which would change nothing"
                 raise SettingError(name, one.expected, found, one.hint)
-
-
-def refuse_without_effect_on(plan: Plan, stored: bool, own: bool) -> None:
-    """Refuse settings that have no effect for an original, and without rows of the user's own."""
-    if not own:
-        refuse_without_effect(plan, plan.explicit, [NO_ROWS])
-    if stored:
-        refuse_without_effect(plan, plan.explicit, [STORED])
-        refuse_without_effect(replace(plan, draw="random"), plan.explicit)

@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 
 from ectype.algorithm.memory import FUNCTION, PENALTIES
 from ectype.algorithm.training import Schedule
-from ectype.methods.acquisition import DRAWS
 from ectype.plan.presets import PRESETS
 from ectype.types import Classifier
 
 FAMILIES = ("mlp", "linear", "tree", "forest", "boosting")
 BLEND, AUTO = "blend", "auto"
+# How rows are chosen: `ectype.methods.acquisition` has a policy for each.
+DRAWS = ("random", "margin", "balanced", "committee", "boundary")
 METHODS = ("sequential", "pure", "one-shot", "online")
 # How options are grouped where they are listed.
 ASK, MAKE, STOP, RUN = "What to ask", "What to make", "When to stop", "How to run"

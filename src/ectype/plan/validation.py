@@ -25,7 +25,7 @@ MEMORY = f"'automatic', 'none' or a number from 0 to below {LARGEST:g}"
 MILLISECONDS = "a number of milliseconds above 0"
 
 
-def checked(settings: Settings) -> Settings:
+def check_settings(settings: Settings) -> Settings:
     """The settings that are left as they are, each checked."""
     certificate_n = validation.count("certificate_n", settings.certificate_n, 0)
     for name, asked in (("the target", settings.target is not None), ("until_flat", settings.until_flat)):

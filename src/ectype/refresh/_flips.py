@@ -7,23 +7,23 @@ from collections import Counter
 import numpy as np
 
 from ectype.certificate.differences import rules_of
-from ectype.runs.pipeline import Run
+from ectype.runs.pipeline import HeldOutRows
 from ectype.runs.result import Result
 from ectype.space import Space
 from ectype.types import Json
 
 
-def flips(before: Result, after: Result, old: np.ndarray, run: Run) -> Json:
+def flips(before: Result, after: Result, old: np.ndarray, held_out: HeldOutRows, confidence: float) -> Json:
     """What changed, on the refreshed copy's held-out rows; answers are compared on those with an old answer."""
-    rows, new = run.held_out
+    rows, new = held_out.rows, held_out.answers
     old = old[: len(new)]
     found: Json = {"answers": answers_flipped(old, new[: len(old)])}
     if len(rows):
-        decided = (result.copy.classes[result.copy.decide(run.X)] for result in (before, after))
+        decided = (result.copy.classes[result.copy.decide(held_out.X)] for result in (before, after))
         found["mistakes"] = mistakes(new, *decided)
     if len(old):
-        differ, confidence = old != new[: len(old)], run.job.plan.asked.confidence
-        found["regions"] = regions(run.job.space, rows[: len(old)], differ, confidence)
+        differ = old != new[: len(old)]
+        found["regions"] = regions(after.space, rows[: len(old)], differ, confidence)
     return found
 
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.certify import certify_answers, unseen_answers, without_rows_of_run
+from ectype.methods.user_rows import HELD_OUT as SHARE
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Original
 from ectype.plan.plan import Plan
 from ectype.queries import APART, HELD_OUT, AnswerFilter, LabelClaims, PriorAnswers, Source
 from ectype.rng import Stream, stream
 from ectype.runs.previous_run import PreviousRun
-from ectype.runs.user_rows import HELD_OUT as SHARE
 from ectype.space import first_of_each, keys_of
 from ectype.types import Json
 

@@ -15,11 +15,16 @@ from ectype._common.atomic_io import as_path
 from ectype.algorithm.training import steps
 from ectype.errors import SettingError
 from ectype.ledger import Ledger, Purpose, open_session, take_over_session
+from ectype.methods.earlier_run import EarlierRun
+from ectype.methods.prior import Prior
+from ectype.models.blend import BLEND
+from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import TrainingRows
-from ectype.original import Original
+from ectype.original import Labels, Original
 from ectype.plan.batch_schedule import BATCH, growing
 from ectype.plan.effects import refuse_without_effect
-from ectype.plan.plan import Plan, settings_of_json
+from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve_decided, settings_of_json, with_sizes
 from ectype.queries import (
     DRIFT_TEST_FACTOR,
     DRIFT_TEST_ROWS,
@@ -34,20 +39,22 @@ from ectype.queries import (
 )
 from ectype.refresh._flips import flips
 from ectype.refresh._new_answers import AGAIN, NewAnswers, measured
-from ectype.refresh._warm_start import WarmStart, WarmStartWithAnswers
 from ectype.rng import Stream, stream
 from ectype.runs.api import describe, warn_in_flight
+from ectype.runs.assembly import assemble
 from ectype.runs.directory import claim, finished, open_run
 from ectype.runs.evaluation import EvaluationData
-from ectype.runs.pipeline import Run, RunJob, run_steps
+from ectype.runs.pipeline import RunJob, run_rounds
 from ectype.runs.previous_run import PreviousRun
 from ectype.runs.result import Record, Result, load
 from ectype.space import View
-from ectype.types import Json
+from ectype.types import Answered, Json
 
 # The default budget, as a share of the first run's training queries, and the training steps of a round. Batches that do
 # not grow are half as large as the last run's: with few queries, each should be chosen well.
 SHARE, STEPS = 0.35, 1200
+# The share of a batch that margin sampling chooses: with few queries, each should be chosen well.
+UNSURE = 0.9
 # Where a result has the fidelity on answers that were given.
 ON_ANSWERS = "on_answers"
 
@@ -105,7 +112,7 @@ class Refresh:
     @property
     def rounds(self) -> int:
         """The most rounds."""
-        return self.plan.iterations if self.plan.grows else 1 + self.budget // self.plan.batch
+        return self.plan.ask.rounds if self.plan.ask.grows else 1 + self.budget // self.plan.ask.batch
 
     @property
     def most_checked(self) -> int:
@@ -115,7 +122,7 @@ class Refresh:
     @property
     def repeats(self) -> int:
         """The most rows that are asked once more: those that changed, or are said to have, and a share of all."""
-        return self.most_checked + self._contested + self._sized(1).repeats
+        return self.most_checked + self._contested + self._sized(1).ask.repeats
 
     @property
     def again(self) -> int:
@@ -167,12 +174,15 @@ class Refresh:
             if not again.changed:
                 ledger.abandon()  # tomorrow the same command has to ask again
                 return replace(past.result, refreshed={"verdict": "unchanged", **origin, **self._measured()})
-            warm = self._start(again)
-            result, run = yield from run_steps(self._job(warm), ledger)
+            learned, before = self._split(again)
+            job = self._job(again, learned, before)
+            outcome = yield from run_rounds(job, ledger)
+            result = assemble(job, outcome)
             ledger.settle()
-            result = replace(result, copy=result.copy.with_training_rows(self._training_rows(warm, run)))
+            result = replace(result, copy=result.copy.with_training_rows(self._training_rows(result.copy, learned[0])))
             queries = {**result.queries, str(Purpose.REPEAT): result.queries.get(Purpose.REPEAT, 0) + again.repeated}
-            found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
+            found = flips(past.result, result, before[1], outcome.held_out, self.plan.asked.confidence)
+            found = {"verdict": "changed", **origin, **found}
             result = self._with_answers(replace(result, queries=queries, refreshed=found))
             return replace(result, directory=result.commit(self.out))
 
@@ -188,10 +198,11 @@ class Refresh:
         )
         return replace(found, places=able[found.places])
 
-    def _training_rows(self, warm: WarmStart, run: Run) -> TrainingRows:
+    def _training_rows(self, copy: CopyClassifier, learned: np.ndarray) -> TrainingRows:
         """The rows that taught the new copy: today's, and those of the earlier run, which taught its copy too."""
-        found, before = run.inquiry.training_rows, self.past.result.copy.training_rows
-        found |= TrainingRows.of([warm.learned[0]], excluded=found.excluded)
+        found, before = copy.training_rows, self.past.result.copy.training_rows
+        assert found is not None
+        found |= TrainingRows.of([learned], excluded=found.excluded)
         return found if before is None else found | before
 
     def _measured(self) -> Json:
@@ -210,34 +221,47 @@ class Refresh:
             refreshed={**(result.refreshed or {}), ON_ANSWERS: found},
         )
 
-    def _start(self, again: DriftTest) -> WarmStart:
-        """The warm start of the run that follows a check with a change."""
+    def _split(self, again: DriftTest) -> tuple[Answered, Answered]:
+        """The earlier run's training rows, and its held-out ones if they may certify again, without those asked now."""
         given, past = self.given, self.past
         known = again.places if given is None else np.union1d(again.places, given.known(past.rows))
         learned, held_out = past.split(known)
-        if not past.certifies_again:
-            held_out = held_out[0][:0], held_out[1][:0]
-        if given is None:
-            return WarmStart(past, again, held_out, learned)
-        sure = self.deterministic
-        return WarmStartWithAnswers(
-            past, again, held_out, learned, known=given.learned, again=AGAIN, deterministic=sure
-        )
+        return learned, held_out if past.certifies_again else (held_out[0][:0], held_out[1][:0])
 
-    def _job(self, warm: WarmStart) -> RunJob:
-        plan, about = self._sized(len(warm.check.places)), None if self.given is None else self.given.as_json()
-        space, allowed = self.past.result.space, self.allowance
-        return RunJob(self.original, space, plan, self.about, self.truth, warm, allowed=allowed, given=about)
+    def _job(self, again: DriftTest, learned: Answered, before: Answered) -> RunJob:
+        """The run that follows a check with a change: it begins with the rows of the check, already answered."""
+        plan, past, space, given = self._sized(len(again.places)), self.past, self.past.result.space, self.given
+        copy, selected = past.result.copy, past.result.tried and len(before[1])
+        earlier = EarlierRun(
+            plan,
+            past.network,
+            Labels(copy.classes),
+            View(space, plan.asked.exclude)(learned[0]),
+            learned[1],
+            # One that was selected by rows that certify the new copy may not teach it.
+            copy.model if copy.model.kind == BLEND and not selected else None,
+        )
+        prior = Prior(
+            None if given is None else given.learned,
+            again=AGAIN,
+            deterministic=self.deterministic,
+            opening=past.rows[again.places],
+            held_out=before[0],
+            earlier=earlier,
+            margin_share=UNSURE,
+            seed=(past.seed,) if given is None else (past.seed, given.learned.seed),
+        )
+        return RunJob(self.original, space, plan, self.about, self.truth, prior, allowed=self.allowance)
 
     def _sized(self, checked: int) -> Plan:
         """The plan of the run that follows a check of so many rows; answers that are given are there before it."""
         known = (0, 0) if self.given is None else (len(self.given.learned), self.given.learned.drawn)
-        if self.plan.grows:
+        if self.plan.ask.grows:
             sizes = growing(self.budget + known[0], first=checked + known[0])
         else:
-            later = (self.budget - checked) // self.plan.batch
-            sizes = (known[0] + self.plan.batch, *(self.plan.batch,) * later)
-        return replace(self.plan, sizes=sizes, limited_by="budget", given=known)
+            later = (self.budget - checked) // self.plan.ask.batch
+            sizes = (known[0] + self.plan.ask.batch, *(self.plan.ask.batch,) * later)
+        return with_sizes(self.plan, sizes, known)
 
 
 def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
@@ -247,7 +271,7 @@ def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
         hint = "copy again, with the same classifier as `to`"
         raise SettingError("refresh", "a copy of a family that has a name here", before["to"]["class"], hint)
     last = settings_of_json(before)
-    single, network = last.method == "one-shot", Plan.of_decided(last).network
+    single, network = last.method == "one-shot", resolve_decided(last).make.network
     batch = BATCH if single else before["batch"]
     usual = replace(
         last,
@@ -261,7 +285,7 @@ def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
     )
     said = {name: value for name, value in given.items() if value is not None}
     chosen = replace(usual, **said)
-    plan = Plan.of_decided(replace(chosen, budget=max(budget, chosen.batch or 1)))
+    plan = resolve_decided(replace(chosen, budget=max(budget, chosen.batch or 1)))
     refuse_without_effect(plan, said)
     return plan
 

@@ -18,7 +18,7 @@ from ectype._common.atomic_io import write_text
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.formatting import about_rows, caveats
 from ectype.original import Original
-from ectype.plan.plan import Plan
+from ectype.plan.resolve import resolve
 from ectype.plan.settings import Settings
 from ectype.report import _charts as charts
 from ectype.report._answers import PaidAnswers
@@ -140,5 +140,5 @@ def _classes(result: Result) -> Json:
 
 def changed_settings(result: Result) -> Json:
     """The settings that differ from the defaults."""
-    usual = Plan.of(Settings()).as_json()
+    usual = resolve(Settings()).as_json()
     return {key: value for key, value in result.settings.items() if key in usual and value != usual[key]}

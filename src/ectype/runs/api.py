@@ -14,20 +14,21 @@ from typing import Any, ParamSpec, TypeVar, cast
 from ectype._common.manifest import Key
 from ectype.errors import SettingError, warn
 from ectype.ledger import Ledger
+from ectype.methods.prior import Prior
+from ectype.methods.user_rows import UserRows
 from ectype.original import Original, as_original
 from ectype.original.fingerprint import identity_of
-from ectype.plan.effects import refuse_without_effect_on
 from ectype.plan.plan import Plan
+from ectype.plan.resolve import Facts, resolve, resolve_for, with_answers
 from ectype.plan.settings import Settings, about
 from ectype.progress import ITERATIONS, Watch, shown
 from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, read_sources
+from ectype.runs.assembly import assemble
 from ectype.runs.directory import open_run
 from ectype.runs.evaluation import EvaluationData
 from ectype.runs.extend import in_directory
-from ectype.runs.pipeline import RunJob, run_steps
-from ectype.runs.prior_answers_start import PriorAnswersStart
+from ectype.runs.pipeline import RunJob, run_rounds
 from ectype.runs.result import Record, Result, load
-from ectype.runs.user_rows import UserRows
 from ectype.space import Space, View
 from ectype.types import Classes, Json, Rows
 
@@ -126,7 +127,7 @@ def copy_classifier(request: CopyRequest) -> Result:
     >>> result.queries
     {'training': 300, 'certificate': 500, 'repeat': 16}
     """
-    plan = Plan.of(request.settings())
+    plan = resolve(request.settings())
     job = build_job(
         request.original,
         request.space,
@@ -137,7 +138,7 @@ def copy_classifier(request: CopyRequest) -> Result:
         answers=request.answers,
     )
     job = job if request.out is None else in_directory(job, request.out)
-    with shown("copy", job.plan.iterations, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
+    with shown("copy", job.plan.ask.rounds, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
         return finish(run_job(job), progress_callback(tell))
 
 
@@ -158,7 +159,7 @@ def copy_steps(
     >>> [record.queries for record in run]
     [40, 55, 76, 105, 145, 200]
     """
-    plan = Plan.of(Settings() if settings is None else settings)
+    plan = resolve(Settings() if settings is None else settings)
     job = build_job(original, space, plan, classes=classes, test=test, rows=rows, answers=answers)
     return (yield from run_job(job if out is None else in_directory(job, out)))
 
@@ -196,24 +197,19 @@ def build_job(
 ) -> RunJob:
     """The job of a run, once original, space, plan and test data were checked against each other."""
     source = as_original(original, classes)
-    refuse_without_effect_on(plan, stored=source.stored is not None, own=rows is not None)
-    if source.stored is not None:
-        plan = plan.without_repeats()
-    if source.scored and not plan.asked.scores:
-        plan = plan.with_scores()
-    elif plan.asked.scores:
+    plan = resolve_for(plan, Facts(source.scored, source.stored is not None, rows is not None))
+    if plan.asked.scores and not source.scored:
         source = source.with_scores()
     check_fit(source, space)
     truth = None if test is None else EvaluationData.of(test, space, View(space, plan.asked.exclude))
     known = None if answers is None else _known(read_sources(answers), source, space, plan)
     own = None if rows is None else UserRows.of(rows, source, space, plan, known)
-    plan = plan if known is None else plan.knowing(len(known), known.drawn)
+    plan = plan if known is None else with_answers(plan, len(known), known.drawn)
     about = describe(source, space, plan, truth) | ({} if own is None else own.about)
-    job = RunJob(source, space, plan, about, truth, own=own)
     if known is None:
-        return job
+        return RunJob(source, space, plan, about, truth, Prior(user_rows=own))
     about = {**about, "answers": known.digest}
-    return replace(job, about=about, start=PriorAnswersStart(known=known), given=known.as_json())
+    return RunJob(source, space, plan, about, truth, Prior(known, user_rows=own, seed=(known.seed,)))
 
 
 def _known(sources: Sequence[Source], original: Original, space: Space, plan: Plan) -> PriorAnswers | None:
@@ -234,15 +230,15 @@ def run_job(job: RunJob, key: Key | None = None) -> Steps:
     With a key, the directory is signed.
     """
     if job.out is None:
-        result, _ = yield from run_steps(job)
+        result = assemble(job, (yield from run_rounds(job)))
         return replace(result, left_over=job.plan.left_over)
     if job.done:
         result = load(job.out)
         yield from result.history
         return replace(result, left_over=job.plan.left_over)
-    with open_run(job.out, job.about, job.space, job.start.given) as ledger:
+    with open_run(job.out, job.about, job.space, job.prior.told) as ledger:
         warn_in_flight(ledger, job.allowance)
-        result, _ = yield from run_steps(job, ledger)
+        result = assemble(job, (yield from run_rounds(job, ledger)))
         ledger.settle()
         return replace(result, directory=result.commit(job.out, key), left_over=job.plan.left_over)
 

@@ -10,6 +10,7 @@ from ectype._common.atomic_io import as_path, errors_of
 from ectype._common.bounded_io import UNREADABLE, check_type
 from ectype.errors import DamagedError, DirectoryError
 from ectype.plan.plan import OPEN, Plan
+from ectype.plan.resolve import resume, with_stages
 from ectype.plan.settings import Settings
 from ectype.runs.directory import claim, finished, settings_there
 from ectype.runs.pipeline import RunJob
@@ -42,7 +43,7 @@ def resume_rules() -> dict[str, str]:
     return {name: kinds.get(name, REFUSED) for name in names}
 
 
-def extended(job: RunJob, path: Path) -> RunJob:
+def extend_job(job: RunJob, path: Path) -> RunJob:
     """The job as it is where the directory has a run that it goes on from; else the job itself.
 
     Earlier rounds stay as they were asked, so that their answers are taken from the ledger, and further ones follow.
@@ -59,15 +60,15 @@ def extended(job: RunJob, path: Path) -> RunJob:
         hint = "restore it from a backup, or copy again in another directory"
         raise DamagedError(str(path), "the settings of a run", str(error), hint) from error
     before, spent, batch = tuple(there.get("stages", ())), there["budget"], there.get("batch")
-    plan, longer = job.plan.after(before, batch), job.plan.after((*before, spent), batch)
-    same = plan.queries == spent
-    further = job.plan.asked.target != there["target"] if same else longer.queries > spent
+    plan, longer = resume(job.plan, before, batch), resume(job.plan, (*before, spent), batch)
+    same = plan.ask.queries == spent
+    further = job.plan.asked.target != there["target"] if same else longer.ask.queries > spent
     if further or before:
         _refuse_other_batch(job.plan, batch, path)
     if further:
         plan = longer
-    elif not same and job.plan.queries >= spent:  # what there is more is no whole batch, and is left over
-        plan = replace(longer, stages=before)
+    elif not same and job.plan.ask.queries >= spent:  # what there is more is no whole batch, and is left over
+        plan = with_stages(longer, before)
     return replace(job, plan=plan, about={**job.about, **plan.as_json()}, further=further)
 
 
@@ -83,6 +84,6 @@ def _refuse_other_batch(plan: Plan, batch: int | None, path: Path) -> None:
 def in_directory(job: RunJob, out: str | Path) -> RunJob:
     """The job in a directory, where it goes on from what is there; a directory that holds another run is refused."""
     path = as_path(out)
-    job = extended(job, path)
+    job = extend_job(job, path)
     claim(path, job.about)
     return replace(job, out=path, done=finished(path) and not job.further)

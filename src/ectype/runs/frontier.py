@@ -17,6 +17,7 @@ from ectype.models.distillation import Candidate, FitContext, outcomes
 from ectype.models.families import FamilyLimits
 from ectype.original import Labels
 from ectype.plan.plan import Plan
+from ectype.plan.resolve import plan_of_json
 from ectype.plan.settings import BLEND, FAMILIES
 from ectype.progress import COPIES, shown
 from ectype.runs.model_selection import fit_context, latency
@@ -126,7 +127,7 @@ class _Parts:
     @classmethod
     def of(cls, path: Path) -> _Parts:
         past = PreviousRun.of(path)
-        plan = Plan.of_json(past.result.settings, to="auto", max_bytes=None)
+        plan = plan_of_json(past.result.settings, to="auto", max_bytes=None)
         view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
         learned, held = past.points(view, labels)
         if not len(learned) or not len(held):

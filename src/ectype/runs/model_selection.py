@@ -44,7 +44,7 @@ def select_copy(
     plan: Plan, workshop: FitContext, held: HeldOut, copy_of: Callable[[Model], CopyClassifier]
 ) -> Selection:
     """The copy to hand out, of the plan's families; a Bonferroni correction allows for all candidates and looks."""
-    settings, among = plan.asked, outcomes(plan.families) * plan.stops
+    settings, among = plan.asked, outcomes(plan.make.families) * plan.stop.comparisons
     corrected = 1 - (1 - settings.confidence) / among
 
     def reaches(fidelity: float) -> bool:
@@ -52,7 +52,7 @@ def select_copy(
         return lower_bound(agreed, len(held.codes), corrected) >= (settings.target or 1.0)
 
     best, tried = choose(
-        plan.families,
+        plan.make.families,
         workshop,
         SampleSet(held.X, held.codes),
         reaches if settings.target else None,
@@ -67,7 +67,7 @@ def select_copy(
 
 def _beyond(plan: Plan, best: Candidate, workshop: FitContext, held: HeldOut) -> float | None:
     """The fidelity of the blend on the held-out rows, if something else is handed out and nothing keeps a blend out."""
-    if best.family == BLEND or plan.limited:
+    if best.family == BLEND or plan.make.limited:
         return None
     return float((workshop.teacher.probabilities(held.X).argmax(axis=1) == held.codes).mean())
 
@@ -138,7 +138,7 @@ def limits_of(plan: Plan, view: View) -> FamilyLimits:
             raise SpaceError("increasing, decreasing", expected, repr(name))
     layers = () if settings.layers is None else tuple(settings.layers)
     limits = FamilyLimits(
-        settings.max_depth, settings.max_leaves, settings.max_bytes, layers=layers, effort=plan.preset.effort
+        settings.max_depth, settings.max_leaves, settings.max_bytes, layers=layers, effort=plan.make.capacity
     )
     if not wanted:
         return limits
@@ -164,7 +164,7 @@ def check_reachable(plan: Plan, view: View, n_c: int | None) -> None:
     limits_of(plan, view).check(n_c or 2)
     if settings.max_bytes is not None and settings.max_bytes <= HEADER:
         raise SettingError("max_bytes", f"a number of bytes above {HEADER}", settings.max_bytes, "no copy takes less")
-    smallest = plan.layers if plan.network or settings.layers else SMALLER[-1]
+    smallest = plan.learn.layers if plan.make.network or settings.layers else SMALLER[-1]
     network_bytes = HEADER + 4 * MLP(view.encoding.width, smallest, 2).size
     if settings.to == "mlp" and settings.max_bytes is not None and network_bytes > settings.max_bytes:
         hint = "allow more, give it smaller layers, or choose another family with `to`"

@@ -1,55 +1,48 @@
-"""One run: asks, consumes the loop, measures after every round, and ends with a result."""
+"""One run, from the first query to the result: eight stages, of which none calls an earlier one."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
-from ectype._common.portable import peak_mb
-from ectype.algorithm.mlp import Network
-from ectype.algorithm.sequential import Step
 from ectype.certificate.bounds import HeldOut
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.certify import Certifier
-from ectype.certificate.diagnosis import Advice, Diagnosis, advise, diagnose, is_flat
-from ectype.certificate.differences import boundary_margin, explain
+from ectype.certificate.diagnosis import is_flat
 from ectype.certificate.repeats import Repeats
+from ectype.certificate.user_sample import UserSample
 from ectype.errors import SettingError
 from ectype.ledger import Ledger, Purpose
+from ectype.methods.asker import RoundAsker, query_limits
+from ectype.methods.base import Round
+from ectype.methods.prior import Prior
+from ectype.methods.registry import method_of
 from ectype.models.base import Model
 from ectype.models.blend import BLEND
 from ectype.models.copy_classifier import CopyClassifier
-from ectype.models.distillation import FitContext
-from ectype.original import Labels, Original, as_original, concatenate_labels
+from ectype.original import Labels, Original, concatenate_labels
 from ectype.plan.plan import Plan
-from ectype.queries import Allowance, allowance_of
+from ectype.queries import Allowance, Queries, allowance_of
 from ectype.runs.evaluation import EvaluationData
-from ectype.runs.initialisation import ColdStart, Start
-from ectype.runs.model_selection import (
-    Selection,
-    check_kept,
-    check_reachable,
-    fit_context,
-    listed,
-    rounded_latency,
-    select_copy,
+from ectype.runs.model_selection import Selection, check_reachable, fit_context, select_copy
+from ectype.runs.result import Record
+from ectype.runs.sanity_checks import (
+    ask_again,
+    recheck,
+    refuse_no_labels,
+    warn_of_absent_labels,
+    warn_of_leaked_label,
 )
-from ectype.runs.network_steps import Loop
-from ectype.runs.query_session import QuerySession
-from ectype.runs.result import Record, Result
-from ectype.runs.user_rows import UserRows
-from ectype.space import Space
-from ectype.types import Answered, Json
+from ectype.space import Space, View
+from ectype.types import Json
 
 
 @dataclass(frozen=True)
 class RunJob:
-    """The inputs of a run: an original, a space, a plan, test data, and how it starts."""
+    """The inputs of a run: an original, a space, a plan, test data, and what is known before the first query."""
 
     original: Original
     space: Space
@@ -57,9 +50,7 @@ class RunJob:
     about: Json
     """What identifies this run."""
     truth: EvaluationData | None = None
-    start: Start = field(default_factory=ColdStart)
-    own: UserRows | None = None
-    """Rows of the user's own."""
+    prior: Prior = field(default_factory=Prior)
     allowed: Allowance | None = None
     """The most rows that may reach the original, where there is more to the run than its plan."""
     out: Path | None = None
@@ -68,30 +59,55 @@ class RunJob:
     """Whether it goes on from a run that was made before."""
     done: bool = False
     """Whether it was finished before, so that nothing is left to do."""
-    given: Json | None = None
-    """What is known of the answers that it was given."""
 
     @property
     def allowance(self) -> Allowance:
         """The most rows that may reach the original: all queries, and retries."""
         if self.allowed is not None:
             return self.allowed
-        own, asked = 0 if self.own is None else self.own.queries, self.plan.asked
-        at_once = max(*self.plan.batches, asked.certificate_n, own)
-        planned = self.plan.total + own + sum(self.start.checks.values())
-        return allowance_of(self.original, planned, at_once, asked.retries)
+        asked, users = self.plan.asked, self.prior.user_rows
+        own = 0 if users is None else users.queries
+        at_once = max(*self.plan.ask.batches, asked.certificate_n, own)
+        return allowance_of(self.original, self.plan.ask.total + own + 2 * self.prior.rechecks, at_once, asked.retries)
+
+    @property
+    def given(self) -> Json | None:
+        """What is known of the answers that it was given."""
+        return None if self.prior.answers is None else self.prior.answers.as_json()
 
 
 @dataclass(frozen=True)
-class RoundsOutcome:
-    """The rounds of a run, and why it stopped."""
+class HeldOutRows:
+    """Rows that certify the copy, with the original's labels; fixed before anything is learned."""
 
-    outcome: Selection
+    rows: np.ndarray
+    answers: np.ndarray
+    X: np.ndarray
+    """The rows, encoded."""
+    user_sample: UserSample | None = None
+    """The user's own rows that were held out."""
+
+    def coded(self, labels: Labels) -> HeldOut:
+        """Them in terms of the labels that are known."""
+        return HeldOut(self.X, labels.encode(self.answers), labels)
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What the stages of a run came to, before a result is made of it."""
+
+    round: Round
+    """The last one."""
+    selection: Selection
+    """The copy, its certificate, and what it was chosen from."""
     history: list[Record]
     curve: list[float]
     """After every round, the fidelity of what chose the queries: the copy itself, or a weaker one."""
     stopped: str
-    last: Step
+    held_out: HeldOutRows
+    repeats: Repeats | None
+    queries: Queries
+    seconds: float
     known: int = 0
     """The answers that were given."""
 
@@ -101,190 +117,134 @@ class RoundsOutcome:
         return [(self.known + one.queries, 1 - found) for one, found in zip(self.history, self.curve, strict=True)]
 
 
+def run_rounds(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, None, RunOutcome]:
+    """Ask, learn and choose: a record per round, then what the run came to."""
+    clock, plan, prior, original = perf_counter(), job.plan, job.prior, job.original
+    queries = Queries(original, job.space, query_limits(plan, prior), ledger, plan.asked.seed, job.allowance)
+    asker = RoundAsker(plan, prior, queries)
+    check_reachable(plan, asker.view, None if original.declared is None else len(original.declared))
+    recheck(prior, asker)  # given answers of another original end it here
+    held_out = hold_out(asker)
+    labels, repeats = first_answers(job, asker, held_out)
+    prior, select = prior.knowing(labels), CopySelector(job, asker.view, held_out)
+    history, curve, spared = list[Record](), list[float](), 0.0
+    for round, seconds in timed_rounds(method_of(plan, prior)(plan, prior, asker)):  # ask, learn, repeat
+        selection, spared = select.so_far(round), spared + round.spared
+        curve.append(0.0 if selection.certificate is None else selection.certificate.estimate)
+        asked = [plan.ask.known + n for n in (*(one.queries for one in history), queries.made[Purpose.TRAINING])]
+        flat = plan.asked.until_flat and is_flat([*zip(asked, curve, strict=True)])
+        if not plan.make.network and (flat or round.t + 1 in plan.stop.looks):
+            selection = select.best(round)
+        history.append(record_of(job, round, selection, queries.made[Purpose.TRAINING], seconds + round.spared))
+        yield history[-1]
+        if _reached(plan, round, selection.certificate):
+            stopped = "target"
+            break
+        if flat:
+            stopped = "plateau"
+            break
+    else:
+        stopped = plan.stop.limited_by
+    if held_out.user_sample is None:  # after all others, as a run that ends early needs none
+        held_out = replace(held_out, user_sample=asker.user_sample())
+    selection = replace(selection, copy=selection.copy.with_training_rows(asker.training_rows))
+    taken = perf_counter() - clock + spared
+    return RunOutcome(round, selection, history, curve, stopped, held_out, repeats, queries, taken, plan.ask.known)
+
+
+def hold_out(asker: RoundAsker) -> HeldOutRows:
+    """Ask about the rows that certify the copy.
+
+    The user's own come first if they have further columns: an original that refuses these does so before more is paid.
+    """
+    users = asker.prior.user_rows
+    sample = None if users is None or users.every.further is None else asker.user_sample()
+    rows, answers = asker.held_out()
+    return HeldOutRows(rows, answers, asker.view(rows), sample)
+
+
+def first_answers(job: RunJob, asker: RoundAsker, held_out: HeldOutRows) -> tuple[Labels, Repeats | None]:
+    """Ask about the first round's rows, and check the answers so far; gives the labels known, and the rows asked again.
+
+    They come before the network, because they may define the classes.
+    """
+    original, plan, repeats = job.original, job.plan, None
+    refuse_no_labels(original, held_out.answers)
+    enough = 0 < plan.ask.repeats <= len(held_out.answers)
+    if enough:  # an original that cannot be copied well enough is known before more is paid
+        repeats = ask_again(plan, asker.queries, held_out.rows, held_out.answers)
+    rows, said = asker.open()
+    answers = concatenate_labels([held_out.answers, said.labels])
+    refuse_no_labels(original, answers)
+    labels = _known_labels(job, answers)
+    warn_of_absent_labels(original, answers)
+    warn_of_leaked_label(original, job.space, np.concatenate([held_out.rows, rows]), answers)
+    if not enough:
+        asked = np.concatenate([held_out.rows, rows[plan.ask.known :]])
+        told = concatenate_labels([held_out.answers, said.labels[plan.ask.known :]]) if plan.ask.known else answers
+        repeats = ask_again(plan, asker.queries, asked, told)
+    return labels, repeats
+
+
 @dataclass(frozen=True)
-class Run:
-    """A run with its first answers; the state that changes from round to round is in its loop and its inquiry."""
+class CopySelector:
+    """Makes copies of what a method has learned, and certifies them on the held-out rows."""
 
     job: RunJob
-    inquiry: QuerySession
-    loop: Loop
-    held_out: Answered
-    X: np.ndarray
-    """The held-out rows, encoded."""
-    repeats: Repeats | None
-    clock: float
-    """When it began."""
+    view: View
+    held_out: HeldOutRows
 
-    @classmethod
-    def begin(cls, job: RunJob, ledger: Ledger | None = None) -> Run:
-        """Make the first queries: they come before the network, because their answers may define the classes."""
-        clock = perf_counter()
-        inquiry = QuerySession(job.original, job.space, job.plan, job.start, ledger, job.own, job.allowance)
-        declared = job.original.declared
-        check_reachable(job.plan, inquiry.view, None if declared is None else len(declared))
-        job.start.prepare(inquiry)
-        if job.own is not None and job.own.every.further is not None and job.own.queries:
-            _ = inquiry.user_sample  # first: an original that refuses further columns does so before more is paid
-        held_out, repeats = inquiry.held_out(), None
-        inquiry.refuse_no_labels(held_out[1])
-        enough = 0 < job.plan.repeats <= len(held_out[1])
-        if enough:  # an original that cannot be copied well enough is known before more is paid
-            repeats = _consistent(job.plan, inquiry.repeat(*held_out))
-        first = inquiry.first()
-        answers = concatenate_labels([held_out[1], first[1].labels])
-        inquiry.refuse_no_labels(answers)
-        labels = job.start.labels(_known_labels(job, answers))
-        inquiry.warn_of_absent(answers)
-        inquiry.warn_of_label(np.concatenate([held_out[0], first[0]]), answers)
-        if not enough:
-            asked = np.concatenate([held_out[0], first[0][job.plan.known :]])
-            said = concatenate_labels([held_out[1], first[1].labels[job.plan.known :]]) if job.plan.known else answers
-            repeats = _consistent(job.plan, inquiry.repeat(asked, said))
-        X, loop = inquiry.view(held_out[0]), Loop(inquiry, labels, first, ledger)
-        return cls(job, inquiry, loop, held_out, X, repeats, clock)
-
-    def rounds(self) -> Generator[Record, None, RoundsOutcome]:
-        """Consume the loop, with a record of every round, until the plan or the held-out rows end it."""
-        plan, history, curve = self.job.plan, list[Record](), list[float]()
-        for step in islice(self.loop, plan.iterations):
-            outcome = self._so_far(step)
-            curve.append(0.0 if outcome.certificate is None else outcome.certificate.estimate)
-            flat = plan.asked.until_flat and is_flat([*zip(self._asked(history), curve, strict=True)])
-            if not plan.network and (flat or step.t + 1 in plan.looks):
-                outcome = select_copy(plan, self._workshop(step), self._held(), self._copy)
-            history.append(self._record(step, outcome))
-            yield history[-1]
-            if _reached(plan, step, outcome.certificate):
-                return RoundsOutcome(outcome, history, curve, "target", step, plan.known)
-            if flat:
-                return RoundsOutcome(outcome, history, curve, "plateau", step, plan.known)
-        return RoundsOutcome(outcome, history, curve, plan.limited_by, step, plan.known)
-
-    def _asked(self, before: list[Record]) -> list[int]:
-        """The answers after every round, this one included."""
-        made = [*(record.queries for record in before), self.inquiry.queries.made[Purpose.TRAINING]]
-        return [self.job.plan.known + n for n in made]
-
-    def result(self, ended: RoundsOutcome) -> Result:
-        """The result: the last copy with its certificate, and why a target was missed, if it was."""
-        plan, proof = self.job.plan, ended.outcome.certificate
-        copy = ended.outcome.copy.with_training_rows(self.inquiry.training_rows)
-        if plan.network:
-            check_kept(plan, copy)
-        proof = None if proof is None else self._explained(proof, copy)
-        return Result(
-            copy=copy,
-            certificate=proof,
-            history=ended.history,
-            space=self.job.space,
-            settings=self.job.about,
-            queries=self.inquiry.queries.made,
-            stopped=ended.stopped,
-            seconds=perf_counter() - self.clock + sum(self.loop.spared.values()),
-            peak_mb=peak_mb(),
-            repeats=self.repeats,
-            diagnosis=self._diagnosis(ended),
-            advice=self._advice(ended, proof),
-            tried=listed(ended.outcome.tried, self._copy),
-            ms=rounded_latency(copy),
-            given=self.job.given,
-            vendor=self.job.original.vendor,
-            asked=self.inquiry.queries.memory.answers,
-        )
-
-    def _held(self) -> HeldOut:
-        """The held-out rows, with the labels' current codes."""
-        labels = self.loop.labels
-        return HeldOut(self.X, labels.encode(self.held_out[1]), labels)
-
-    def _copy(self, model: Model) -> CopyClassifier:
-        """A model as a classifier."""
-        excluded = tuple(self.job.space.names.index(name) for name in self.job.plan.asked.exclude)
-        return CopyClassifier(model, self.loop.labels.classes, self.inquiry.view.space, excluded)
-
-    def _so_far(self, step: Step) -> Selection:
-        """The copy after a round, its bound corrected for the number of looks."""
-        asked, network = self.job.plan.asked, Network(self.loop.network, step.theta)
+    def so_far(self, round: Round) -> Selection:
+        """What chooses the next rows, as a copy, its bound corrected for the number of looks."""
+        asked, labels = self.job.plan.asked, round.labels
         if not asked.certificate_n:
-            return Selection(self._copy(network), None, [])
-        copy = self._copy(self.inquiry.copy_so_far(network, self.loop.labels))
-        return Selection(copy, self._held().certify(copy.decide(self.X), asked.confidence, self.job.plan.stops), [])
+            return Selection(self.as_copy(round.network, labels), None, [])
+        copy, held = self.as_copy(round.chooser, labels), self.held_out.coded(labels)
+        return Selection(copy, held.certify(copy.decide(held.X), asked.confidence, self.job.plan.stop.comparisons), [])
 
-    def _workshop(self, last: Step) -> FitContext:
-        """What copies of other families are made from."""
-        plan, network = self.job.plan, Network(self.loop.network, last.theta)
-        labels = self.loop.labels
-        points = self.inquiry.emphasised(self.loop.points(last), labels)
-        points = self.job.start.lessons(self.inquiry, labels, points)
-        known: dict[str, Model] = {"mlp": network} if plan.preset.network else {}
-        if self.inquiry.learned.blend is not None:
-            known[BLEND] = self.inquiry.learned.blend
-        return fit_context(plan, self.job.space, self.inquiry.view, points, network.n_c, known)
+    def best(self, round: Round) -> Selection:
+        """The most faithful copy of the families asked for, fitted to the answers so far."""
+        plan, labels = self.job.plan, round.labels
+        points = self.job.prior.with_lessons(round.emphasised_points, labels)
+        known: dict[str, Model] = {"mlp": round.network} if plan.make.from_rounds else {}
+        known |= {} if round.blend is None else {BLEND: round.blend}
+        context = fit_context(plan, self.job.space, self.view, points, len(labels), known)
+        held = self.held_out.coded(labels)
+        return select_copy(plan, context, held, lambda model: self.as_copy(model, labels))
 
-    def _record(self, step: Step, outcome: Selection) -> Record:
-        truth, proof = self.job.truth, outcome.certificate
-        return Record(
-            iteration=step.t,
-            queries=self.inquiry.queries.made[Purpose.TRAINING],
-            kept=len(step.S),
-            dropped=step.dropped,
-            lam=step.lam,
-            mean_rho=step.trained.mean_rho,
-            risk=step.trained.risk,
-            fidelity=None if proof is None else proof.estimate,
-            moved=step.moved,
-            epochs=step.trained.epochs,
-            seconds=step.seconds + self.loop.spared.get(step.t, 0.0),
-            **({} if truth is None else truth.measured(outcome.copy, self.loop.labels)),
-        )
-
-    def _explained(self, proof: Certificate, copy: CopyClassifier) -> Certificate:
-        """The certificate with its differences."""
-        shown = self.job.original.stored is None  # stored rows are the user's
-        seed = self.job.plan.asked.seed
-        proof = explain(proof, copy, self.job.space, self._held(), self.held_out[0], show=shown, seed=seed)
-        return proof if self.job.own is None else replace(proof, on_data=self._on_own(self.job.own, copy))
-
-    def _on_own(self, own: UserRows, copy: CopyClassifier) -> Certificate | None:
-        """The certificate on the user's own rows, of which these were held out."""
-        if not own.queries:
-            return None
-        asked, space = self.job.plan.asked, self.job.space
-        declared = self.job.original.declared
-        proving = Certifier(copy, as_original(copy, name="copy"), declared, space, asked.confidence, asked.seed)
-        return proving.certify_sample(self.inquiry.user_sample, boundary_margin(copy, space, asked.seed))
-
-    def _advice(self, ended: RoundsOutcome, proof: Certificate | None) -> list[Advice]:
-        """What would make the copy more faithful."""
-        if proof is None:
-            return []
-        original, blend = self.job.original, ended.outcome.blend
-        unused = original.predict_with_scores is not None and not original.scored
-        choosable = original.stored is None and self.job.plan.draw != "balanced"
-        return advise(proof, ended.errors, self.repeats, scores=unused, blend=blend, choosable=choosable)
-
-    def _diagnosis(self, ended: RoundsOutcome) -> Diagnosis | None:
-        """Why the target was missed, if it was."""
-        proof, target = ended.outcome.certificate, self.job.plan.asked.target
-        if proof is None or not target or ended.stopped == "target":
-            return None
-        copy, points = ended.outcome.copy, self.loop.points(ended.last)
-        trained = float((copy.decide(points.X) != points.y).mean())
-        return diagnose(target, proof, ended.errors, trained, self.repeats, copy.model.kind == BLEND)
+    def as_copy(self, model: Model, labels: Labels) -> CopyClassifier:
+        """A model as a classifier."""
+        excluded = tuple(map(self.job.space.names.index, self.job.plan.asked.exclude))
+        return CopyClassifier(model, labels.classes, self.view.space, excluded)
 
 
-def run_steps(job: RunJob, ledger: Ledger | None = None) -> Generator[Record, None, tuple[Result, Run]]:
-    """Yield a record per iteration; return the result, and its run."""
-    run = Run.begin(job, ledger)
-    ended = yield from run.rounds()
-    return run.result(ended), run
+def timed_rounds(rounds: Iterator[Round]) -> Iterator[tuple[Round, float]]:
+    """Every round, with the seconds that it took."""
+    while True:
+        clock = perf_counter()
+        found = next(rounds, None)
+        if found is None:
+            return
+        yield found, perf_counter() - clock
 
 
-def _consistent(plan: Plan, repeats: Repeats | None) -> Repeats | None:
-    """Rows that were asked again; a target that they put out of reach is refused."""
-    if plan.asked.target and repeats is not None:
-        repeats.check_target(plan.asked.target, plan.asked.confidence)
-    return repeats
+def record_of(job: RunJob, round: Round, selection: Selection, asked: int, seconds: float) -> Record:
+    """What the history says of a round."""
+    step, proof = round.step, selection.certificate
+    return Record(
+        iteration=step.t,
+        queries=asked,
+        kept=len(step.S),
+        dropped=step.dropped,
+        lam=step.lam,
+        mean_rho=step.trained.mean_rho,
+        risk=step.trained.risk,
+        fidelity=None if proof is None else proof.estimate,
+        moved=step.moved,
+        epochs=step.trained.epochs,
+        seconds=seconds,
+        **({} if job.truth is None else job.truth.measured(selection.copy, round.labels)),
+    )
 
 
 def _known_labels(job: RunJob, answers: np.ndarray) -> Labels:
@@ -295,7 +255,7 @@ def _known_labels(job: RunJob, answers: np.ndarray) -> Labels:
     return labels
 
 
-def _reached(plan: Plan, step: Step, proof: Certificate | None) -> bool:
+def _reached(plan: Plan, round: Round, proof: Certificate | None) -> bool:
     """Whether the lower bound reaches the target, in a round in which that is checked."""
     target = plan.asked.target
-    return bool(target and proof and step.t + 1 in plan.looks and proof.lower >= target)
+    return bool(target and proof and round.t + 1 in plan.stop.looks and proof.lower >= target)

@@ -17,14 +17,14 @@ from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import DirectoryError
 from ectype.ledger import LEDGER, Purpose, read_answers_and_round
+from ectype.methods.training_points import points
 from ectype.models.training_rows import hashed
 from ectype.original import Answers, LabelledRows, Labels, concatenate
-from ectype.plan.plan import settings_of_json
+from ectype.plan.resolve import settings_of_json
 from ectype.queries import CANDIDATES, TAUGHT
 from ectype.runs.directory import finished
 from ectype.runs.result import Result, load
 from ectype.runs.run_json import PlannedRecord
-from ectype.runs.training_points import points
 from ectype.space import View, complete
 from ectype.types import Json
 

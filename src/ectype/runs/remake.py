@@ -22,12 +22,14 @@ from ectype.certificate.certify import Certifier
 from ectype.certificate.differences import boundary_margin, explain
 from ectype.errors import DirectoryError, SettingError
 from ectype.ledger import LEDGER, copy_ledger
+from ectype.methods.training_points import emphasise, points
 from ectype.models.base import Model
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import TrainingRows, hashed
 from ectype.original import LabelledRows, Labels, as_original
 from ectype.plan.effects import refuse_without_effect
 from ectype.plan.plan import Plan
+from ectype.plan.resolve import plan_of_json, with_stages
 from ectype.plan.settings import MAKE, Settings, about
 from ectype.queries import HELD_OUT, OWN, AnswerFilter, AnswerSources, PriorAnswers, Source, read_sources
 from ectype.runs.directory import claim, finished
@@ -35,7 +37,6 @@ from ectype.runs.frontier import taken
 from ectype.runs.model_selection import Selection, fit_context, listed, rounded_latency, select_copy
 from ectype.runs.previous_run import PreviousRun
 from ectype.runs.result import Result, load
-from ectype.runs.training_points import emphasised, points
 from ectype.space import View
 from ectype.types import Json
 
@@ -88,7 +89,7 @@ def remake(
     result = replace(
         past.result,
         copy=outcome.copy,
-        certificate=making.explained(outcome),
+        certificate=making.explain(outcome),
         settings=settings,
         diagnosis=None,
         advice=[],
@@ -152,7 +153,7 @@ class _Making:
         """The copy that a run with this plan would have handed out for the same answers."""
         past, plan = self.past, self.plan
         same = list(plan.asked.exclude) == list(past.result.settings["exclude"])
-        known: dict[str, Model] = {"mlp": past.network} if plan.preset.network and same else {}
+        known: dict[str, Model] = {"mlp": past.network} if plan.make.from_rounds and same else {}
         made_of = fit_context(plan, past.result.space, self.view, self.learned, len(self.labels), known)
         return select_copy(plan, made_of, self._held_out, self.copy)
 
@@ -163,7 +164,7 @@ class _Making:
         proof = self._held_out.certify(copy.decide(self.held.X), self.plan.asked.confidence, among)
         return Selection(copy, proof, [one])
 
-    def explained(self, outcome: Selection) -> Certificate | None:
+    def explain(self, outcome: Selection) -> Certificate | None:
         """The certificate with its differences."""
         if outcome.certificate is None:
             return None
@@ -210,9 +211,9 @@ def _plan(past: PreviousRun, made: Mapping[str, Any]) -> Plan:
         if "to" not in made:
             raise SettingError("to", "a family, or a classifier", f"none, where the run has {before['to']['class']}")
         before = {**before, "to": None}
-    plan = Plan.of_json(before, **{"max_kept": None, **made})
+    plan = plan_of_json(before, **{"max_kept": None, **made})
     refuse_without_effect(plan, [name for name, value in made.items() if value is not None])
-    return replace(plan, stages=tuple(before.get("stages", ())))
+    return with_stages(plan, tuple(before.get("stages", ())))
 
 
 def _known(past: PreviousRun, plan: Plan, view: View, labels: Labels, more: Sequence[Source]) -> PriorAnswers:
@@ -232,7 +233,7 @@ def _emphasised(past: PreviousRun, view: View, learned: SampleSet) -> SampleSet:
     if known is None:
         return learned
     own = np.isin(hashed(past.rows[past.divided(view)[0]]), known.candidates)
-    return emphasised(learned, learned.where(own)) if own.any() else learned
+    return emphasise(learned, learned.where(own)) if own.any() else learned
 
 
 def _write(result: Result, source: Path, out: Path, key: Key | None, given: LabelledRows | None = None) -> None:
