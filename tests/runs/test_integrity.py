@@ -17,6 +17,7 @@ from commands import run_command, run_program
 from ectype import ledger
 from ectype.errors import DamagedError, DirectoryError, EctypeWarning
 from ectype.ledger import Ledger
+from ectype.ledger._reader import last_round
 
 SPACE = ec.Space.normal(2)
 SETTINGS = {"budget": 150, "batch": 50, "certificate_n": 100, "schedule": 10, "layers": (6,), "seed": 1}
@@ -114,7 +115,7 @@ def flip_codes(run):
 )
 def test_an_edited_ledger_is_refused_by_table_and_row(run, edit, where):
     edit(run)
-    for read in (ledger.summary, ledger.answers, ledger.last_round, lambda path: Ledger(path, {}, SPACE)):
+    for read in (ledger.summary, ledger.answers, last_round, lambda path: Ledger(path, {}, SPACE)):
         with pytest.raises(DamagedError, match=where):
             read(run / ledger.NAME)
 

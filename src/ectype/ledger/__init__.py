@@ -17,7 +17,6 @@ from ectype.ledger._reader import (
     answers,
     duplicate,
     entries,
-    last_round,
     learned,
     settings_of,
     space_of,
@@ -28,8 +27,8 @@ from ectype.ledger._row_counts import RowCounts
 from ectype.ledger._salvage import salvage
 from ectype.ledger._schema import CHECK, FORMAT, FURTHER, GIVEN, REPEAT, TRAFFIC, USER_ROWS
 from ectype.ledger._session import WITHIN, Session, session, sessions, taken_over
-from ectype.ledger._timeline import Timeline, timeline
-from ectype.ledger._verify import Verification, verify
+from ectype.ledger._timeline import timeline
+from ectype.ledger._verify import verify
 
 __all__ = [
     "BESIDE",
@@ -48,15 +47,12 @@ __all__ = [
     "RowCounts",
     "Session",
     "Summary",
-    "Timeline",
-    "Verification",
     "anchored",
     "answered",
     "answers",
     "compacted",
     "duplicate",
     "entries",
-    "last_round",
     "learned",
     "salvage",
     "session",
