@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ectype.errors import DirectoryError, LimitError, OutageError
+from ectype.errors import DirectoryError, OutageError, SharedQuotaError
 from ectype.fleet import spent, states
 from ectype.fleet._quotas import FleetLimits, RateWindow, RequestScheduler, SpendLog, Spent, _digest
 from ectype.fleet._rate_limit_server import RateLimitClient, RateLimitServer
@@ -56,9 +56,11 @@ def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
     purse.pay(60, 0.01)
     assert spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
     again = SpendLog(tmp_path, limits)
-    with pytest.raises(LimitError, match=r"at most 100 in all, found 60 made and 50 more to make"):
+    with pytest.raises(SharedQuotaError, match=r"at most 100 in all, found 60 made and 50 more to make"):
         again.pay(50, 0.0)
-    with pytest.raises(LimitError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"):
+    with pytest.raises(
+        SharedQuotaError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"
+    ):
         again.pay(40, 0.02)
     again.pay(40, 0.01)
     assert spent(tmp_path).rows == 100
@@ -103,7 +105,7 @@ def test_a_clock_that_goes_back_and_forth_does_not_open_a_day_again(tmp_path, st
         purse = SpendLog(tmp_path, limits, clock) if starts else purse
         if rows:
             purse.pay(rows, 0.0)
-        with pytest.raises(LimitError, match=f"found {100 - left} made and {left + 1} more to make"):
+        with pytest.raises(SharedQuotaError, match=f"found {100 - left} made and {left + 1} more to make"):
             purse.charge(left + 1, 0.0)
 
 
@@ -113,11 +115,11 @@ def test_days_add_up_to_months_and_to_all(tmp_path):
     for time in ("2026-10-31T12:00:00+00:00", "2026-11-01T12:00:00+00:00", "2026-11-18T12:00:00+00:00"):
         clock.time = time
         SpendLog(tmp_path, FleetLimits(queries=30, per="day"), clock).pay(30, 0.5)
-    with pytest.raises(LimitError, match="at most 70 a month, found 60 made and 11 more"):
+    with pytest.raises(SharedQuotaError, match="at most 70 a month, found 60 made and 11 more"):
         SpendLog(tmp_path, FleetLimits(queries=70, per="month"), clock).pay(11, 0.0)
-    with pytest.raises(LimitError, match="at most 100 in all, found 90 made and 11 more"):
+    with pytest.raises(SharedQuotaError, match="at most 100 in all, found 90 made and 11 more"):
         SpendLog(tmp_path, FleetLimits(queries=100), clock).pay(11, 0.0)
-    with pytest.raises(LimitError, match="cost: expected at most 50 a month, found 30 spent and 21 more"):
+    with pytest.raises(SharedQuotaError, match="cost: expected at most 50 a month, found 30 spent and 21 more"):
         SpendLog(tmp_path, FleetLimits(cost=50.0, per="month"), clock).pay(1, 21.0)
     SpendLog(tmp_path, FleetLimits(queries=70, per="month"), clock).pay(10, 0.0)
     assert spent(tmp_path) == Spent("2026-11", 70, 30.0)
@@ -210,9 +212,9 @@ def test_a_worker_is_let_in_told_of_limits_and_refused_beyond_them(gate):
     near.enter(40)
     near.leave(40)
     near.tell("half way")
-    with pytest.raises(LimitError, match="at most 50 in all, found 40 made and 11 more"):
+    with pytest.raises(SharedQuotaError, match="at most 50 in all, found 40 made and 11 more"):
         near.enter(11)
-    with pytest.raises(LimitError, match="at most 2 rows at once, found 3"):
+    with pytest.raises(SharedQuotaError, match="at most 2 rows at once, found 3"):
         far.enter(3)
     far.enter(2)
     assert gate.turns.rows == {"near": 40, "far": 2}
@@ -247,7 +249,7 @@ def test_nothing_is_sent_that_cannot_be_written_down(tmp_path):
         for _ in range(2):
             with pytest.raises(OutageError, match=r"spent\.json: .*a directory of that name is there") as caught:
                 turnstile.enter(40)
-            assert not isinstance(caught.value, LimitError)
+            assert not isinstance(caught.value, SharedQuotaError)
         (tmp_path / "spent.json").rmdir()
         turnstile.enter(10)
     assert spent(tmp_path).rows == 90  # those that were refused too, as nobody knows better
@@ -259,7 +261,7 @@ def test_no_driver_no_turn(gate):
     said = []
 
     def enter():
-        with pytest.raises((OutageError, LimitError), match="a driver that gives turns") as caught:
+        with pytest.raises((OutageError, SharedQuotaError), match="a driver that gives turns") as caught:
             late.enter(2)
         said.append(caught)
 

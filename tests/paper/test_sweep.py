@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from commands import run_command
-from ectype.errors import EngineError, SettingError, SpaceError
+from ectype.errors import SettingError, SpaceError, WorkerError
 from ectype.paper import FAMILY_OF
 from ectype.paper.compact import read_table
 from ectype.paper.settings import DELTAS, paper_settings
@@ -253,7 +253,7 @@ def test_a_cluster_that_is_lost_half_way_is_an_error_and_what_is_finished_is_kep
         with Dask(scheduler=cluster.stdout.readline().strip()) as engine:
             found = outcomes(tasks(tmp_path, 3), engine, second_ends_the_cluster)
             assert next(found).unit.repetition == 0
-            with pytest.raises(EngineError, match="the connection to them was lost; what is finished is kept"):
+            with pytest.raises(WorkerError, match="the connection to them was lost; what is finished is kept"):
                 next(found)
     finally:
         cluster.kill()

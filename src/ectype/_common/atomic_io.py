@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ectype._common.portable import LOCK, UNFINISHED, is_folder, is_ours, lock_folder, sync_directory
-from ectype.errors import DirectoryError, EctypeError, UnwrittenError, warn
+from ectype.errors import DirectoryError, EctypeError, WriteError, warn
 
 # Where files are that were committed together, until each is in its place.
 COMMITTED = ".committed"
@@ -51,7 +51,7 @@ def errors_of(path: Path, expected: str = "a directory that can be written") -> 
     except (OSError, ValueError) as error:
         if is_full(error):
             hint = "make room, and run the same command again: what was answered is kept"
-            raise UnwrittenError(str(path), "room to write", str(error), hint) from error
+            raise WriteError(str(path), "room to write", str(error), hint) from error
         hint = "choose another directory, or see who may write to this one"
         raise DirectoryError(str(path), expected, str(error), hint) from error
 

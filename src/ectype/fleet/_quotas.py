@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 from ectype._common.atomic_io import write_text
 from ectype._common.bounded_io import MOST_JSON_BYTES, UNREADABLE, check_type, parse_json, read_bytes
-from ectype.errors import DirectoryError, LimitError
+from ectype.errors import DirectoryError, SharedQuotaError
 
 # The limits of hosts that are not named.
 ANY = "*"
@@ -234,10 +234,10 @@ class SpendLog:
         most, dear = self._limits.queries, self._limits.cost
         if most is not None and before.rows + n > most:
             found = f"{before.rows} made and {n} more to make"
-            raise LimitError("[limits] queries", f"at most {most} {when}", found, "raise it to go on")
+            raise SharedQuotaError("[limits] queries", f"at most {most} {when}", found, "raise it to go on")
         if dear is not None and before.cost + cost > dear * (1 + 1e-12):
             found = f"{before.cost:g} spent and {cost:g} more to spend"
-            raise LimitError("[limits] cost", f"at most {dear:g} {when}", found, "raise it to go on")
+            raise SharedQuotaError("[limits] cost", f"at most {dear:g} {when}", found, "raise it to go on")
 
 
 def _rows(account: SpendByDay) -> int:
@@ -271,7 +271,7 @@ class RequestScheduler:
             if window is not None:
                 if n > window.most:
                     hint = "ask it in smaller requests: request_rows"
-                    raise LimitError(f"[limits.hosts] {host}", f"at most {window.most} rows at once", n, hint)
+                    raise SharedQuotaError(f"[limits.hosts] {host}", f"at most {window.most} rows at once", n, hint)
                 self._wait(me, window, self._queues[host], n)
             self._purse.charge(n, cost)
             self.rows[model] += n
@@ -310,7 +310,7 @@ class RequestScheduler:
         try:
             while True:
                 if self._over:
-                    raise LimitError("fleet", "a driver that gives turns", "one that has ended")
+                    raise SharedQuotaError("fleet", "a driver that gives turns", "one that has ended")
                 left = window.wait(n, monotonic()) if queue[0] is me else None
                 if left is not None and left <= 0:
                     return

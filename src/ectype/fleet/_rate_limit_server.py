@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Self, cast
 
-from ectype.errors import DirectoryError, LimitError, OutageError
+from ectype.errors import DirectoryError, OutageError, SharedQuotaError
 from ectype.fleet._quotas import RequestScheduler
 from ectype.types import Json
 
@@ -100,9 +100,9 @@ class _Visit(socketserver.StreamRequestHandler):
     def _enter(self, turns: RequestScheduler, said: Json) -> tuple[str, int] | None:
         try:
             turns.enter(said["model"], said["host"], said["enter"], said["cost"])
-        except (LimitError, DirectoryError) as error:  # the latter if what is spent cannot be written down
+        except (SharedQuotaError, DirectoryError) as error:  # the latter if what is spent cannot be written down
             said_so = [error.where, error.expected, str(error.found), error.hint]
-            self._say(refused=said_so, limit=isinstance(error, LimitError))
+            self._say(refused=said_so, limit=isinstance(error, SharedQuotaError))
             return None
         self._say(entered=said["enter"])
         return said["host"], said["enter"]
@@ -151,7 +151,7 @@ class RateLimitClient:
         said = line.ask(enter=n, model=self._model, host=self._host, cost=self._cost)
         if "refused" in said:
             self._free.append(line)
-            raise (LimitError if said["limit"] else OutageError)(*said["refused"])
+            raise (SharedQuotaError if said["limit"] else OutageError)(*said["refused"])
         self._mine.line = line
 
     def leave(self, n: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ectype._common.atomic_io import errors_of, locked, make_folder
 from ectype._common.portable import LOCK, UNFINISHED
-from ectype.errors import EctypeError, LimitError
+from ectype.errors import EctypeError, SharedQuotaError
 from ectype.fleet._config import Fleet, FleetModel
 from ectype.fleet._page import write_page
 from ectype.fleet._quotas import RequestScheduler, SpendLog, Spent, spent
@@ -157,7 +157,7 @@ def _failed(before: ModelState, error: Exception | None) -> ModelState:
     """The state of a model that could not be worked on; its copy stays what it was."""
     ours = isinstance(error, EctypeError)
     note = str(error) if ours else f"{type(error).__name__}: {error}"
-    return replace(before, state=LIMITED if isinstance(error, LimitError) else FAILED, note=note, at=now())
+    return replace(before, state=LIMITED if isinstance(error, SharedQuotaError) else FAILED, note=note, at=now())
 
 
 @contextmanager

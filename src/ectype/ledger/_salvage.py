@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ectype._common.atomic_io import as_path, whole_folder
 from ectype._common.bounded_io import parse_json
-from ectype.errors import DamagedError, DirectoryError
+from ectype.errors import DirectoryError, IntegrityError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._connections import NAME, connect
 from ectype.ledger._recovery import RecoverableRows, errors_of
@@ -22,7 +22,7 @@ def salvage(directory: str | Path, out: str | Path) -> int:
     path, new = as_path(directory) / NAME, as_path(out)
     left = RecoverableRows.of(path)
     if not left.usable:
-        raise DamagedError(str(path), "answers that can be used", "none", "restore it from a backup")
+        raise IntegrityError(str(path), "answers that can be used", "none", "restore it from a backup")
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
         raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
     with errors_of(new / NAME), whole_folder(new) as folder, closing(connect(folder / NAME)) as connection:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ectype._common import validation
 from ectype._common.portable import require_module
-from ectype.errors import CountError, OriginalError, OutageError, SettingError
+from ectype.errors import AnswerCountError, OriginalError, OutageError, SettingError
 from ectype.original.base import Original
 from ectype.original.decode import LabelReader, decoded, decoding, word_reader
 from ectype.original.subprocess_io import MOST_BYTES, EndlessError, brief, ending, patience, run
@@ -107,7 +107,7 @@ class _Program:
         if len(lines) != n:
             hint = "it should answer every row, in order, and print no header"
             self.failures["output"] += 1
-            raise CountError(self._name, f"{n} lines, one for each row", f"{len(lines)}", hint)
+            raise AnswerCountError(self._name, f"{n} lines, one for each row", f"{len(lines)}", hint)
         return lines
 
     def _answers(self, lines: list[str]) -> list[Answer]:

@@ -11,7 +11,7 @@ from typing import NotRequired, TypeAlias, TypedDict
 import numpy as np
 
 from ectype._common.bounded_io import check_type
-from ectype.errors import DamagedError, DirectoryError, SettingError
+from ectype.errors import DirectoryError, IntegrityError, SettingError
 from ectype.ledger import GIVEN, NAME, REPEAT, TRAFFIC, answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.stored_answers import LABEL, labelled, read_table
@@ -99,7 +99,7 @@ def _of_directory(path: Path) -> Source:
     try:
         check_type(settings, KeptTraffic, "settings")
     except ValueError as error:
-        raise DamagedError(str(path / NAME), "the settings of a run or of kept traffic", str(error)) from error
+        raise IntegrityError(str(path / NAME), "the settings of a run or of kept traffic", str(error)) from error
     parts = {purpose: told for purpose, told in found.items() if purpose != REPEAT}
     if not parts:
         raise DirectoryError(str(path / NAME), "answers", "none", "name a run that has asked something")

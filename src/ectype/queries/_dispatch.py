@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from ectype import progress
-from ectype.errors import CountError, OriginalError, OutageError, SpentError
+from ectype.errors import AnswerCountError, OriginalError, OutageError, QuotaError
 from ectype.original import Answers, Original
 from ectype.queries._bisection import Part, failing_rows, parts
 from ectype.queries._quota import Meter
@@ -162,7 +162,7 @@ class _Asked(Generic[Ticket]):
             while waiting and len(found) < most and not failed:
                 found.append((waiting[0], self.announce(waiting[0])))
                 waiting.popleft()
-        except SpentError as error:
+        except QuotaError as error:
             failed.append((waiting[0], error))
         return found
 
@@ -210,8 +210,8 @@ class _Asked(Generic[Ticket]):
             raise first
         try:
             self._halve(part, first)
-        except SpentError as spent:
-            if isinstance(first, CountError):
+        except QuotaError as spent:
+            if isinstance(first, AnswerCountError):
                 raise first from spent
             raise
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ectype._common.atomic_io import as_path, whole_folder
-from ectype.errors import AnswersError, DirectoryError
+from ectype.errors import DirectoryError, PriorAnswersError
 from ectype.ledger import FORMAT, NAME, REPEAT, LedgerEntry, answered, settings_of, write_new
 from ectype.original import Answers
 from ectype.queries._answer_sources import DROPPED, Source
@@ -90,7 +90,7 @@ def _refuse_conflicts(entries: Sequence[LedgerEntry], space: Space) -> None:
     if told:
         more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
         hint = "one of the directories is of another original, or it is noisy: give them one by one with --answers"
-        raise AnswersError("merge", "one answer to every row", f"{'; '.join(told[:SHOWN])}{more}", hint)
+        raise PriorAnswersError("merge", "one answer to every row", f"{'; '.join(told[:SHOWN])}{more}", hint)
 
 
 def _write(out: Path, settings: Json, space: Space, entries: Sequence[LedgerEntry]) -> None:

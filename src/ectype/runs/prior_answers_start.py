@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ectype.errors import AnswersError, warn
+from ectype.errors import PriorAnswersError, warn
 from ectype.ledger import REPEAT
 from ectype.methods.acquisition import POLICIES, Policy
 from ectype.original import LabelledRows, concatenate
@@ -50,7 +50,7 @@ class PriorAnswersMixin:
         """Refuse answers of another original."""
         try:
             recognise(self, inquiry.queries, inquiry.space, inquiry.stream(Stream.CHECK))
-        except AnswersError:
+        except PriorAnswersError:
             inquiry.abandon()  # other answers, or none, make another run
             raise
 
@@ -98,14 +98,16 @@ def _refuse_type(given: np.ndarray, now: np.ndarray) -> None:
     kinds = {given.dtype.kind, now.dtype.kind}
     if len(kinds) > 1 and kinds & {"b", "U"}:
         expected = f"labels such as {now[0].item()!r}, of the type that the original gives"
-        raise AnswersError("answers", expected, f"{given[0].item()!r}", "write them as it does, or name its classes")
+        raise PriorAnswersError(
+            "answers", expected, f"{given[0].item()!r}", "write them as it does, or name its classes"
+        )
 
 
 def _refuse(found: DriftTest, shown: list[str]) -> None:
     expected = "answers of the same original"
     more = "" if found.flipped == len(shown) else f"; and {found.flipped - len(shown)} more"
     says = f"that it says otherwise to {found.flipped} of {len(found.places)} rows: {'; '.join(shown)}{more}"
-    raise AnswersError("answers", expected, says, "leave them out, or give those of this original, as it is now")
+    raise PriorAnswersError("answers", expected, says, "leave them out, or give those of this original, as it is now")
 
 
 def _differences(space: Space, rows: np.ndarray, before: np.ndarray, now: np.ndarray) -> list[str]:

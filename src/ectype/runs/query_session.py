@@ -14,7 +14,7 @@ from ectype.algorithm.mlp import Network
 from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.repeats import Repeats
 from ectype.certificate.user_sample import UserSample
-from ectype.errors import LabelsError, warn
+from ectype.errors import TooManyLabelsError, warn
 from ectype.ledger import REPEAT, USER_ROWS, Ledger
 from ectype.methods import committee
 from ectype.methods.acquisition import LATER, Candidates
@@ -277,7 +277,7 @@ class QuerySession:
             "is it a regression, or does it answer an id? Make classes of its numbers, by a threshold or by bins "
             "(numpy.digitize), and copy that; if these are its labels, declare them all with classes=[...] or --classes"
         )
-        raise LabelsError(f"{self.original.name}'s answers", "labels that come more than once", several, hint)
+        raise TooManyLabelsError(f"{self.original.name}'s answers", "labels that come more than once", several, hint)
 
     def warn_of_absent(self, answers: np.ndarray) -> None:
         """Warn where the first answers lack classes that the original may give."""

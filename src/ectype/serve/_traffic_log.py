@@ -23,7 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from ectype._common import validation
 from ectype._common.atomic_io import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
 from ectype._common.manifest import RUN
-from ectype.errors import DamagedError, DirectoryError, OriginalError, SettingError, UnwrittenError
+from ectype.errors import DirectoryError, IntegrityError, OriginalError, SettingError, WriteError
 from ectype.ledger import BESIDE, NAME, TRAFFIC, Ledger
 from ectype.original import Original
 from ectype.original.fingerprint import identified
@@ -225,7 +225,7 @@ class TrafficLog:
 def _unwritable(error: DirectoryError) -> bool:
     """Whether the disk is to blame, rather than what is in the directory."""
     cause = error.__cause__
-    if isinstance(error, DamagedError):
+    if isinstance(error, IntegrityError):
         return False
     by_code = isinstance(cause, OSError) and cause.errno in _UNWRITABLE
-    return isinstance(error, UnwrittenError) or by_code or isinstance(cause, sqlite3.OperationalError)
+    return isinstance(error, WriteError) or by_code or isinstance(cause, sqlite3.OperationalError)

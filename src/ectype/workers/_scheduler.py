@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ectype.errors import EngineError
+from ectype.errors import WorkerError
 from ectype.workers._base import MOST_DEATHS, Engine
 
 # Seconds after which to look whether a cluster has grown, though nothing was finished.
@@ -94,7 +94,7 @@ def _settled(job: AJob, future: Future[Answer]) -> FinishedJob[AJob, Answer]:
         return FinishedJob(job, future.result(), None)
     except CancelledError as error:
         hint = "what is finished is kept, and the same command goes on from there"
-        raise EngineError("engine", "workers until the end", "the connection to them was lost", hint) from error
+        raise WorkerError("engine", "workers until the end", "the connection to them was lost", hint) from error
     except Exception as error:
         return FinishedJob(job, None, error)
 
