@@ -83,12 +83,12 @@ def watched(clock: Clock) -> Iterator[None]:
     from ectype.runs import pipeline
     from ectype.runs.initialisation import ColdStart
     from ectype.runs.pipeline import Run
-    from ectype.space import SeenRows, Space, View
+    from ectype.space import FeatureView, SeenRows, Space
 
     functions: list[tuple[Any, str, str]] = [
         (KernelTraining, "run", "steps"),
         (Space, "sample", "sampling"),
-        (View, "__call__", "encoding"),
+        (FeatureView, "__call__", "encoding"),
         (SeenRows, "new", "distinct"),
         (SeenRows, "add", "distinct"),
         (Original, "answer", "asking"),

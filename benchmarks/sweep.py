@@ -22,7 +22,7 @@ from ectype.paper.settings import paper_settings
 from ectype.paper.store import open_store
 from ectype.paper.sweep import PlannedUnit, outcomes, plan, units
 from ectype.paper.units import run
-from ectype.workers._dask import Dask
+from ectype.workers._dask import DaskCluster
 
 # What the project asks for.
 BAR = 1.7
@@ -35,7 +35,7 @@ def measure(workers: int, options: argparse.Namespace) -> dict[str, float]:
     clock = perf_counter()
     with tempfile.TemporaryDirectory() as folder, open_store(folder, settings) as store:
         planned: list[PlannedUnit] = plan(wanted, store, settings, None)
-        with Dask(workers) as engine:
+        with DaskCluster(workers) as engine:
             started = perf_counter()
             for outcome in outcomes(planned, engine, run):
                 if outcome.record is None:

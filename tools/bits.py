@@ -25,25 +25,25 @@ import numpy as np
 
 from ectype._kernel import (
     ACTIVATIONS,
-    CURVE,
+    DISCRETE_MARGINAL,
     LEAF,
-    NORMAL,
-    STEPS,
-    Boost,
+    NORMAL_MARGINAL,
+    QUANTILE_MARGINAL,
     Boosting,
-    Groups,
+    BoostingSettings,
     KernelTraining,
     Marginal,
     NetworkInference,
     PiecewiseLinear,
     RbfKernel,
+    RowGroups,
     RowSampler,
     TrainingMethod,
-    TreeSums,
+    TreeEnsemble,
 )
 from ectype._kernel import _ffi as ffi
 from ectype._kernel._inference import ROWS
-from ectype._kernel._sampler import LEAST, loads
+from ectype._kernel._sampler import LEAST, copula_loadings
 from ectype._kernel._trees import ExtraTreesBuilder
 
 ROOT = Path(__file__).parents[1]
@@ -101,7 +101,7 @@ class Wood(NamedTuple):
     rows: int
     inputs: int
     classes: int
-    how: Boost
+    how: BoostingSettings
     targets: bool = False
     weighted: bool = False
     directed: bool = False
@@ -111,13 +111,29 @@ class Wood(NamedTuple):
 
 
 WOODS = (
-    Wood(1, 1, 2, Boost(rounds=2)),
-    Wood(300, 4, 2, Boost(rounds=20)),
-    Wood(200, 3, 5, Boost(rounds=6, leaves=5, depth=2, rate=0.3, share=1.0), targets=True, weighted=True, leaves=60),
-    Wood(500, 17, 3, Boost(rounds=10, leaves=40, l2=0.1, least=0.5, bins=16), weighted=True, based=True, depth=5),
-    Wood(700, 5, 2, Boost(rounds=15, share=1.0, l2=0.0), directed=True, based=True),
-    Wood(600, 3, 2, Boost(rounds=10, share=0.7), targets=True, directed=True, leaves=200),
-    Wood(70_000, 2, 2, Boost(rounds=3), leaves=50),
+    Wood(1, 1, 2, BoostingSettings(rounds=2)),
+    Wood(300, 4, 2, BoostingSettings(rounds=20)),
+    Wood(
+        200,
+        3,
+        5,
+        BoostingSettings(rounds=6, leaves=5, depth=2, rate=0.3, share=1.0),
+        targets=True,
+        weighted=True,
+        leaves=60,
+    ),
+    Wood(
+        500,
+        17,
+        3,
+        BoostingSettings(rounds=10, leaves=40, l2=0.1, least=0.5, bins=16),
+        weighted=True,
+        based=True,
+        depth=5,
+    ),
+    Wood(700, 5, 2, BoostingSettings(rounds=15, share=1.0, l2=0.0), directed=True, based=True),
+    Wood(600, 3, 2, BoostingSettings(rounds=10, share=0.7), targets=True, directed=True, leaves=200),
+    Wood(70_000, 2, 2, BoostingSettings(rounds=3), leaves=50),
 )
 TREES = 3
 
@@ -156,7 +172,7 @@ def begun(case: Case, seed: int) -> tuple[KernelTraining, np.ndarray]:
     if case.targets:
         y = np.abs(uniform(seed + 200, case.rows, case.widths[-1]))
     weights = np.abs(uniform(seed + 300, case.rows)) if case.weighted else None
-    groups = Groups.of(np.array(case.groups)) if case.groups else None
+    groups = RowGroups.of(np.array(case.groups)) if case.groups else None
     pieces = None
     if case.pieces:
         low = uniform(seed + 400, case.pieces) * np.float32(3)
@@ -195,7 +211,7 @@ def planted(wood: Wood, seed: int) -> Planted:
     return Planted(boosting, nursery, radial, X, rows)
 
 
-def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeSums:
+def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeEnsemble:
     """Trees that grew at random, as they answer."""
     sizes = np.array([len(tree[0]) for tree in trees])
     starts = np.cumsum(sizes) - sizes
@@ -203,7 +219,7 @@ def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeSums:
     own, shift = np.arange(len(feature)), np.repeat(starts, sizes)
     below = np.stack([left + shift, right + shift], axis=1)
     children = np.where((feature == LEAF)[:, None], own[:, None], below)
-    return TreeSums(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
+    return TreeEnsemble(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
 
 
 def laid_out(table: Table, seed: int) -> tuple[RowSampler, np.ndarray | None]:
@@ -225,11 +241,11 @@ def marginal(kind: str, seed: int) -> Marginal:
     """A distribution: normal, a curve, steps, or whole numbers with bounds."""
     values = np.cumsum(np.abs(uniform(seed, 1 + seed % 40)).astype(np.float64))
     if kind == "n":
-        return Marginal(NORMAL, np.array([values[0], values[-1]]))
+        return Marginal(NORMAL_MARGINAL, np.array([values[0], values[-1]]))
     if kind == "s":
-        return Marginal(STEPS, values, values[:-1] / values[-1])
+        return Marginal(DISCRETE_MARGINAL, values, values[:-1] / values[-1])
     curve = np.append(-values[-1], values) * 3
-    return Marginal(CURVE, curve, whole=kind == "i", low=curve[0] / 2 if kind == "i" else -np.inf)
+    return Marginal(QUANTILE_MARGINAL, curve, whole=kind == "i", low=curve[0] / 2 if kind == "i" else -np.inf)
 
 
 def of_networks() -> Iterator[np.ndarray]:
@@ -261,7 +277,7 @@ def of_tables() -> Iterator[np.ndarray]:
     for seed, table in enumerate(TABLES):
         rows, correlation = laid_out(table, seed)
         if correlation is not None:
-            yield from loads(correlation, len(correlation))
+            yield from copula_loadings(correlation, len(correlation))
         yield rows(table.rows, seed)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ectype.errors import DirectoryError, OutageError, SharedQuotaError
-from ectype.fleet import spent, states
+from ectype.fleet import read_spent, states
 from ectype.fleet._quotas import FleetLimits, RateWindow, RequestScheduler, SpendLog, Spent, _digest
 from ectype.fleet._rate_limit_server import RateLimitClient, RateLimitServer
 
@@ -54,7 +54,7 @@ def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
     limits = FleetLimits(queries=100, cost=1.0)
     purse = SpendLog(tmp_path, limits)
     purse.pay(60, 0.01)
-    assert spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
+    assert read_spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
     again = SpendLog(tmp_path, limits)
     with pytest.raises(SharedQuotaError, match=r"at most 100 in all, found 60 made and 50 more to make"):
         again.pay(50, 0.0)
@@ -63,7 +63,7 @@ def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
     ):
         again.pay(40, 0.02)
     again.pay(40, 0.01)
-    assert spent(tmp_path).rows == 100
+    assert read_spent(tmp_path).rows == 100
 
 
 def test_a_new_day_has_a_purse_of_its_own(tmp_path):
@@ -122,7 +122,7 @@ def test_days_add_up_to_months_and_to_all(tmp_path):
     with pytest.raises(SharedQuotaError, match="cost: expected at most 50 a month, found 30 spent and 21 more"):
         SpendLog(tmp_path, FleetLimits(cost=50.0, per="month"), clock).pay(1, 21.0)
     SpendLog(tmp_path, FleetLimits(queries=70, per="month"), clock).pay(10, 0.0)
-    assert spent(tmp_path) == Spent("2026-11", 70, 30.0)
+    assert read_spent(tmp_path) == Spent("2026-11", 70, 30.0)
 
 
 @pytest.mark.parametrize(
@@ -148,16 +148,16 @@ def test_what_was_spent_is_not_forgotten_because_its_file_is_damaged(tmp_path, d
     with pytest.raises(DirectoryError, match=rf"spent\.json: expected rows and cost by day.*{found}.*remove it"):
         SpendLog(tmp_path, FleetLimits(queries=100))
     with pytest.raises(DirectoryError, match="restore it from a backup"):
-        spent(tmp_path)
+        read_spent(tmp_path)
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(DirectoryError, match="found something that is no file"):  # and nothing waits for it
-        spent(tmp_path)
+        read_spent(tmp_path)
     for leads_to in ("unmounted/spent.json", "spent.json"):
         file.unlink()
         file.symlink_to(leads_to)
         with pytest.raises(DirectoryError, match="found something that is no file"):
-            spent(tmp_path)
+            read_spent(tmp_path)
 
 
 def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
@@ -168,7 +168,7 @@ def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
     def fsync(descriptor):
         real(descriptor)
         name = os.readlink(f"/proc/self/fd/{descriptor}")
-        synced.append(spent(tmp_path).rows if name == str(tmp_path) else "file")
+        synced.append(read_spent(tmp_path).rows if name == str(tmp_path) else "file")
 
     monkeypatch.setattr(os, "fsync", fsync)
     turns = RequestScheduler(FleetLimits(), SpendLog(tmp_path, FleetLimits(queries=1000)))
@@ -179,7 +179,7 @@ def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
         thread.start()
     for thread in threads:
         thread.join()
-    assert spent(tmp_path).rows == 110
+    assert read_spent(tmp_path).rows == 110
     assert synced.count("file") <= 21
     assert turns.rows == {"a": 10, "b": 100}
 
@@ -192,7 +192,7 @@ def test_rows_that_cannot_be_written_down_are_not_let_in(tmp_path):
     with pytest.raises(DirectoryError, match=r"spent\.json"):
         turns.enter("a", "slow", 2, 0.0)
     folder.mkdir()
-    assert spent(folder).rows == 0
+    assert read_spent(folder).rows == 0
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ def test_nothing_is_sent_that_cannot_be_written_down(tmp_path):
             assert not isinstance(caught.value, SharedQuotaError)
         (tmp_path / "spent.json").rmdir()
         turnstile.enter(10)
-    assert spent(tmp_path).rows == 90  # those that were refused too, as nobody knows better
+    assert read_spent(tmp_path).rows == 90  # those that were refused too, as nobody knows better
 
 
 def test_no_driver_no_turn(gate):
@@ -298,14 +298,14 @@ def test_costs_beyond_all_numbers_are_refused(tmp_path, days, found):
     content = {"span": "", "days": days}
     (tmp_path / "spent.json").write_text(json.dumps({**content, "sha256": _digest(content)}))
     with pytest.raises(DirectoryError, match=found):
-        spent(tmp_path)
+        read_spent(tmp_path)
 
 
 def test_a_file_of_what_was_spent_that_is_mostly_a_hole_is_not_read(tmp_path):
     (tmp_path / "spent.json").write_text("{}")
     os.truncate(tmp_path / "spent.json", 2**40)
     with pytest.raises(DirectoryError, match=r"a file of at most \d+ bytes, found 1099511627776"):
-        spent(tmp_path)
+        read_spent(tmp_path)
 
 
 @pytest.mark.parametrize(

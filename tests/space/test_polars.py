@@ -12,7 +12,7 @@ import ectype as ec
 from commands import run_command
 from ectype.errors import SettingError
 from ectype.original.stored_answers import read_table
-from ectype.space import framed
+from ectype.space import as_pandas
 from problems import loans
 
 ORIGINAL = "def decide(rows):\n    return (rows['income'] > 30000) & (rows['region'] != 'west')\n"
@@ -60,7 +60,7 @@ def test_types_that_only_polars_has():
             "at": pl.Series([day, None]).dt.convert_time_zone("Europe/Madrid"),
         }
     )
-    found = framed(polars)
+    found = as_pandas(polars)
     assert found["at"].dtype == "datetime64[us, Europe/Madrid]"
     assert found["at"][0] == pd.Timestamp(day)
     assert found.isna().sum().tolist() == [1, 1, 0, 1, 1, 1]

@@ -92,10 +92,10 @@ class Key:
 # --- run.json itself --------------------------------------------------------------------------------------------------
 
 
-def sealed(content: Json, key: Key | None = None) -> Json:
+def seal(content: Json, key: Key | None = None) -> Json:
     """What run.json is to hold, with a checksum for each part and, with a key, a signature.
 
-    >>> sorted(sealed({"seed": 1}))
+    >>> sorted(seal({"seed": 1}))
     ['checksums', 'seed']
     """
     checksums = _checksums(content)
@@ -176,7 +176,7 @@ def _canonical(content: object) -> bytes:
 # --- the other files --------------------------------------------------------------------------------------------------
 
 
-def described(name: str, content: bytes) -> Json:
+def file_entry(name: str, content: bytes) -> Json:
     """What run.json says of a file: its SHA-256 and, to name the place of damage, the start of those of its parts."""
     return {"sha256": sha256(content).hexdigest(), "parts": _parts(name, content)}
 
@@ -187,7 +187,7 @@ def read_file(path: Path, run: Json) -> bytes:
     if not is_checked(run):
         return content
     expected = run.get("files", {}).get(path.name)
-    found = described(path.name, content)
+    found = file_entry(path.name, content)
     if not isinstance(expected, dict) or expected.get("sha256") != found["sha256"]:
         raise _mismatch(_place(path, expected, found), expected and expected.get("sha256"), found["sha256"])
     return content

@@ -6,35 +6,42 @@
 fused multiply-add.
 """
 
-from ectype._kernel._ffi import VERSION
+from ectype._kernel._ffi import KERNEL_VERSION
 from ectype._kernel._inference import NetworkInference
 from ectype._kernel._piecewise_linear import PiecewiseLinear, quantile_pieces
 from ectype._kernel._rbf import RbfKernel
-from ectype._kernel._sampler import CURVE, NORMAL, STEPS, Marginal, RowSampler, keys
-from ectype._kernel._training import ACTIVATIONS, Groups, KernelTraining, TrainingMethod
-from ectype._kernel._trees import LEAF, Boost, Boosting, GrownTrees, TreeSums, fit_extra_trees
+from ectype._kernel._sampler import (
+    DISCRETE_MARGINAL,
+    NORMAL_MARGINAL,
+    QUANTILE_MARGINAL,
+    Marginal,
+    RowSampler,
+    hash_rows,
+)
+from ectype._kernel._training import ACTIVATIONS, KernelTraining, RowGroups, TrainingMethod
+from ectype._kernel._trees import LEAF, Boosting, BoostingSettings, TreeArrays, TreeEnsemble, fit_extra_trees
 
 __all__ = [
     "ACTIVATIONS",
-    "CURVE",
+    "DISCRETE_MARGINAL",
+    "KERNEL_VERSION",
     "LEAF",
-    "NORMAL",
-    "STEPS",
-    "VERSION",
-    "Boost",
+    "NORMAL_MARGINAL",
+    "QUANTILE_MARGINAL",
     "Boosting",
-    "Groups",
-    "GrownTrees",
+    "BoostingSettings",
     "KernelTraining",
     "Marginal",
     "NetworkInference",
     "PiecewiseLinear",
     "RbfKernel",
+    "RowGroups",
     "RowSampler",
     "TrainingMethod",
-    "TreeSums",
+    "TreeArrays",
+    "TreeEnsemble",
     "fit_extra_trees",
-    "keys",
+    "hash_rows",
     "quantile_pieces",
 ]
 

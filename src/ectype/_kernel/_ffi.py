@@ -13,7 +13,7 @@ import numpy as np
 
 from ectype.errors import KernelError
 
-VERSION = 4
+KERNEL_VERSION = 4
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 PATH = Path(__file__).with_name(f"kernel{SUFFIX}")
 # Instruction sets, by their numbers.
@@ -120,14 +120,14 @@ def library() -> ct.CDLL:
 def load(path: Path) -> ct.CDLL:
     """A compiled kernel, with the types of its functions."""
     hint = "install ectype again: its wheel has the library, and building it needs a C compiler or ziglang"
-    expected = f"version {VERSION} of the compiled kernel, for {sys.platform} on {platform.machine()}"
+    expected = f"version {KERNEL_VERSION} of the compiled kernel, for {sys.platform} on {platform.machine()}"
     try:
         if not _is_whole(path.read_bytes()):
             raise OSError("a part of the file only")
         found = ct.CDLL(str(path))
         # Before all else, since another version may lack functions.
         version = found.kernel_version()
-        if version != VERSION:
+        if version != KERNEL_VERSION:
             raise OSError(f"version {version}")
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(found, name)

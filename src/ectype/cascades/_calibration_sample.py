@@ -16,7 +16,7 @@ from ectype.certificate.user_sample import UserSample
 from ectype.ledger import NAME, REPEAT, answers, session
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import CHUNK, LabelledRows, Labels, Original, joined
-from ectype.progress import ROWS, shown
+from ectype.progress import ROWS, show_progress
 from ectype.queries import Queries
 from ectype.rng import Stream, stream
 from ectype.runs.result import Result
@@ -64,7 +64,7 @@ def of_run(result: Result) -> CalibrationSample | None:
 
 def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bool) -> CalibrationSample:
     """n fresh rows of the space, asked now."""
-    with _queries(result, original, n, seed) as queries, shown("cascade", n, wanted=progress, step=ROWS):
+    with _queries(result, original, n, seed) as queries, show_progress("cascade", n, wanted=progress, step=ROWS):
         told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
     rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
     free = _free(result)
@@ -75,7 +75,7 @@ def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progr
     """Rows of the user's own, each distinct one asked once, without those that taught the copy."""
     sample = UserSample.of(original, result.space, rows, "rows").untaught(result.copy.training_rows).some("rows")
     n, about = sample.distinct, {"rows": sample.digest}
-    with _queries(result, original, n, seed, about) as queries, shown("cascade", n, wanted=progress, step=ROWS):
+    with _queries(result, original, n, seed, about) as queries, show_progress("cascade", n, wanted=progress, step=ROWS):
         sample = sample.asked(queries, NAMED)
     assert sample.answers is not None
     held = _judged(result, sample.rows, sample.answers)

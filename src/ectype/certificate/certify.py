@@ -21,7 +21,7 @@ from ectype.errors import SettingError
 from ectype.ledger import Ledger, session
 from ectype.models.training_rows import training_rows_of
 from ectype.original import Original, as_original, joined
-from ectype.progress import ROWS, shown
+from ectype.progress import ROWS, show_progress
 from ectype.queries import Allowance, AnswerSources, Queries, allowance_of, sources_of
 from ectype.rng import Stream, stream
 from ectype.space import Space
@@ -116,7 +116,7 @@ def proved(
     chosen = about.designed(n, design_for(options.get("design"), copy, original.stored is not None))
     ranks = chosen.ranks(n, stream(seed, Stream.SETS))
     fresh = about.drawn(queries, ranks) if chosen.cut else queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))
-    with shown("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
+    with show_progress("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
         chunks = list[tuple[np.ndarray, np.ndarray]]()
         for rows, said in fresh:
             chunks.append((rows, said.labels))

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from ectype.cli.terminal import Terminated
-from ectype.progress import EVERY, ITERATIONS, shown
+from ectype.progress import EVERY, ITERATIONS, show_progress
 from ectype.runs.api import finish, progress_callback
 from ectype.runs.result import Record, Result
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def follow(title: str, run: Generator[Record, None, Result], iterations: int, progress: bool = True) -> Result:
     """Consume a run, showing how far it is."""
-    with heard() as check, shown(title, iterations, wanted=progress, log=True, step=ITERATIONS) as tell:
+    with heard() as check, show_progress(title, iterations, wanted=progress, log=True, step=ITERATIONS) as tell:
         show = progress_callback(tell)
 
         def checked(record: Record) -> None:

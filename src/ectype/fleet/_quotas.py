@@ -24,7 +24,7 @@ ANY = "*"
 # What `per` may be, and how a time becomes the span that it belongs to.
 SPANS = {"ever": "", "month": "%Y-%m", "day": "%Y-%m-%d"}
 # The file that keeps what was spent.
-NAME = "spent.json"
+SPENT_FILE = "spent.json"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class SpendByDay:
     @classmethod
     def read(cls, folder: Path) -> SpendByDay:
         """That of the fleet in this directory; nothing was spent if there is no file, and only then."""
-        path = folder / NAME
+        path = folder / SPENT_FILE
         try:
             if not path.is_file():
                 if os.path.lexists(path):  # a link that leads nowhere too: what it led to may have been a sum
@@ -157,7 +157,7 @@ class SpendByDay:
         """Write it, whole or not at all; it is on disk then."""
         content = {"span": self.span, "days": self.days}
         text = json.dumps({**content, "sha256": _digest(content)}) + "\n"
-        write_text(folder / NAME, text)
+        write_text(folder / SPENT_FILE, text)
 
     @classmethod
     def _of_json(cls, found: Any) -> SpendByDay:
@@ -177,7 +177,7 @@ class SpendByDay:
         return account
 
 
-def spent(folder: Path) -> Spent:
+def read_spent(folder: Path) -> Spent:
     """What a fleet in this directory has spent, in the span that it was last at work in."""
     return SpendByDay.read(folder).last
 

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ectype._common.atomic_io import errors_of, locked, make_folder
+from ectype._common.atomic_io import directory_errors, folder_lock, make_folder
 from ectype._common.portable import LOCK, UNFINISHED
 from ectype.errors import EctypeError, SharedQuotaError
 from ectype.fleet._config import Fleet, FleetModel
 from ectype.fleet._page import write_page
-from ectype.fleet._quotas import RequestScheduler, SpendLog, Spent, spent
+from ectype.fleet._quotas import RequestScheduler, SpendLog, Spent, read_spent
 from ectype.fleet._rate_limit_server import RateLimitAccess, RateLimitServer
 from ectype.fleet._round import FleetRound
-from ectype.fleet._state_store import CHANGED, FAILED, LIMITED, MISSED, ModelFolder, ModelState, now
-from ectype.fleet._tasks import FleetTask, work
+from ectype.fleet._state_store import CHANGED, FAILED, LIMITED, MISSED, ModelFolder, ModelState, utc_now
+from ectype.fleet._tasks import FleetTask, run_task
 from ectype.plan.plan import Plan
 from ectype.plan.settings import Settings
 from ectype.queries import MORE
-from ectype.workers import Engine, drive
+from ectype.workers import Engine, run_jobs
 
 Tell = Callable[[str, str], None]
 """What is called with a model's name, and with how far it is."""
@@ -40,7 +40,7 @@ class FleetStatus:
     def of(cls, fleet: Fleet, folder: Path) -> FleetStatus:
         """How it stands in a directory."""
         found = [ModelFolder(folder, model.name).read() for model in fleet.models]
-        return cls(tuple(sorted(found, key=lambda state: state.attention)), spent(folder))
+        return cls(tuple(sorted(found, key=lambda state: state.attention)), read_spent(folder))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -131,7 +131,7 @@ def run_fleet(
             closing.enter_context(engine)
             keeper = closing.enter_context(RateLimitServer(RequestScheduler(fleet.limits, purse), tell, engine.address))
             jobs = [FleetJob(_task(model, fleet, folder, refresh, keeper.ticket)) for model in due]
-            for job, state, error in drive(FleetQueue(jobs), engine, work):
+            for job, state, error in run_jobs(FleetQueue(jobs), engine, run_task):
                 place = ModelFolder(folder, job.task.model.name)
                 found = state if state is not None else _failed(place.read(), error)
                 place.write(found)
@@ -157,15 +157,15 @@ def _failed(before: ModelState, error: Exception | None) -> ModelState:
     """The state of a model that could not be worked on; its copy stays what it was."""
     ours = isinstance(error, EctypeError)
     note = str(error) if ours else f"{type(error).__name__}: {error}"
-    return replace(before, state=LIMITED if isinstance(error, SharedQuotaError) else FAILED, note=note, at=now())
+    return replace(before, state=LIMITED if isinstance(error, SharedQuotaError) else FAILED, note=note, at=utc_now())
 
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
     """Within, nobody else works on this fleet; what a driver left half written that was killed is removed."""
-    with errors_of(folder):
+    with directory_errors(folder):
         make_folder(folder)
-    with locked(folder):
+    with folder_lock(folder):
         for left in (*folder.glob(f"{UNFINISHED}*"), *folder.glob(f"*/{UNFINISHED}*")):
             if left.is_file() and left.name != LOCK:
                 left.unlink()

@@ -13,7 +13,7 @@ from time import perf_counter
 from ectype.errors import EctypeWarning, SettingError
 from ectype.fleet._config import FleetModel
 from ectype.fleet._rate_limit_server import RateLimitAccess, RateLimitClient
-from ectype.fleet._state_store import CHANGED, DONE, MISSED, ModelFolder, ModelState, at, now
+from ectype.fleet._state_store import CHANGED, DONE, MISSED, ModelFolder, ModelState, utc_now, utc_time
 from ectype.original import Original, open_original
 from ectype.original.stored_answers import read_table
 from ectype.plan.plan import Plan
@@ -50,7 +50,7 @@ class FleetTask:
     ticket: RateLimitAccess
 
 
-def work(task: FleetTask) -> ModelState:
+def run_task(task: FleetTask) -> ModelState:
     """Do what is due for a model; gives its state then. In a worker, one model after the other."""
     for path in task.paths:
         if path not in sys.path:
@@ -59,7 +59,7 @@ def work(task: FleetTask) -> ModelState:
     with turnstile, one_thread(), _warned() as warned, redirect_stdout(sys.stderr):
         state = _Work.of(task, turnstile).done()
     notes = "; ".join(filter(None, (state.note, *dict.fromkeys(warned))))
-    return replace(state, note=notes, at=now(), seconds=round(perf_counter() - clock, 3))
+    return replace(state, note=notes, at=utc_now(), seconds=round(perf_counter() - clock, 3))
 
 
 @contextmanager
@@ -129,13 +129,13 @@ class _Work:
     def _checked(self, current: Path) -> ModelState:
         """Ask some rows again; if the original answers otherwise, refresh the copy or say so."""
         if self.original.stored is not None:  # answers that lie there do not change
-            return replace(self.before, did="checked", checked=now())
+            return replace(self.before, did="checked", checked=utc_now())
         path, model = self.place.next, self.model
         planned = Refresh.of(current, self.original, {}, path, None, model.check, model.deterministic)
         if not self.refresh:
             found, since = planned.checked()
             if not found.changed:  # all of its answers are of then, or later
-                return replace(self._state(planned.past.result, current, "checked"), checked=at(since))
+                return replace(self._state(planned.past.result, current, "checked"), checked=utc_time(since))
             shown = f"{found.stayed} of {len(found.places)} answers changed"
             return replace(self.before, state=CHANGED, note=shown, did="checked")
         result = finish(planned.steps(), self._tell)
@@ -155,7 +155,7 @@ class _Work:
             state=MISSED if missed else DONE,
             note=why,
             did=did,
-            checked=now(),
+            checked=utc_now(),
             copy=str(path.relative_to(self.place.folder)),
             recipe=self.recipe,
             target=target,

@@ -38,7 +38,7 @@ from ectype.ledger._schema import (
     unanswered,
 )
 from ectype.original import LabelledRows
-from ectype.space import RowIndex, Space, keys_of
+from ectype.space import RowIndex, Space, row_hashes
 from ectype.types import Json
 
 
@@ -70,7 +70,7 @@ class Ledger:
                 self._given += purpose == GIVEN
                 if purpose != GIVEN:
                     known += len(rows)
-                    self.index(purpose).add(keys_of(rows), number)
+                    self.index(purpose).add(row_hashes(rows), number)
             self._tried = defaultdict[str, set[int]](set)  # keys of rows sent and not answered
             self.counts = self._counted(known)
             undone.pop_all()
@@ -90,7 +90,7 @@ class Ledger:
         """What was sent so far, and what was under way when an earlier process ended without a word."""
         lost = 0
         for purpose, rows, failed in unanswered(self._reader, self.prefix):
-            keys = keys_of(rows)
+            keys = row_hashes(rows)
             later, _ = self.index(purpose).find(keys)
             self.tried(purpose).update(np.delete(keys, later).tolist())
             lost += 0 if failed else len(rows)
@@ -132,7 +132,7 @@ class Ledger:
         Gives how many of them are not here for the first time: what was asked again is written down again.
         """
         rows, now = np.ascontiguousarray(rows), time.time()
-        keys, index = keys_of(rows), self.index(purpose)
+        keys, index = row_hashes(rows), self.index(purpose)
         codes, new = self.vocabulary.codes(labels)
         known = [("labels", (code, json.dumps(value))) for code, value in new]
         request = ("requests", (self._next, self.prefix + purpose, len(rows), now, rows.data))
@@ -153,7 +153,7 @@ class Ledger:
         """The places of rows that have no answer here."""
         rows = np.ascontiguousarray(rows)
         found = Codes.none(len(rows), 0)
-        self.look_up(rows, keys_of(rows), purpose, found)
+        self.look_up(rows, row_hashes(rows), purpose, found)
         return np.flatnonzero(found.labels < 0)
 
     def mend(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from ectype._common.atomic_io import as_path, whole_folder
+from ectype._common.atomic_io import as_path, atomic_folder
 from ectype._common.bounded_io import parse_json
 from ectype.errors import DirectoryError, IntegrityError
 from ectype.ledger import _hash_chain as hash_chain
@@ -25,7 +25,7 @@ def salvage(directory: str | Path, out: str | Path) -> int:
         raise IntegrityError(str(path), "answers that can be used", "none", "restore it from a backup")
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
         raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
-    with errors_of(new / NAME), whole_folder(new) as folder, closing(connect(folder / NAME)) as connection:
+    with errors_of(new / NAME), atomic_folder(new) as folder, closing(connect(folder / NAME)) as connection:
         begin(connection, {str(key): parse_json(str(row[1])) for key, row in left.rows["meta"].items()})
         connection.execute("BEGIN IMMEDIATE")
         rows = [(table, row) for table, kept in left.rows.items() if table != "meta" for row in kept.values()]

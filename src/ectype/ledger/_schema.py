@@ -20,7 +20,7 @@ from ectype.ledger._connections import NAME, bounded, readable
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._tables import SCHEMA, check_values, tables_of
 from ectype.original.labels import classes_array
-from ectype.space import Space, complete, representable
+from ectype.space import Space, has_required_values, is_representable
 from ectype.types import Json, Label
 
 FORMAT = 2
@@ -226,7 +226,7 @@ def scores_for(connection: sqlite3.Connection, number: int, n: int) -> np.ndarra
 
 def check_rows(space: Space, rows: np.ndarray, purpose: str) -> None:
     """ValueError for rows that no run with this space has asked about; what was not asked by a run may lack values."""
-    if rows.shape[1] != space.d or not representable(space, rows).all():
+    if rows.shape[1] != space.d or not is_representable(space, rows).all():
         raise ValueError(f"rows of {rows.shape[1]} columns, or with values that no row of the space has")
-    if purpose not in (GIVEN, TRAFFIC) and not complete(space, rows).all():
+    if purpose not in (GIVEN, TRAFFIC) and not has_required_values(space, rows).all():
         raise ValueError("rows with gaps in columns that have none")

@@ -21,7 +21,7 @@ from ectype.models.blend_fitting import BLEND, FAMILIES, duplicate_groups
 from ectype.models.calibration import calibrated
 from ectype.models.families import Family, FamilyLimits, fit
 from ectype.models.temperature import fit_temperature, temper
-from ectype.progress import doing
+from ectype.progress import report_activity
 
 NO_TEACHER = "nobody"
 # Unlabelled rows that calibrate a copy.
@@ -81,7 +81,7 @@ class FitContext:
             return self.lent.teacher
         if BLEND in self.known:
             return self.known[BLEND]
-        doing("making the blend that teaches")
+        report_activity("making the blend that teaches")
         found = self._of_answers(BLEND, FamilyLimits(effort=self.limits.effort))
         return replace(found, powers=found.powers / self._power) if isinstance(found, Blend) else found
 
@@ -102,7 +102,7 @@ class FitContext:
         if self.lent is not None:
             return self.lent.lesson
         X = self.free(max(map(self.usable, self.families)) + CALIBRATING)
-        doing(f"the blend labels {len(X)} rows")
+        report_activity(f"the blend labels {len(X)} rows")
         return X, self.teacher.probabilities(X)
 
     def taught(self, family: str) -> Model:
@@ -138,7 +138,7 @@ class FitContext:
         """
         made = dict[str, Model]()
         for teacher in teachers(family):
-            doing(f"{place}fitting a {family}" if teacher == NO_TEACHER else f"{place}teaching a {family}")
+            report_activity(f"{place}fitting a {family}" if teacher == NO_TEACHER else f"{place}teaching a {family}")
             made[teacher] = self.made(family, teacher)
         return [Candidate(family, name, model, _agrees(model, held_out)) for name, model in made.items()]
 

@@ -19,7 +19,7 @@ from ectype.errors import AnswerCountError, OriginalError, OutageError, SettingE
 from ectype.original.base import Original
 from ectype.original.decode import LabelReader, decoded, decoding, word_reader
 from ectype.original.subprocess_io import MOST_BYTES, EndlessError, brief, ending, patience, run
-from ectype.space import spelled
+from ectype.space import dates_as_text
 from ectype.types import Classes, Label, Table
 
 Answer: TypeAlias = Label | list[float]
@@ -136,7 +136,7 @@ def _csv(rows: Table) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
-    rows = rows if isinstance(rows, np.ndarray) else rows.apply(spelled)
+    rows = rows if isinstance(rows, np.ndarray) else rows.apply(dates_as_text)
     writer.writerows([_field(value) for value in row] for row in np.asarray(rows, dtype=object).tolist())
     return text.getvalue().encode()
 

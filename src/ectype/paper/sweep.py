@@ -17,7 +17,7 @@ from ectype.paper.settings import METHODS, SPACES, WITHOUT_RESULT
 from ectype.paper.store import UnitStore
 from ectype.paper.units import Record, Unit, UnitTask, absolute, run
 from ectype.toy_problems import TOYS
-from ectype.workers import MOST_DEATHS, Engine, drive
+from ectype.workers import MOST_DEATHS, Engine, run_jobs
 
 
 class UnitOutcome(NamedTuple):
@@ -114,7 +114,7 @@ def outcomes(
     planned: Sequence[PlannedUnit], engine: Engine, call: Callable[[UnitTask], Record]
 ) -> Iterator[UnitOutcome]:
     """Have all units run by `call`, on an engine that is started."""
-    for one, record, error in drive(UnitQueue(planned), engine, call):
+    for one, record, error in run_jobs(UnitQueue(planned), engine, call):
         yield UnitOutcome(one.task.unit, record, "" if error is None else _reason(error), one.weight)
 
 

@@ -15,7 +15,7 @@ from ectype.errors import DirectoryError, IntegrityError, SettingError
 from ectype.ledger import GIVEN, NAME, REPEAT, TRAFFIC, answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.stored_answers import LABEL, labelled, read_table
-from ectype.space import Space, complete, framed, is_frame
+from ectype.space import Space, as_pandas, has_required_values, is_frame
 from ectype.types import Frame, Label, Polars
 
 # What settings of kept traffic call the columns that were not kept.
@@ -58,7 +58,7 @@ class Source:
         assert self.rows is not None
         space = self.space.without(self.dropped) if self.dropped else self.space
         kept = [j for j, name in enumerate(self.space.names) if name not in self.dropped]
-        places = np.flatnonzero(complete(self.space, self.rows, kept))
+        places = np.flatnonzero(has_required_values(self.space, self.rows, kept))
         return pd.DataFrame(space.present(self.rows[places][:, kept]), columns=list(space.names)), places
 
 
@@ -72,7 +72,7 @@ def _source(given: object) -> Source:
     if isinstance(given, (str, os.PathLike)):
         path = Path(given)
         return _of_directory(path) if path.is_dir() else _of_file(path)
-    table = framed(given) if is_frame(given) or hasattr(given, "collect_schema") else None
+    table = as_pandas(given) if is_frame(given) or hasattr(given, "collect_schema") else None
     if not is_frame(table):
         expected = "a run's directory, a data frame or file of rows and labels, or a list of them"
         raise SettingError("answers", expected, type(given).__name__)

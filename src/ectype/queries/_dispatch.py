@@ -196,7 +196,7 @@ class _Asked(Generic[Ticket]):
         self.journal.answered(ticket, said)
         self.meter.answer(len(said))
         self.answered += len(said)
-        progress.answered(self.answered, self.n)
+        progress.report_answered(self.answered, self.n)
         return None
 
     def halve(self, part: Part, first: OriginalError) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ectype._common.atomic_io import as_path, whole_folder
+from ectype._common.atomic_io import as_path, atomic_folder
 from ectype.errors import DirectoryError, PriorAnswersError
 from ectype.ledger import FORMAT, NAME, REPEAT, LedgerEntry, answered, settings_of, write_new
 from ectype.original import Answers
@@ -94,7 +94,7 @@ def _refuse_conflicts(entries: Sequence[LedgerEntry], space: Space) -> None:
 
 
 def _write(out: Path, settings: Json, space: Space, entries: Sequence[LedgerEntry]) -> None:
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
         write_new(folder / NAME, about, entries)
         (folder / "space.json").write_text(space.to_json() + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ectype.queries._answer_sources import Source
-from ectype.space import VALUES, Space, complete, outside
+from ectype.space import IMPOSSIBLE_VALUES, Space, has_required_values, outside_by_reason
 from ectype.types import Frame
 
 # Why a row cannot be carried over, beside what a space cannot have: a column is not known.
@@ -38,16 +38,16 @@ def convert_rows(source: Source, space: Space, exclude: Sequence[str]) -> tuple[
         return ConvertedRows(np.empty((0, space.d)), np.empty(0, int)), Counter({COLUMNS: len(source.said)})
     unknown = [name for j, name in enumerate(space.names) if name in lacking or _open(j, found.rows, space, exclude)]
     judged = [j for j, name in enumerate(space.names) if name not in unknown]
-    there = complete(space, found.rows, judged)
+    there = has_required_values(space, found.rows, judged)
     found, lost[COLUMNS] = found.where(there), lost[COLUMNS] + int((~there).sum())
-    wrong = outside(space.without(unknown) if unknown else space, found.rows[:, judged])
+    wrong = outside_by_reason(space.without(unknown) if unknown else space, found.rows[:, judged])
     lost.update({why: int(which.sum()) for why, which in wrong.items()})
     return found.where(~np.logical_or.reduce([*wrong.values()])), +lost
 
 
 def _open(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> bool:
     """Whether a column is excluded, and not known of every row."""
-    return space.names[j] in exclude and not complete(space, rows, [j]).all()
+    return space.names[j] in exclude and not has_required_values(space, rows, [j]).all()
 
 
 def _taken(source: Source, space: Space, exclude: Sequence[str]) -> tuple[ConvertedRows, set[str], Counter[str]]:
@@ -59,7 +59,7 @@ def _taken(source: Source, space: Space, exclude: Sequence[str]) -> tuple[Conver
     if lacking - {*exclude}:
         return ConvertedRows(np.empty((0, space.d)), places[:0]), lacking, Counter()
     found = _read(frame, places, space, sorted(lacking), source.name)
-    lost = {COLUMNS: len(source.said) - len(places), VALUES: len(places) - len(found.places)}
+    lost = {COLUMNS: len(source.said) - len(places), IMPOSSIBLE_VALUES: len(places) - len(found.places)}
     return found, lacking, Counter(lost)
 
 

@@ -18,7 +18,7 @@ from ectype.models.base import Model
 from ectype.models.blend import FLOOR
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.sklearn_model import SklearnModel
-from ectype.space import FAR, Encoding
+from ectype.space import CLIP_DEVIATIONS, Encoding
 from ectype.types import Json
 
 # The most characters that a copy may take in a page, and how hard zlib tries: beyond this it gains next to nothing.
@@ -80,7 +80,7 @@ def encoding_of(encoding: Encoding) -> Json:
         "numbers": list(encoding.numbers),
         "center": encoding.center.tolist(),
         "scale": encoding.scale.tolist(),
-        "far": FAR,
+        "far": CLIP_DEVIATIONS,
         "ordered": list(encoding.ordered),
         "absent": list(encoding.absent),
         "levels": [list(pair) for pair in encoding.levels],

@@ -19,7 +19,7 @@ from ectype.original.fingerprint import identified
 from ectype.plan.effects import refuse_without_effect_on
 from ectype.plan.plan import Plan
 from ectype.plan.settings import Settings, about
-from ectype.progress import ITERATIONS, Watch, shown
+from ectype.progress import ITERATIONS, ProgressTracker, show_progress
 from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, sources_of
 from ectype.runs.directory import open_run
 from ectype.runs.evaluation import EvaluationData
@@ -28,7 +28,7 @@ from ectype.runs.pipeline import RunJob, run_steps
 from ectype.runs.prior_answers_start import PriorAnswersStart
 from ectype.runs.result import Record, Result, load
 from ectype.runs.user_rows import UserRows
-from ectype.space import Space, View
+from ectype.space import FeatureView, Space
 from ectype.types import Classes, Json, Rows
 
 P = ParamSpec("P")
@@ -137,7 +137,9 @@ def copy_classifier(request: CopyRequest) -> Result:
         answers=request.answers,
     )
     job = job if request.out is None else in_directory(job, request.out)
-    with shown("copy", job.plan.iterations, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
+    with show_progress(
+        "copy", job.plan.iterations, wanted=plan.asked.progress and not job.done, step=ITERATIONS
+    ) as tell:
         return finish(run_job(job), progress_callback(tell))
 
 
@@ -173,7 +175,7 @@ def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -
         show(record)
 
 
-def progress_callback(tell: Watch) -> Callable[[Record], None]:
+def progress_callback(tell: ProgressTracker) -> Callable[[Record], None]:
     """What shows a record on a bar."""
 
     def show(record: Record) -> None:
@@ -204,7 +206,7 @@ def build_job(
     elif plan.asked.scores:
         source = source.with_scores()
     check_fit(source, space)
-    truth = None if test is None else EvaluationData.of(test, space, View(space, plan.asked.exclude))
+    truth = None if test is None else EvaluationData.of(test, space, FeatureView(space, plan.asked.exclude))
     known = None if answers is None else _known(sources_of(answers), source, space, plan)
     own = None if rows is None else UserRows.of(rows, source, space, plan, known)
     plan = plan if known is None else plan.knowing(len(known), known.drawn)

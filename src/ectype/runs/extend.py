@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from pathlib import Path
 
-from ectype._common.atomic_io import as_path, errors_of
+from ectype._common.atomic_io import as_path, directory_errors
 from ectype.errors import DirectoryError
 from ectype.plan.plan import OPEN, Plan
 from ectype.plan.settings import Settings
@@ -36,7 +36,7 @@ def extended(job: RunJob, path: Path) -> RunJob:
 
     Earlier rounds stay as they were asked, so that their answers are taken from the ledger, and further ones follow.
     """
-    with errors_of(path):
+    with directory_errors(path):
         there = settings_there(path)
     if there is None or "refresh_of" in there or "kept" in there:  # kept traffic is no run: it is refused later
         return job

@@ -9,7 +9,7 @@ from math import ceil
 
 import numpy as np
 
-from ectype._common.formatting import listed
+from ectype._common.formatting import join_names
 from ectype.algorithm.mlp import Network
 from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.repeats import Repeats
@@ -31,7 +31,7 @@ from ectype.runs import label_leakage
 from ectype.runs.initialisation import Start
 from ectype.runs.training_points import emphasised, points
 from ectype.runs.user_rows import UserRows
-from ectype.space import SeenRows, Space, View
+from ectype.space import FeatureView, SeenRows, Space
 from ectype.types import Answered
 
 # How many of the latest answers trees see, unless batches grow: bounded, so that a batch costs the same late as early.
@@ -66,7 +66,7 @@ class QuerySession:
         for purpose, n in start.checks.items():
             limits[purpose] = limits.get(purpose, 0) + n
         self.queries = Queries(original, space, limits, ledger, plan.asked.seed, allowance)
-        self.view = View(space, plan.asked.exclude)
+        self.view = FeatureView(space, plan.asked.exclude)
         self._seen = SeenRows()
         self._paid: list[LabelledRows] = []
         self._of_own: list[LabelledRows] = []
@@ -272,7 +272,9 @@ class QuerySession:
         found, counts = np.unique(first, return_counts=True)
         if (counts == 1).sum() < ONCE * len(first):
             return
-        several = f"{len(found)} different ones in the first {len(first)} answers, such as {listed(found[:3].tolist())}"
+        several = (
+            f"{len(found)} different ones in the first {len(first)} answers, such as {join_names(found[:3].tolist())}"
+        )
         hint = (
             "is it a regression, or does it answer an id? Make classes of its numbers, by a threshold or by bins "
             "(numpy.digitize), and copy that; if these are its labels, declare them all with classes=[...] or --classes"

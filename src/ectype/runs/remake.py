@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ectype._common.atomic_io import as_path, whole_folder
+from ectype._common.atomic_io import as_path, atomic_folder
 from ectype._common.manifest import Key
 from ectype._common.portable import peak_mb
 from ectype.algorithm.sample_set import SampleSet
@@ -36,7 +36,7 @@ from ectype.runs.model_selection import Selection, fit_context, listed, rounded_
 from ectype.runs.previous_run import PreviousRun
 from ectype.runs.result import Result, load
 from ectype.runs.training_points import emphasised, points
-from ectype.space import View
+from ectype.space import FeatureView
 from ectype.types import Json
 
 # What may be said anew about a copy.
@@ -114,7 +114,7 @@ class _Making:
 
     past: PreviousRun
     plan: Plan
-    view: View
+    view: FeatureView
     labels: Labels
     learned: SampleSet
     held: SampleSet
@@ -131,7 +131,7 @@ class _Making:
             hint = "remake the run that it was refreshed from, or refresh that with another family"
             raise DirectoryError(str(path), "a run that copied its original from scratch", "a refreshed one", hint)
         plan = _plan(past, made)
-        view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
+        view, labels = FeatureView(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
         learned, held = past.points(view, labels)
         learned = _emphasised(past, view, learned)
         if not more:
@@ -215,7 +215,7 @@ def _plan(past: PreviousRun, made: Mapping[str, Any]) -> Plan:
     return replace(plan, stages=tuple(before.get("stages", ())))
 
 
-def _known(past: PreviousRun, plan: Plan, view: View, labels: Labels, more: Sequence[Source]) -> PriorAnswers:
+def _known(past: PreviousRun, plan: Plan, view: FeatureView, labels: Labels, more: Sequence[Source]) -> PriorAnswers:
     """Further answers, without those about rows that the run knows: no row of its certificate may teach."""
     scored = past.said.scores is not None
     wanted = AnswerFilter(past.result.space, plan.asked.exclude, past.declared or labels, scored)
@@ -226,7 +226,7 @@ def _known(past: PreviousRun, plan: Plan, view: View, labels: Labels, more: Sequ
     return known.some()
 
 
-def _emphasised(past: PreviousRun, view: View, learned: SampleSet) -> SampleSet:
+def _emphasised(past: PreviousRun, view: FeatureView, learned: SampleSet) -> SampleSet:
     """The training points; those about rows of the user's own count more, as in the run."""
     known = past.result.copy.training_rows
     if known is None:
@@ -237,6 +237,6 @@ def _emphasised(past: PreviousRun, view: View, learned: SampleSet) -> SampleSet:
 
 def _write(result: Result, source: Path, out: Path, key: Key | None, given: LabelledRows | None = None) -> None:
     """Write a run's directory with a ledger of its own; it appears whole."""
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         duplicate(source / NAME, folder / NAME, result.settings, given)
         result.save(folder, key)

@@ -21,7 +21,7 @@ from ectype.serve._http_types import HttpResponse, Refusal, shown
 from ectype.serve._inference import Question
 from ectype.serve._limits import ServeLimits
 from ectype.serve._micro_batcher import SMALL_BYTES
-from ectype.space import of_labels
+from ectype.space import wire_type_of_labels
 from ectype.types import Json
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class GrpcFront:
 
     def __init__(self, service: Service, limits: ServeLimits, shared: bool = False):
         self._service, self._model = service, service.model
-        self._kind = of_labels(service.model.copy.classes).v2
+        self._kind = wire_type_of_labels(service.model.copy.classes).v2
         import grpc.aio
 
         options = [

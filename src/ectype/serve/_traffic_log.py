@@ -21,7 +21,7 @@ import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from ectype._common import validation
-from ectype._common.atomic_io import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
+from ectype._common.atomic_io import as_path, directory_errors, make_folder, missing_folders, remove_empty, write_text
 from ectype._common.manifest import RUN
 from ectype.errors import DirectoryError, IntegrityError, OriginalError, SettingError, WriteError
 from ectype.ledger import BESIDE, NAME, TRAFFIC, Ledger
@@ -157,7 +157,7 @@ class TrafficLog:
     def _begin(self, space: Space) -> None:
         directory = self._keep.directory
         try:
-            with errors_of(directory):
+            with directory_errors(directory):
                 if finished(directory):
                     expected = "a directory for kept traffic alone"
                     raise DirectoryError(str(directory), expected, f"a {RUN}", "choose another directory")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ectype._common.formatting import shortened
+from ectype._common.formatting import shorten
 from ectype.errors import SpaceError
 from ectype.types import Json
 
@@ -43,6 +43,6 @@ def _place(loc: tuple[int | str, ...], content: Json) -> str:
 def _shown(value: Any) -> str:
     """A value as it stands in JSON."""
     try:
-        return shortened(json.dumps(value), SHOWN)
+        return shorten(json.dumps(value), SHOWN)
     except (TypeError, ValueError):
-        return shortened(repr(value), SHOWN)
+        return shorten(repr(value), SHOWN)

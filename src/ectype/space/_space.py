@@ -17,7 +17,7 @@ from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_val
 from ectype._common import validation
 from ectype._common.atomic_io import write_text
 from ectype._common.bounded_io import MOST_JSON_BYTES, parse_json, read_bytes
-from ectype._common.formatting import listed
+from ectype._common.formatting import join_names
 from ectype._kernel import RowSampler as Source
 from ectype._legacy.names import for_digest, with_space_format_of_today
 from ectype.errors import DirectoryError, SpaceError
@@ -27,17 +27,17 @@ from ectype.space._column_base import SpacePart
 from ectype.space._column_types import ColumnType, warn_of_uncovered
 from ectype.space._columns import Category, Column, Date, Number
 from ectype.space._errors import space_error
-from ectype.space._fit import FLOOR, ColumnOptions, learned_of_frame, learned_of_matrix
+from ectype.space._fit import DEFAULT_FLOOR, ColumnOptions, learn_from_frame, learn_from_matrix
 from ectype.space._frames import (
     as_matrix,
-    chosen,
-    framed,
-    having,
+    as_pandas,
+    choose_columns,
     is_frame,
-    refuse_choice,
-    refuse_repeated,
-    refuse_table,
+    refuse_choice_by_name,
+    refuse_repeated_columns,
+    refuse_table_file,
     refuse_text,
+    select_columns,
 )
 from ectype.space._rules import Rule, read_rule
 from ectype.types import Json, Label, Plain, Rows, Table
@@ -97,7 +97,7 @@ class Space(SpacePart):
             ]
             raise ValueError(
                 "expected columns far enough from the largest floating-point number to have a deviation, found "
-                f"{listed(beyond)}, which to leave out or to scale"
+                f"{join_names(beyond)}, which to leave out or to scale"
             )
         if self.correlation is not None:
             self._check_correlation(self.correlation)
@@ -126,13 +126,13 @@ class Space(SpacePart):
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"Space({formatting.title(self)}: {listed(self.names)})"
+        return f"Space({formatting.space_title(self)}: {join_names(self.names)})"
 
     def __str__(self) -> str:
-        return formatting.text(self)
+        return formatting.space_text(self)
 
     def _repr_html_(self) -> str:
-        return formatting.html(self)
+        return formatting.space_html(self)
 
     # --- making one -------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Space(SpacePart):
         numbers: Sequence[str] = (),
         ordered: Mapping[str, Sequence[Label]] | None = None,
         rules: Sequence[str] = (),
-        floor: int = FLOOR,
+        floor: int = DEFAULT_FLOOR,
     ) -> Self:
         """Learn the space from unlabelled rows: the columns' distributions, joined by a Gaussian copula.
 
@@ -178,25 +178,29 @@ class Space(SpacePart):
         >>> [column.kind for column in Space.from_data(frame).columns]
         ['integer', 'category']
         """
-        where, floor, rows = "Space.from_data", validation.count("floor", floor, 1), framed(rows)
+        where, floor, rows = "Space.from_data", validation.count("floor", floor, 1), as_pandas(rows)
         refuse_text(f"{where}: rules", "rules", rules)
         refuse_text(f"{where}: categories", "columns", categories)
         refuse_text(f"{where}: numbers", "columns", numbers)
         options = ColumnOptions(categories, numbers, ordered or {})
         named = is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
         if columns is not None:
-            rows = chosen(rows, columns, where) if is_frame(rows) and named else refuse_choice(rows, columns, where)
+            rows = (
+                choose_columns(rows, columns, where)
+                if is_frame(rows) and named
+                else refuse_choice_by_name(rows, columns, where)
+            )
         if options.named and not (is_frame(rows) and named):
-            refuse_choice(rows, options.named, where)
+            refuse_choice_by_name(rows, options.named, where)
         if len(rows) < 2 and not isinstance(rows, str):
             raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
         if is_frame(rows) and named and len(rows.columns):
-            refuse_repeated(rows, where)
-            chosen(rows, options.named, where)
-            learned = learned_of_frame(rows, where, floor, options)
+            refuse_repeated_columns(rows, where)
+            choose_columns(rows, options.named, where)
+            learned = learn_from_frame(rows, where, floor, options)
         else:
             table = as_matrix(rows, where)
-            learned = learned_of_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
+            learned = learn_from_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
         dependence = {"correlation": learned.correlation, "rules": tuple(rules)}
         space = _checked(cls, {"columns": learned.columns, **dependence, "frame": named})
         warn_of_uncovered(where, learned.readings, learned.covered, floor)
@@ -206,7 +210,7 @@ class Space(SpacePart):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a space.json."""
-        refuse_table(path)
+        refuse_table_file(path)
         try:
             text = read_bytes(Path(path), MOST_JSON_BYTES).decode()
         except (DirectoryError, ValueError, TypeError) as error:
@@ -333,14 +337,14 @@ class Space(SpacePart):
 
     def read(self, rows: Rows, where: str) -> np.ndarray:
         """Rows in the layout of production as a matrix, the inverse of `present`. Other columns are ignored."""
-        rows = framed(rows)
+        rows = as_pandas(rows)
         if not self.frame:
             return self._of_width(as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns)), where)
         if not is_frame(rows):
             rows = self._named(rows, where)
         elif not all(isinstance(name, str) for name in rows.columns):
             raise SpaceError(where, f"the columns {list(self.names)}", f"columns called {list(rows.columns)[:8]}")
-        rows = having(rows, self.names, where).reset_index(drop=True)
+        rows = select_columns(rows, self.names, where).reset_index(drop=True)
         return np.column_stack([column.read(rows[column.name], where) for column in self.columns])
 
     @cached_property

@@ -2,6 +2,6 @@
 
 from ectype.workers._base import MOST_DEATHS, Engine, one_thread
 from ectype.workers._factory import open_engine
-from ectype.workers._scheduler import drive
+from ectype.workers._scheduler import run_jobs
 
-__all__ = ["MOST_DEATHS", "Engine", "drive", "one_thread", "open_engine"]
+__all__ = ["MOST_DEATHS", "Engine", "one_thread", "open_engine", "run_jobs"]

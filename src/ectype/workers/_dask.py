@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 CONNECT, FIRST_WORKER = 6.0, 10.0
 
 
-class Dask:
+class DaskCluster:
     """The workers of a Dask cluster: one of this machine, or that of a scheduler somewhere.
 
     `connect` is how many seconds the scheduler has to answer.

@@ -25,7 +25,7 @@ from ectype.workers._base import LOOPBACK, ONE_THREAD, cores, pin
 Answer = TypeVar("Answer")
 
 
-class Local:
+class ProcessPool:
     """Processes of this machine, each kept to one thread, and to one core if there is none to spare."""
 
     def __init__(self, workers: int | None = None):

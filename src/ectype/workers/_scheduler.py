@@ -34,7 +34,7 @@ class Job(Protocol[TaskOf]):
 AJob = TypeVar("AJob", bound=Job[object])
 
 
-class Jobs(Protocol[AJob]):
+class JobQueue(Protocol[AJob]):
     """Jobs that wait, in an order of their own."""
 
     def take(self, slot: int) -> AJob | None:
@@ -52,7 +52,7 @@ class FinishedJob(NamedTuple, Generic[AJob, Answer]):
     error: Exception | None
 
 
-def drive(jobs: Jobs[AJob], engine: Engine, call: Callable[..., Answer]) -> Iterator[FinishedJob[AJob, Answer]]:
+def run_jobs(jobs: JobQueue[AJob], engine: Engine, call: Callable[..., Answer]) -> Iterator[FinishedJob[AJob, Answer]]:
     """Have a call made of every job's task on an engine that is started; one whose worker died again, but not for ever.
 
     What ends comes through a queue that a signal's handler may write to as well: an interruption is heard between two
