@@ -18,6 +18,7 @@ from ectype.errors import SpaceError, warn
 from ectype.space import _dates as dates
 from ectype.space._column_types import LEAVE, ColumnType, column_type_of
 from ectype.space._columns import Boolean, Category, Date, Number
+from ectype.space._copula import Correlation, fit_correlation, normal_scores
 from ectype.types import Frame, Label, Series
 
 # Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
@@ -30,7 +31,6 @@ DEFAULT_FLOOR = 5
 COVERED = 0.9
 
 AnyColumn = Number | Date | Boolean | Category
-Correlation = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def learn_from_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> Le
     readings = tuple(
         column_type_of(column, share) for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
     )
-    return LearnedSpace(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
+    return LearnedSpace(columns, fit_correlation(columns, table), readings, float(has.all(axis=1).mean()))
 
 
 def learn_from_frame(frame: Frame, where: str, floor: int, options: ColumnOptions) -> LearnedSpace:
@@ -80,7 +80,7 @@ def learn_from_frame(frame: Frame, where: str, floor: int, options: ColumnOption
         for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
     )
     columns, table = _in_order_of_dependence(columns, table)
-    return LearnedSpace(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
+    return LearnedSpace(columns, fit_correlation(columns, table), readings, float(has.all(axis=1).mean()))
 
 
 def _covered(column: AnyColumn, values: np.ndarray) -> np.ndarray:
@@ -98,41 +98,6 @@ def _as_numbers(values: Series, where: str) -> Series:
         return pd.to_numeric(values)
     except (TypeError, ValueError) as error:
         raise SpaceError(where, "numbers, or words for them", str(error), "leave it out of the numbers") from error
-
-
-def copula(columns: Sequence[AnyColumn], table: np.ndarray) -> Correlation:
-    """The Gaussian copula: correlations of the columns' normal scores, then of the missing-value indicators."""
-    gaps = [np.isnan(table[:, j]).astype(float) for j, column in enumerate(columns) if column.missing]
-    scores = _scores(np.column_stack([table, *gaps]))
-    there = ~np.isnan(scores)
-    filled = np.where(there, scores, 0.0)
-    squares = (filled**2).T @ there  # of each column, over the rows where each other column has a value
-    product = np.sqrt(squares * squares.T)
-    correlation = np.where(product > 0, filled.T @ filled / np.where(product > 0, product, 1.0), 0.0)
-    np.fill_diagonal(correlation, 1.0)
-    return tuple(tuple(row) for row in _nearest(np.clip(correlation, -1, 1)).round(6).tolist())
-
-
-def _scores(table: np.ndarray) -> np.ndarray:
-    """Normal scores of the ranks, mid-ranks for ties, centred; NaN where there is no value."""
-    from scipy.special import ndtri
-    from scipy.stats import rankdata
-
-    counts = (~np.isnan(table)).sum(axis=0)
-    scores = ndtri((rankdata(table, axis=0, nan_policy="omit") - 0.5) / counts)
-    return scores - np.nanmean(scores, axis=0)
-
-
-def _nearest(correlation: np.ndarray) -> np.ndarray:
-    """The correlation, made positive semidefinite by clipping eigenvalues: pairwise estimates may contradict."""
-    values, vectors = np.linalg.eigh(correlation)
-    if values[0] >= -1e-8:
-        return correlation
-    positive = (vectors * np.clip(values, 0, None)) @ vectors.T
-    scale = np.sqrt(np.clip(np.diag(positive), 1e-12, None))
-    positive = positive / np.outer(scale, scale)
-    np.fill_diagonal(positive, 1.0)
-    return np.clip((positive + positive.T) / 2, -1, 1)
 
 
 def _column(name: str, values: Series, where: str, floor: int, options: ColumnOptions) -> AnyColumn:
@@ -321,7 +286,7 @@ def _in_order_of_dependence(columns: list[AnyColumn], table: np.ndarray) -> tupl
     others = [j for j in range(len(columns)) if j not in free]
     if not free or not others:
         return columns, table
-    scores = np.nan_to_num(_scores(table[:, others]))
+    scores = np.nan_to_num(normal_scores(table[:, others]))
     main = scores @ np.linalg.eigh(scores.T @ scores)[1][:, -1]
     columns, table = list(columns), table.copy()
     for j in free:

@@ -83,6 +83,21 @@ def _converted(series: Any) -> Series:
     return column if zone is None else column.dt.tz_localize("UTC").dt.tz_convert(zone)
 
 
+def name_columns(rows: Plain, names: Sequence[str], where: str) -> Frame:
+    """Rows without names as a data frame with these column names."""
+    import pandas as pd
+
+    try:
+        frame = pd.DataFrame(rows)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(where, "a table of rows and columns", str(error)) from error
+    if frame.shape[1] != len(names):
+        single = getattr(rows, "ndim", 2) == 1
+        hint = "a single row is a table too: frame.iloc[[0]], or [row]" if single else ""
+        raise SpaceError(where, f"rows of {len(names)} columns", f"{frame.shape[1]}", hint)
+    return frame.set_axis(list(names), axis=1)
+
+
 def select_columns(frame: Frame, columns: Sequence[str], where: str) -> Frame:
     """The columns of a space, of a data frame that has them and perhaps others."""
     absent = [name for name in columns if name not in frame.columns]
