@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_validator
@@ -42,9 +42,6 @@ from ectype.space._frames import (
 from ectype.space._json import json_text, space_error
 from ectype.space._rules import Rule, read_rule
 from ectype.types import Json, Label, Rows, Table
-
-if TYPE_CHECKING:
-    pass
 
 # Rules are taken for a contradiction where rejection sampling accepts fewer than one row in so many.
 RAREST = 1000
@@ -90,9 +87,8 @@ class Space(SpacePart):
             raise ValueError(f"expected every column name once, found {sorted(repeated)} more than once")
         if not self.frame and any(isinstance(column, (Category, Date)) for column in self.columns):
             raise ValueError("expected frame to be true where a column is a category or a date, found false")
-        finite = np.isfinite(self.moments).all(axis=0)
-        if not finite.all():
-            beyond = [repr(name) for name, fits in zip(self.names, finite, strict=True) if not fits]
+        beyond = [repr(self.names[j]) for j in np.flatnonzero(~np.isfinite(self.moments).all(axis=0))]
+        if beyond:
             raise ValueError(
                 "expected columns far enough from the largest floating-point number to have a deviation, found "
                 f"{join_names(beyond)}, which to leave out or to scale"
