@@ -1,4 +1,4 @@
-"""Trees by the kernel: gradient boosting, extremely randomised trees, and the answers of either."""
+"""Trees by the kernel: gradient boosting, extremely randomised trees, and inference of either."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ectype._kernel._ffi import BoostingStruct as BoostingJob
-from ectype._kernel._ffi import ExtraTreesStruct as PlantingJob
-from ectype._kernel._ffi import ForestStruct, address, block, expect, flat, library
+from ectype._kernel._ffi import BoostingStruct, ExtraTreesStruct, ForestStruct, address, block, expect, flat, library
 from ectype.errors import KernelError
 
 LEAF = -1
@@ -49,7 +47,7 @@ class TreeArrays(NamedTuple):
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """How boosting is done, whatever it is fitted to."""
+    """The hyperparameters of gradient boosting."""
 
     rounds: int = 200
     leaves: int = 31
@@ -106,7 +104,7 @@ def _edges(ordered: np.ndarray, most: int) -> np.ndarray:
 
 
 class Boosting:
-    """Gradient boosting under way: `run` adds rounds, `scores` are those of the rows it is fitted to.
+    """Gradient boosting (Friedman 2001), a few rounds at a time: `run` adds rounds, `scores` are those of its rows.
 
     >>> X = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
     >>> boosting = Boosting(X, (X[:, 0] > 0).astype(np.int32), 2, BoostingSettings(rounds=5))
@@ -160,7 +158,7 @@ class Boosting:
             "scores": self.scores,
             **self._grown,
         }
-        self._job = BoostingJob(
+        self._job = BoostingStruct(
             **{name: address(array) for name, array in self._arrays.items()},
             n=n, d=d, classes=n_c, leaves=leaves, depth=how.depth,
             seed=seed & 0xFFFFFFFFFFFFFFFF, rate=how.rate, l2=how.l2, least=how.least, share=how.share,
@@ -204,14 +202,14 @@ def fit_extra_trees(
     1.0
     """
     expect("trees", trees >= 1, "at least one", trees)
-    nursery = ExtraTreesBuilder(X, y, n_c, leaves=leaves, depth=depth, directions=directions, seed=seed)
-    grown = [nursery.tree(number) for number in range(trees)]
+    builder = ExtraTreesBuilder(X, y, n_c, leaves=leaves, depth=depth, directions=directions, seed=seed)
+    grown = [builder.tree(number) for number in range(trees)]
     feature, threshold, left, right, values = (np.concatenate(parts) for parts in zip(*grown, strict=True))
     return TreeArrays(feature, threshold, left, right, values, np.array([len(tree[0]) for tree in grown]))
 
 
 class ExtraTreesBuilder:
-    """Where random trees grow, one after the other; `planted` says what of."""
+    """Builds extremely randomised trees one at a time (Geurts, Ernst and Wehenkel 2006)."""
 
     def __init__(
         self,
@@ -238,7 +236,7 @@ class ExtraTreesBuilder:
             "value": np.empty((room, n_c), np.float32),
         }
         self._arrays = {"X": flat(X, np.float32), **_wanted(y, directions), **self._made}
-        self._job = PlantingJob(
+        self._job = ExtraTreesStruct(
             **{name: address(array) for name, array in self._arrays.items()},
             n=n, d=d, classes=n_c, tries=max(1, round(np.sqrt(d))), leaves=leaves, depth=depth,
             seed=seed & 0xFFFFFFFFFFFFFFFF,
@@ -255,7 +253,7 @@ class ExtraTreesBuilder:
 
 
 class TreeEnsemble:
-    """What trees say, added up. Nodes are counted over all trees, after their parents; a leaf is its own child.
+    """The sum of the trees' values. Nodes are counted over all trees, after their parents; a leaf is its own child.
 
     >>> stump = {"feature": [0, 0, 0], "threshold": [0.5, 0, 0], "children": [1, 2, 1, 1, 2, 2], "roots": [0]}
     >>> arrays = {name: np.array(part) for name, part in {**stump, "outputs": [1]}.items()}

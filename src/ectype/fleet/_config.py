@@ -78,11 +78,11 @@ def read_fleet(path: str | Path) -> Fleet:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SettingError(str(path), "a table in TOML", str(error)) from error
-    _known(str(path), content, ("limits", "defaults", "model"))
+    _refuse_unknown_keys(str(path), content, ("limits", "defaults", "model"))
     listed, defaults = content.get("model", []), _table(f"{path}: [defaults]", content.get("defaults", {}))
     if not isinstance(listed, list) or not listed:
         raise SettingError(str(path), "at least one [[model]]", "none")
-    _known(f"{path}: [defaults]", defaults, (*(key for key in OWN if key != "name"), *SETTINGS, *OPTIONS))
+    _refuse_unknown_keys(f"{path}: [defaults]", defaults, (*(key for key in OWN if key != "name"), *SETTINGS, *OPTIONS))
     folder = path.parent.absolute()
     models: dict[str, FleetModel] = {}
     for number, entry in enumerate(listed, 1):
@@ -97,7 +97,7 @@ def read_fleet(path: str | Path) -> Fleet:
 
 def _models(where: str, entry: Mapping[str, Any], folder: Path) -> Iterator[FleetModel]:
     """The models of an entry: one, or one for each file of a glob."""
-    _known(where, entry, (*OWN, *SETTINGS, *OPTIONS))
+    _refuse_unknown_keys(where, entry, (*OWN, *SETTINGS, *OPTIONS))
     if "files" not in entry:
         yield _model(where, entry, folder)
         return
@@ -116,14 +116,16 @@ def _model(where: str, entry: Mapping[str, Any], folder: Path) -> FleetModel:
     if not NAMES.fullmatch(name):
         raise SettingError(f"{where}: name", "letters, digits, dots, dashes and underscores", repr(name))
     where = f"{where} ({name})"
-    filled = {key: _filled(value, name) for key, value in entry.items()}
-    options = {key: _beside(folder, filled[key]) if key in FILES else filled[key] for key in OPTIONS if key in filled}
+    filled = {key: _fill_name(value, name) for key, value in entry.items()}
+    options = {
+        key: _resolve_file(folder, filled[key]) if key in FILES else filled[key] for key in OPTIONS if key in filled
+    }
     rows = filled.get("rows")
     return FleetModel(
         name=name,
-        original=_beside(folder, _text(where, filled, "original")),
-        space=_beside(folder, _text(where, filled, "space")),
-        rows=None if rows is None else _beside(folder, _text(where, filled, "rows")),
+        original=_resolve_file(folder, _text(where, filled, "original")),
+        space=_resolve_file(folder, _text(where, filled, "space")),
+        rows=None if rows is None else _resolve_file(folder, _text(where, filled, "rows")),
         classes=filled.get("classes"),
         cost=validation.number(f"{where}: cost", filled.get("cost", 0.0), "a number of at least 0", 0, float("inf")),
         check=validation.count(f"{where}: check", filled.get("check", ROWS), 1),
@@ -136,7 +138,7 @@ def _model(where: str, entry: Mapping[str, Any], folder: Path) -> FleetModel:
 
 def _limits(where: str, entry: object) -> FleetLimits:
     table = _table(where, entry)
-    _known(where, table, ("queries", "cost", "per", "hosts"))
+    _refuse_unknown_keys(where, table, ("queries", "cost", "per", "hosts"))
     hosts = _table(f"{where}: hosts", table.get("hosts", {}))
     above = "a number of rows a second above 0"
     return FleetLimits(
@@ -158,7 +160,7 @@ def _table(where: str, found: object) -> dict[str, Any]:
     return found
 
 
-def _known(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _refuse_unknown_keys(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
     """Refuse keys that mean nothing."""
     for key in found:
         if key not in known:
@@ -172,12 +174,12 @@ def _text(where: str, entry: Mapping[str, Any], key: str) -> str:
     return str(entry[key])
 
 
-def _filled(value: Any, name: str) -> Any:
+def _fill_name(value: Any, name: str) -> Any:
     """A value with the model's name in its place."""
     return value.replace("{name}", name) if isinstance(value, str) else value
 
 
-def _beside(folder: Path, name: Any) -> Any:
+def _resolve_file(folder: Path, name: Any) -> Any:
     """A file beside the table by its whole path; what is none stays as it is."""
     return str(folder / name) if isinstance(name, str) and name and (folder / name).is_file() else name
 

@@ -1,4 +1,4 @@
-"""A round of a fleet: every model that is due, once. One that was interrupted goes on with the models that are left.
+"""A round of a fleet works on every due model once. An interrupted round continues with the models that are left.
 
 Without that, each start after a kill would check anew what the last one had checked, and pay for it again.
 """

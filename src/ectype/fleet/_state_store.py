@@ -1,4 +1,4 @@
-"""What is known of a fleet's models: a directory for each, with its copies by number and its state."""
+"""The states of a fleet's models: each model has a directory, with its numbered copies and its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done for one model of a fleet, in a worker: copy it, go on, remake, check, or refresh."""
+"""The task of a worker, about one model of a fleet: copy it, resume, remake, check, or refresh."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from ectype.space import open_space
 from ectype.types import Json
 from ectype.workers import one_thread
 
-# What a state has of a certificate.
+# The parts of a certificate that a state keeps.
 PROVED = ("estimate", "lower", "confidence", "n", "per_class", "absent", "worst", "baseline")
-# Of what identifies a run: the part that is about the original, which may change.
+# The parts of a run's identity that are about the original, which may change.
 ORIGINAL = ("original", "fingerprint", "classes", "opened", "test")
 
 
@@ -47,7 +47,7 @@ class FleetTask:
     """Where modules of the user's own are found."""
     refresh: bool
     """Whether a changed original is copied anew, or only told of."""
-    ticket: RateLimitAccess
+    access: RateLimitAccess
 
 
 def run_task(task: FleetTask) -> ModelState:
@@ -55,16 +55,16 @@ def run_task(task: FleetTask) -> ModelState:
     for path in task.paths:
         if path not in sys.path:
             sys.path.insert(0, path)
-    turnstile, clock = RateLimitClient(task.ticket, task.model.name, task.model.host, task.model.cost), perf_counter()
-    with turnstile, one_thread(), _warned() as warned, redirect_stdout(sys.stderr):
-        state = _Work.of(task, turnstile).done()
+    client, clock = RateLimitClient(task.access, task.model.name, task.model.host, task.model.cost), perf_counter()
+    with client, one_thread(), _collect_warnings() as warned, redirect_stdout(sys.stderr):
+        state = _ModelRunner.of(task, client).done()
     notes = "; ".join(filter(None, (state.note, *dict.fromkeys(warned))))
     return replace(state, note=notes, at=utc_now(), seconds=round(perf_counter() - clock, 3))
 
 
 @contextmanager
-def _warned() -> Iterator[list[str]]:
-    """Within, what we warn of is collected."""
+def _collect_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of this package."""
     found: list[str] = []
     with warnings.catch_warnings(record=True, action="always", category=EctypeWarning) as caught:
         yield found
@@ -72,7 +72,7 @@ def _warned() -> Iterator[list[str]]:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _ModelRunner:
     """A model whose original, space and settings were opened."""
 
     model: FleetModel
@@ -80,17 +80,17 @@ class _Work:
     before: ModelState
     original: Original
     job: RunJob
-    turnstile: RateLimitClient
+    client: RateLimitClient
     refresh: bool
 
     @classmethod
-    def of(cls, task: FleetTask, turnstile: RateLimitClient) -> _Work:
+    def of(cls, task: FleetTask, client: RateLimitClient) -> _ModelRunner:
         model, place = task.model, ModelFolder(Path(task.folder), task.model.name)
         plan = Plan.of(Settings(**model.settings, progress=False))
-        original = _opened(model, turnstile)
+        original = _open_behind_limits(model, client)
         rows = None if model.rows is None else read_table(model.rows)
         job = build_job(original, open_space(model.space), plan, rows=rows)
-        return cls(model, place, place.read(), original, job, turnstile, task.refresh)
+        return cls(model, place, place.read(), original, job, client, task.refresh)
 
     @property
     def recipe(self) -> Json:
@@ -101,32 +101,32 @@ class _Work:
         """The state after whatever was due."""
         current = self.place.current
         if current is None:
-            return self._copied(self.place.next, "copied")
+            return self._copy(self.place.next, "copied")
         if not self.before.recipe:  # it ended before its state was written
-            return self._copied(current, "copied")
+            return self._copy(current, "copied")
         differ = {key for key, value in self.recipe.items() if self.before.recipe.get(key) != value}
         if not differ:
-            return self._checked(current)
+            return self._recheck(current)
         if differ <= {*FURTHER}:
-            return self._copied(current, "went on")
+            return self._copy(current, "went on")
         if differ <= {*CHANGES}:
-            return self._remade(current, {key: self.recipe[key] for key in differ})
+            return self._remake(current, {key: self.recipe[key] for key in differ})
         found = f"a copy with another {', '.join(sorted(differ - {*FURTHER}))}"
         hint = f"give the model another name, or remove {self.place.path}"
         raise SettingError(
             self.model.name, "what its copy was made with, or what can be made of its answers", found, hint
         )
 
-    def _copied(self, path: Path, did: str) -> ModelState:
+    def _copy(self, path: Path, did: str) -> ModelState:
         result = finish(run_job(in_directory(self.job, path)), self._tell)
         return self._state(result, path, did)
 
-    def _remade(self, current: Path, made: Json) -> ModelState:
+    def _remake(self, current: Path, made: Json) -> ModelState:
         path = self.place.next
         result = remake(current, out=path, **{key: getattr(self.job.plan.asked, key) for key in made})
         return self._state(result, path, "remade")
 
-    def _checked(self, current: Path) -> ModelState:
+    def _recheck(self, current: Path) -> ModelState:
         """Ask some rows again; if the original answers otherwise, refresh the copy or say so."""
         if self.original.stored is not None:  # answers that lie there do not change
             return replace(self.before, did="checked", checked=utc_now())
@@ -168,14 +168,14 @@ class _Work:
 
     def _tell(self, record: Record) -> None:
         known = "" if record.fidelity is None else f", fidelity {record.fidelity:.4f}"
-        self.turnstile.tell(f"{record.queries} queries{known}")
+        self.client.tell(f"{record.queries} queries{known}")
 
 
-def _opened(model: FleetModel, turnstile: RateLimitClient) -> Original:
-    """The model's original behind the fleet's gate, asked in requests that fit through it."""
+def _open_behind_limits(model: FleetModel, client: RateLimitClient) -> Original:
+    """Open a model's original so that the fleet's limits hold for it, with requests small enough for them."""
     original = open_original(model.original, model.classes, **model.options)
-    original.gate = turnstile
-    most = turnstile.most()
+    original.gate = client
+    most = client.most()
     if most is not None:
         original.request_rows = min(original.request_rows, most)
     return original

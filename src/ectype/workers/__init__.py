@@ -1,4 +1,4 @@
-"""What work runs on: processes of this machine, or a Dask cluster, with the death of either in mind."""
+"""Engines that run work: processes of this machine, or a Dask cluster. Both survive the death of a worker."""
 
 from ectype.workers._base import MOST_DEATHS, Engine, one_thread
 from ectype.workers._factory import open_engine

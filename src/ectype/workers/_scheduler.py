@@ -61,7 +61,7 @@ def run_jobs(jobs: JobQueue[AJob], engine: Engine, call: Callable[..., Answer]) 
     ended: SimpleQueue[Future[Answer] | None] = SimpleQueue()
     running: dict[Future[Answer], tuple[int, AJob]] = {}
     deaths = Counter[int]()
-    with _deferred(lambda: ended.put(None)) as interrupted:
+    with _interrupts_deferred(lambda: ended.put(None)) as interrupted:
         while True:
             interrupted()
             busy = {slot for slot, _ in running.values()}
@@ -79,17 +79,17 @@ def run_jobs(jobs: JobQueue[AJob], engine: Engine, call: Callable[..., Answer]) 
             if done is None:
                 continue
             slot, job = running.pop(done)
-            settled = _settled(job, done)
-            if isinstance(settled.error, BrokenExecutor):
+            outcome = _outcome(job, done)
+            if isinstance(outcome.error, BrokenExecutor):
                 engine.renew(slot)
                 deaths[id(job)] += 1
                 if deaths[id(job)] < MOST_DEATHS:
                     jobs.put_back(job)
                     continue
-            yield settled
+            yield outcome
 
 
-def _settled(job: AJob, future: Future[Answer]) -> FinishedJob[AJob, Answer]:
+def _outcome(job: AJob, future: Future[Answer]) -> FinishedJob[AJob, Answer]:
     try:
         return FinishedJob(job, future.result(), None)
     except CancelledError as error:
@@ -100,7 +100,7 @@ def _settled(job: AJob, future: Future[Answer]) -> FinishedJob[AJob, Answer]:
 
 
 @contextmanager
-def _deferred(wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
+def _interrupts_deferred(wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Within, Ctrl-C and SIGTERM do what they would have done when the function given is called; `wake` tells of them.
 
     A second one is not put off.
