@@ -95,7 +95,7 @@ CASES = (
 )
 
 
-class Wood(NamedTuple):
+class TreeCase(NamedTuple):
     """Trees by boosting and at random, of the same rows, their answers, and those of radial functions."""
 
     rows: int
@@ -110,10 +110,10 @@ class Wood(NamedTuple):
     depth: int = 0
 
 
-WOODS = (
-    Wood(1, 1, 2, BoostingSettings(rounds=2)),
-    Wood(300, 4, 2, BoostingSettings(rounds=20)),
-    Wood(
+TREE_CASES = (
+    TreeCase(1, 1, 2, BoostingSettings(rounds=2)),
+    TreeCase(300, 4, 2, BoostingSettings(rounds=20)),
+    TreeCase(
         200,
         3,
         5,
@@ -122,7 +122,7 @@ WOODS = (
         weighted=True,
         leaves=60,
     ),
-    Wood(
+    TreeCase(
         500,
         17,
         3,
@@ -131,9 +131,9 @@ WOODS = (
         based=True,
         depth=5,
     ),
-    Wood(700, 5, 2, BoostingSettings(rounds=15, share=1.0, l2=0.0), directed=True, based=True),
-    Wood(600, 3, 2, BoostingSettings(rounds=10, share=0.7), targets=True, directed=True, leaves=200),
-    Wood(70_000, 2, 2, BoostingSettings(rounds=3), leaves=50),
+    TreeCase(700, 5, 2, BoostingSettings(rounds=15, share=1.0, l2=0.0), directed=True, based=True),
+    TreeCase(600, 3, 2, BoostingSettings(rounds=10, share=0.7), targets=True, directed=True, leaves=200),
+    TreeCase(70_000, 2, 2, BoostingSettings(rounds=3), leaves=50),
 )
 TREES = 3
 
@@ -182,33 +182,35 @@ def begun(case: Case, seed: int) -> tuple[KernelTraining, np.ndarray]:
     return KernelTraining(case.widths, theta, X, y, case.method, **options), X  # type: ignore[arg-type]
 
 
-class Planted(NamedTuple):
-    """What there is of a wood before any tree grows; and the rows, those that are asked about being others."""
+class TreeSetup(NamedTuple):
+    """The builders of an ensemble before any tree grows, its rows, and other rows for inference."""
 
     boosting: Boosting
-    nursery: ExtraTreesBuilder
+    builder: ExtraTreesBuilder
     radial: RbfKernel
     X: np.ndarray
     rows: np.ndarray
 
 
-def planted(wood: Wood, seed: int) -> Planted:
-    """A wood before its first tree."""
-    shape, outputs = (wood.rows, wood.inputs), 1 if wood.classes == 2 else wood.classes
-    X, rows = uniform(seed + 600, *shape), uniform(seed + 700, 99, wood.inputs)
-    y: np.ndarray = np.floor(X[:, 0] * 3 + X[:, -1] * X[:, -1]).astype(np.int32) % wood.classes
-    if wood.targets:
-        y = np.abs(uniform(seed + 800, wood.rows, wood.classes))
-    weights = np.abs(uniform(seed + 900, wood.rows)) if wood.weighted else None
-    base = uniform(seed + 1000, wood.rows, outputs) if wood.based else None
-    directions = np.arange(wood.inputs) % 3 - 1 if wood.directed else None
-    boosting = Boosting(X, y, wood.classes, wood.how, base=base, weights=weights, directions=directions, seed=seed)
-    nursery = ExtraTreesBuilder(
-        X, y, wood.classes, leaves=wood.leaves, depth=wood.depth, directions=directions, seed=seed
+def prepare_trees(ensemble: TreeCase, seed: int) -> TreeSetup:
+    """Prepare an ensemble, before its first tree."""
+    shape, outputs = (ensemble.rows, ensemble.inputs), 1 if ensemble.classes == 2 else ensemble.classes
+    X, rows = uniform(seed + 600, *shape), uniform(seed + 700, 99, ensemble.inputs)
+    y: np.ndarray = np.floor(X[:, 0] * 3 + X[:, -1] * X[:, -1]).astype(np.int32) % ensemble.classes
+    if ensemble.targets:
+        y = np.abs(uniform(seed + 800, ensemble.rows, ensemble.classes))
+    weights = np.abs(uniform(seed + 900, ensemble.rows)) if ensemble.weighted else None
+    base = uniform(seed + 1000, ensemble.rows, outputs) if ensemble.based else None
+    directions = np.arange(ensemble.inputs) % 3 - 1 if ensemble.directed else None
+    boosting = Boosting(
+        X, y, ensemble.classes, ensemble.how, base=base, weights=weights, directions=directions, seed=seed
+    )
+    builder = ExtraTreesBuilder(
+        X, y, ensemble.classes, leaves=ensemble.leaves, depth=ensemble.depth, directions=directions, seed=seed
     )
     centres = X[:300]
-    radial = RbfKernel(centres, uniform(seed + 1100, len(centres), wood.classes), 0.7)
-    return Planted(boosting, nursery, radial, X, rows)
+    radial = RbfKernel(centres, uniform(seed + 1100, len(centres), ensemble.classes), 0.7)
+    return TreeSetup(boosting, builder, radial, X, rows)
 
 
 def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeEnsemble:
@@ -262,13 +264,13 @@ def of_networks() -> Iterator[np.ndarray]:
 
 def of_woods() -> Iterator[np.ndarray]:
     """Bins, scores and nodes of boosting; nodes and answers of random trees; answers of radial functions."""
-    for seed, wood in enumerate(WOODS):
-        boosting, nursery, radial, _, rows = planted(wood, seed)
-        boosting.run(wood.how.rounds)
+    for seed, ensemble in enumerate(TREE_CASES):
+        boosting, builder, radial, _, rows = prepare_trees(ensemble, seed)
+        boosting.run(ensemble.how.rounds)
         yield from (boosting._arrays["binned"], boosting.scores, *boosting._grown.values())  # type: ignore[misc]
-        trees = [nursery.tree(number) for number in range(TREES)]
+        trees = [builder.tree(number) for number in range(TREES)]
         yield from (array for tree in trees for array in tree)
-        yield sums(trees, wood.classes, wood.inputs)(rows, np.zeros((len(rows), wood.classes)))
+        yield sums(trees, ensemble.classes, ensemble.inputs)(rows, np.zeros((len(rows), ensemble.classes)))
         yield radial(rows)
 
 
@@ -338,17 +340,17 @@ def written() -> bytes:
         more = case.steps, case.restart, case.rows, ACTIVATIONS.index(case.method.activation), ROWS
         counts = case.widths[0] - case.pieces, case.pieces
         parts.append(record("n", arrays, numbers(training._job) + struct.pack("<7q", *more, *counts)))
-    for seed, wood in enumerate(WOODS):
-        boosting, nursery, radial, X, rows = planted(wood, seed)
+    for seed, ensemble in enumerate(TREE_CASES):
+        boosting, builder, radial, X, rows = prepare_trees(ensemble, seed)
         grown = boosting._arrays
         names = [name for name, kind in ffi.BoostingStruct._fields_ if kind is ct.c_void_p]
         arrays = [X, *(grown.get(name) for name in names[1:])]
-        trees = wood.how.rounds * boosting.outputs
+        trees = ensemble.how.rounds * boosting.outputs
         parts.append(record("b", arrays, numbers(boosting._job) + struct.pack("<q", trees)))
         names = [name for name, kind in ffi.ExtraTreesStruct._fields_ if kind is ct.c_void_p]
-        arrays = [*(nursery._arrays.get(name) for name in names), rows]
-        parts.append(record("p", arrays, numbers(nursery._job) + struct.pack("<2q", TREES, len(rows))))
-        about = struct.pack("<4qd", radial._apart, wood.inputs, wood.classes, len(rows), radial._gamma)
+        arrays = [*(builder._arrays.get(name) for name in names), rows]
+        parts.append(record("p", arrays, numbers(builder._job) + struct.pack("<2q", TREES, len(rows))))
+        about = struct.pack("<4qd", radial._apart, ensemble.inputs, ensemble.classes, len(rows), radial._gamma)
         parts.append(record("r", [radial._centres, radial._weights, rows], about))
     for seed, table in enumerate(TABLES):
         drawn, correlation = laid_out(table, seed)

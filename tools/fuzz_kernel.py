@@ -159,7 +159,7 @@ class Case:
         raise AssertionError(f"corruption {which} was not refused")
 
 
-class Wood:
+class TreeFuzz:
     """Rows, labels and plans for trees drawn at random: constant and tied inputs, absent classes, extreme weights."""
 
     def __init__(self, seed: int):
@@ -220,7 +220,7 @@ class Wood:
         options = {"base": self.base, "weights": self.weights, "directions": self.directions, "seed": self.seed}
         return Boosting(self.X, self.y, self.n_c, self.how, **options)  # type: ignore[arg-type]
 
-    def nursery(self) -> ExtraTreesBuilder:
+    def builder(self) -> ExtraTreesBuilder:
         """A place for random trees."""
         options = {"depth": self.how.depth, "directions": self.directions, "seed": self.seed}
         return ExtraTreesBuilder(self.X, self.y, self.n_c, leaves=self.leaves, **options)  # type: ignore[arg-type]
@@ -242,8 +242,8 @@ class Wood:
 
     def planted(self) -> None:
         """Random trees; if nothing is in their way, they explain all rows that differ."""
-        nursery = self.nursery()
-        trees = [nursery.tree(number) for number in range(2)]
+        builder = self.builder()
+        trees = [builder.tree(number) for number in range(2)]
         for feature, _, left, right, values in trees:
             inner = np.flatnonzero(feature >= 0)
             assert (left[inner] > inner).all(), "a child before its parent"
@@ -266,14 +266,14 @@ class Wood:
         """Numbers that are none, put where Python would have refused them: the kernel goes on, whatever comes of it."""
         edges, kept = bin_columns(self.X, 255)[1], (self.X, self.y)
         self.X, self.y = self.X.copy(), self.y.copy()
-        boosting, nursery = self.boosting(), self.nursery()
+        boosting, builder = self.boosting(), self.builder()
         self.X, self.y = kept
-        given = boosting.scores, *(job._arrays.get(name) for job in (boosting, nursery) for name in POISONED)
+        given = boosting.scores, *(job._arrays.get(name) for job in (boosting, builder) for name in POISONED)
         for array in given:
             if array is not None and self.rng.random() < 0.7:
                 array[self.rng.random(array.shape) < 0.2] = self.rng.choice(STRANGE)
         boosting.run(self.how.rounds)
-        nursery.tree(0)
+        builder.tree(0)
         rows, bins = self.rng.choice(STRANGE, (9, self.d)), np.empty((9, self.d), np.uint8)
         at = (ffi.address(array) for array in (rows, edges, bins))
         ffi.library().bins_of(next(at), 9, self.d, *at)
@@ -302,7 +302,7 @@ class Wood:
             self.y = np.zeros((self.n, self.n_c + 1))
         else:
             self.y = self.y[:-1]
-        for make in (self.boosting, self.nursery):
+        for make in (self.boosting, self.builder):
             try:
                 make()
             except KernelError:
@@ -374,8 +374,8 @@ def tried(seed: int) -> None:
     if not case.restart:
         assert same(found[ffi.use()], case.trained([sum(case.pieces)])), "steps in pieces differ from steps at once"
     case.refused()
-    wood = Wood(seed)
-    for part in (wood.boosted, wood.planted, wood.near, wood.poisoned, wood.refused):
+    fuzz = TreeFuzz(seed)
+    for part in (fuzz.boosted, fuzz.planted, fuzz.near, fuzz.poisoned, fuzz.refused):
         part()
     Table(seed).drawn()
 

@@ -1,9 +1,8 @@
 """The native engine: networks, trees, radial functions and random rows in one small C library without dependencies.
 
-`kernel.c`, `trees.c`, `radial.c` and `rows.c` are its source, compiled when the package is built; `library` loads it.
-`sets.h` includes `lanes.h` and `scores.h` once for every instruction set. `training`, `answers`, `pieces`, `trees`,
-`radial` and `rows` are what Python calls. The same parameters, rows and seed give the same bits on every processor with
-fused multiply-add.
+Its source is `kernel.c`, `answers.c`, `trees.c`, `radial.c` and `rows.c`, compiled when the package is built; `sets.h`
+includes `lanes.h` and `scores.h` once for every instruction set. `_ffi` loads the library, and the other modules are
+its bindings. The same parameters, rows and seed give the same bits on every processor with fused multiply-add.
 """
 
 from ectype._kernel._ffi import KERNEL_VERSION

@@ -1,4 +1,4 @@
-"""What inputs look like: columns, rules between them, and the distribution that rows are drawn from."""
+"""The input space: columns, rules between them, and the distribution that rows are sampled from."""
 
 from ectype.space._column_types import column_types_table
 from ectype.space._columns import UNKNOWN_LEVEL, Boolean, Category, Column, Date, Number

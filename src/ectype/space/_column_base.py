@@ -1,4 +1,4 @@
-"""What the columns of a space have in common: a name, gaps, and the way from a data frame to numbers and back."""
+"""The base of all columns: name, gaps, and the conversion from a data frame to numbers and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns of a table were taken for, why, how many rows they cover, and what to say to change it."""
+"""The inferred type of each column, with its reason, the share of rows it covers, and the option that changes it."""
 
 from __future__ import annotations
 

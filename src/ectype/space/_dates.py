@@ -110,7 +110,7 @@ def dates_to_numbers(values: Series, day: bool, form: str | None = None) -> np.n
 
 
 def first_non_date(values: Series, form: str | None) -> object:
-    """The first of some values, not all of them dates, that is none; found by halves, as one alone costs like many."""
+    """The first value that is no date, by bisection: parsing one value costs as much as parsing many."""
     at, end = 0, len(values)
     while end - at > 1:
         middle = (at + end) // 2
@@ -124,7 +124,7 @@ def first_non_date(values: Series, form: str | None) -> object:
 
 
 def _plainly(values: Series, day: bool) -> np.ndarray | None:
-    """Strings in UTC as days or seconds, without pandas, which takes a millisecond for one; None if they are others."""
+    """Strings in UTC as days or seconds, without pandas, which needs a millisecond; None for other values."""
     words = values.tolist()
     if not all(type(word) is str and len(word) >= 10 and "+" not in word and "-" not in word[10:] for word in words):
         return None

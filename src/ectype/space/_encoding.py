@@ -1,4 +1,4 @@
-"""How a copy sees rows: standardised numbers, one-hot levels, and missing-value indicators."""
+"""The inputs of a copy: standardised numbers, one-hot levels, and missing-value indicators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK = 2**14
 
 
 class FeatureView:
-    """What a copy sees of rows: all columns but the excluded ones, encoded."""
+    """The encoded inputs of a copy, from all columns but the excluded ones."""
 
     def __init__(self, space: Space, exclude: Sequence[str] = ()):
         self.seen = [j for j, name in enumerate(space.names) if name not in exclude]

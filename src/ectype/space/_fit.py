@@ -35,7 +35,7 @@ AnyColumn = Number | Date | Boolean | Category
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the user says of columns: which numbers are names, which words are numbers, and the order of levels."""
+    """Options about columns: numbers that are names, words that are numbers, and the order of levels."""
 
     categories: Sequence[str] = ()
     numbers: Sequence[str] = ()
@@ -49,7 +49,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class LearnedSpace:
-    """What rows show: columns, their dependence, what each column was taken for and why, and which rows they cover."""
+    """A space learned from rows: columns, their correlation, the inferred types, and the share of rows covered."""
 
     columns: list[AnyColumn]
     correlation: Correlation

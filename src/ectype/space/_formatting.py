@@ -1,4 +1,4 @@
-"""A space in words: as text for a screen, and as HTML for a notebook."""
+"""A space as text for a terminal, and as HTML for a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of users: their type, their columns, and their rows as a matrix."""
+"""Data frames and arrays of users: selection of columns, and conversion to a matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ectype._common.formatting import join_names
 from ectype.errors import SpaceError
 from ectype.types import Frame, Plain, Rows, Series
 
-# How files of tables end that we read, and of those that we do not.
+# Suffixes of table files that can be read; those of spreadsheets cannot.
 CSV_SUFFIXES, PARQUET_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz"), (".parquet", ".pq")
 SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".ods")
 
@@ -143,7 +143,7 @@ def refuse_text(where: str, what: str, given: object) -> None:
 
 
 def refuse_choice_by_name(rows: Rows, columns: Sequence[str], where: str) -> NoReturn:
-    """Say why columns cannot be chosen by name."""
+    """Raise an error: columns of these rows cannot be chosen by name."""
     if is_frame(rows):
         raise SpaceError(where, f"the columns {list(columns)}", f"columns called {list(rows.columns)[:8]}")
     raise SpaceError(where, "a data frame, to choose columns by name", "an array")

@@ -1,4 +1,4 @@
-"""Rows that did not come from a space: which of them it can have, and why it cannot have the others."""
+"""Membership: which rows of another source a space can have, and the reason why it cannot have the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ectype.space._columns import UNKNOWN_LEVEL, Category, Column, Number
 from ectype.space._space import Space
 
-# Why a space cannot have a row: a level it does not know, another value that it never has, or a rule of its own.
+# Reasons why a space cannot have a row: an unknown level, another impossible value, a broken rule.
 UNKNOWN_LEVELS, IMPOSSIBLE_VALUES, BROKEN_RULES = "levels", "values", "rules"
 
 
@@ -31,7 +31,7 @@ def outside_by_reason(space: Space, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def has_required_values(space: Space, rows: np.ndarray, columns: list[int] | None = None) -> np.ndarray:
-    """Which rows of a matrix lack no value but where the space has gaps, in some columns or in all.
+    """Which rows of a matrix have a value in every column, or in these, that has no gaps in the space.
 
     >>> has_required_values(Space.normal(2), np.array([[0.0, np.nan], [0.0, 1.0]])).tolist()
     [False, True]

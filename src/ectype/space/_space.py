@@ -1,4 +1,4 @@
-"""The operational space: what inputs look like, and the distribution they are drawn from."""
+"""The operational space: the columns of inputs, the rules between them, and their distribution."""
 
 from __future__ import annotations
 
