@@ -16,7 +16,8 @@ STYLE = """
   .page { fill: #ffffff } .ink { fill: #1f2328 } .quiet { fill: #59636e } .rule { stroke: #d1d9e0 }
   .own { stroke: #0b62d6; stroke-width: 3.2; fill: none } .dot { fill: #0b62d6 }
   .name { fill: #0b62d6; font-weight: 600 }
-  .one { fill: #4f93e6 } .two { fill: #f3a64a } .edge { stroke: #1f2328; fill: none; stroke-width: 1.3 }
+  .one { fill: #4f93e6 } .two { fill: #f3a64a } .dots { fill: none; stroke-width: 2.4; stroke-linecap: round }
+  .one.dots { stroke: #2b6cc4 } .two.dots { stroke: #d97a12 } .edge { stroke: #1f2328; fill: none; stroke-width: 1.3 }
   @media (prefers-color-scheme: dark) {
     .page { fill: #15191f } .ink { fill: #f0f3f6 } .quiet { fill: #a5aeb8 } .rule { stroke: #39414b }
     .own { stroke: #6cb0ff } .dot { fill: #6cb0ff } .name { fill: #6cb0ff }
@@ -29,13 +30,13 @@ HUES = ("#d97706", "#059669", "#9061f9", "#db2777", "#0891b2", "#65a30d", "#8a81
 APART = 21.0
 
 
-def picture(body: str, title: str) -> str:
+def picture(body: str, title: str, height: int = HEIGHT) -> str:
     """An SVG document that holds this."""
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
-        f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="8"/>\n{body}\n</svg>\n'
+        f'<rect class="page" width="{WIDTH}" height="{height}" rx="8"/>\n{body}\n</svg>\n'
     )
 
 

@@ -93,7 +93,7 @@ def watched(clock: Clock) -> Iterator[None]:
         (SeenRows, "add", "distinct"),
         (Original, "answer", "asking"),
         (Run, "_so_far", "certificate"),
-        (pipeline, "hand_out", "making"),
+        (pipeline, "select_copy", "making"),
         (Run, "_explained", "certificate"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]

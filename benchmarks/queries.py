@@ -4,7 +4,8 @@ Each policy gets a run of its own for each budget, which decides how many points
 `one-shot` is a network trained once on as many random rows. Fidelity is measured on 5000 fresh rows of the space that
 nothing has seen; toys live in N(0, 1), the paper's UCI problems in the space learned from their unlabelled rows.
 
-    python benchmarks/queries.py [--half odd] [--problems iris spirals] [--every 2] [--json] [--figure docs/queries.svg]
+    python benchmarks/queries.py [--half odd] [--problems iris spirals] [--every 2] [--json]
+        [--figure research/queries.svg]
 """
 
 from __future__ import annotations

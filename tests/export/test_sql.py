@@ -32,7 +32,7 @@ from ectype.models.families import fit
 from ectype.models.rbf import RadialModel
 from ectype.models.trees import Trees, fixed_point
 from ectype.space import Encoding
-from make_copies import KINDS, fresh, network
+from make_copies import KINDS, copy_of, fresh, network
 
 SERVERS = ("postgresql", "mysql")
 # Every kind of column, gaps, quotes in names and levels; three classes, and labels that are words.
@@ -385,3 +385,12 @@ def test_a_chain_of_nodes_is_refused_though_each_of_its_conditions_is_short():
     copy = CopyClassifier(trees, np.array([0, 1]), ec.Space.normal(1))
     with pytest.raises(ExportError, match=f"its trees have {2 * n} nodes"):
         sql_text(copy, DIALECTS["sqlite"])
+
+
+def test_a_weight_that_no_database_can_read_is_refused():
+    copy = copy_of("boosting", "moons")
+    values = copy.model.values.copy()
+    values[tuple(np.argwhere(values)[0])] = 1e-320
+    tiny = CopyClassifier(replace(copy.model, values=values), copy.classes, copy.space)
+    with pytest.raises(ExportError, match=r"far from it, found one of 1e-320"):
+        sql_text(tiny, DIALECTS["sqlite"])

@@ -77,6 +77,20 @@ def test_what_no_run_has_written_is_bad_input(run, wrong):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # in KiB
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "found"),
+    [("batch", "", "batch: expected"), ("batch", 0, "at least one row, found 0"), ("budget", None, "budget: expected")],
+)
+def test_a_run_whose_settings_no_run_has_is_not_gone_on_from(run, setting, value, found):
+    from mutated_directories import sealed
+
+    content = json.loads((run / "run.json").read_text())
+    part("settings", {**content["settings"], setting: value})(run)
+    sealed(run, others=False)
+    with pytest.raises(DirectoryError, match=found):
+        ec.copy_classifier(ec.Original(disc, ["in", "out"]), ec.Space.normal(2), out=run, **{**SETTINGS, "budget": 120})
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "hole"])
 def test_what_is_no_regular_file_is_not_waited_for(run, name, kind):

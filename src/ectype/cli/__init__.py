@@ -13,30 +13,42 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from ectype._version import __version__
+from ectype.cli.click_groups import SuggestingGroup
 
 if TYPE_CHECKING:
     from ectype.errors import EctypeError
 
-# The command's name: its module here, and one line of help that must not cost an import.
-COMMANDS = {
-    "demo": ("demo", "Copy a built-in original, certify the copy and show both side by side."),
-    "copy": ("copy", "Copy an original into a directory."),
-    "certify": ("certify", "Measure how alike a finished copy and an original decide, and where they differ."),
-    "remake": ("remake", "Make another copy from the answers of a run: another family, smaller, or constrained."),
-    "refresh": ("refresh", "See whether an original changed, and bring its copy up to date."),
-    "fleet": ("fleet", "Copy, check and refresh all the originals in a table."),
-    "space": ("space", "Describe inputs from unlabelled rows."),
-    "ledger": ("ledger", "Show what a run has asked, or check, merge or compact such answers."),
-    "export": ("export", "Write a finished copy as one file: ONNX, SQL, C, rules or skops; or for MLflow."),
-    "frontier": ("frontier", "How small and fast further copies can be, from the answers of a run."),
-    "serve": ("serve", "Answer in the original's place, over HTTP."),
-    "report": ("report", "Write one self-contained HTML page about a finished copy."),
-    "card": ("card", "Write a model card for those who audit a copy."),
-    "paper": ("paper", "Run the experiments of the paper."),
+# By what people want to do: the command's name, its module here, and one line of help that must not cost an import.
+GROUPS = {
+    "Make a copy": {
+        "copy": ("copy", "Copy an original into a directory."),
+        "remake": ("remake", "Make another copy from the answers of a run: another family, smaller, or constrained."),
+        "demo": ("demo", "Copy a built-in original, certify the copy and show both side by side."),
+        "space": ("space", "Describe inputs from unlabelled rows."),
+    },
+    "Judge it": {
+        "certify": ("certify", "Measure how alike a finished copy and an original decide, and where they differ."),
+        "frontier": ("frontier", "Show how small and fast further copies can be, from the answers of a run."),
+        "report": ("report", "Write one self-contained HTML page about a finished copy."),
+        "card": ("card", "Write a model card for those who audit a copy."),
+        "ledger": ("ledger", "Show what a run has asked, or check, merge or compact such answers."),
+    },
+    "Use it": {
+        "export": ("export", "Write a finished copy as one file: ONNX, SQL, C, rules or skops; or for MLflow."),
+        "serve": ("serve", "Answer in the original's place, over HTTP."),
+    },
+    "Keep it up to date": {
+        "refresh": ("refresh", "See whether an original changed, and bring its copy up to date."),
+        "fleet": ("fleet", "Copy, check and refresh all the originals in a table."),
+    },
+    "Reproduce the paper": {
+        "paper": ("paper", "Run the experiments of the paper."),
+    },
 }
+COMMANDS = {name: found for group in GROUPS.values() for name, found in group.items()}
 
 
-class Deferred(click.Group):
+class Deferred(SuggestingGroup):
     """A group that imports a command's module only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -50,9 +62,11 @@ class Deferred(click.Group):
         return import_module(f"ectype.cli.{COMMANDS[name][0]}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        """List the commands under what they are for, without importing them."""
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:<{width}}", line) for name, (_, line) in commands.items()])
 
 
 @click.group(cls=Deferred, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ectype.cli.click_groups import Grouped
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.terminal import say
 from ectype.errors import SettingError
@@ -32,7 +33,7 @@ UNWRITTEN = "what was answered is not kept, and the same command begins anew"
 ROWS = 2000
 
 
-@click.command("certify")
+@click.command("certify", cls=Grouped)
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.argument("original", required=False)
 @click.option(

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ectype.cli.click_groups import Grouped
+from ectype.cli.click_groups import Grouped, option
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.run_options import settings_options
 from ectype.cli.terminal import note_on_interrupt, say
 from ectype.errors import DirectoryError, OriginalError, SettingError, WriteError
+from ectype.plan.settings import ASK, RUN
 
 if TYPE_CHECKING:
     from ectype.original import Original
@@ -35,20 +36,29 @@ Examples:
 
 @click.command("copy", cls=Grouped, epilog=EXAMPLES)
 @click.argument("original")
-@click.option("--space", "space_text", help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory for the finished copy.")
-@click.option(
-    "--rows", metavar="ROWS", help="CSV or Parquet of unlabelled rows of yours: part of the queries are about them."
+@option(
+    "--space",
+    "space_text",
+    group=ASK,
+    help="A space.json, normal:D, or uniform:LOW:HIGH:D; stored answers need none.",
 )
-@click.option(
+@option(
+    "--rows",
+    metavar="ROWS",
+    group=ASK,
+    help="CSV or Parquet of unlabelled rows of yours: part of the queries are about them.",
+)
+@option(
     "--answers",
     multiple=True,
+    group=ASK,
     metavar="DIR|TABLE",
     help="Answers that were paid for before, at no cost: a run's directory, or a CSV or Parquet with a column label.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
-@click.option("--sign", is_flag=True, help="Sign the directory with the key in ECTYPE_SIGNING_KEY.")
 @settings_options
+@option("--out", type=click.Path(path_type=Path), required=True, group=RUN, help="Directory for the finished copy.")
+@option("--json", "as_json", is_flag=True, group=RUN, help="Print one JSON document on stdout, and nothing else.")
+@option("--sign", is_flag=True, group=RUN, shown=False, help="Sign the directory with the key in ECTYPE_SIGNING_KEY.")
 @original_options
 def command(
     original: str,

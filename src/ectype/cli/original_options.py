@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ectype.types import Json
 
 GROUP = "How to open the original"
+# Those that `--help` shows; `--help-all` has all of them.
+USUAL = ("protocol", "classes", "decode")
 # The name that `open_original` knows an option by: what it is on the command line, and what it means.
 _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "classes": ("--classes", {"help": "The labels it may answer, with commas, where it does not say so itself."}),
@@ -63,7 +65,8 @@ def original_options(command: Callable[..., None]) -> Callable[..., None]:
 
     for name, (flag, settings) in reversed(_OPTIONS.items()):
         # Under a name that no option of the command itself has: both may be about workers.
-        with_about = click.option(flag, f"original_{name}", cls=GroupedOption, group=GROUP, **settings)(with_about)
+        how = {"cls": GroupedOption, "group": GROUP, "shown": name in USUAL, **settings}
+        with_about = click.option(flag, f"original_{name}", **how)(with_about)
     return with_about
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ectype.cli.click_groups import Grouped
 from ectype.cli.copy import end, kept, reported, resumable
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.terminal import say
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ectype.runs.result import Result
 
 
-@click.command("refresh")
+@click.command("refresh", cls=Grouped)
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.argument("original")
 @click.option("--out", type=click.Path(path_type=Path), help="Where the new copy goes.  [default: DIRECTORY-refreshed]")

@@ -1,4 +1,4 @@
-"""The settings of a run as options of a command, in groups; what they are and mean is declared in `runs.settings`."""
+"""The settings of a run as options of a command, in groups; what they are and mean is declared in `plan.settings`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from ectype._common import validation
 from ectype.cli.click_groups import GroupedOption
 from ectype.errors import SettingError
 from ectype.plan.settings import COLUMNS, MAKE, SIZES, WEIGHT, SettingInfo, Settings, about
+
+# The settings that `--help` shows; `--help-all` has all of them.
+USUAL = {
+    *("budget", "scores", "method", "preset", "seed", "target", "certificate_n"),
+    *("to", "max_leaves", "max_bytes", "max_latency", "max_kept", "exclude"),
+}
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,6 +52,7 @@ def _option(part: Field[Any], kept: str = "") -> Callable[[Callable[..., Any]], 
         part.name,
         cls=GroupedOption,
         group=found.group,
+        shown=part.name in USUAL,
         help=shown,
         default=default,
         show_default=default not in (None, False, True, ()),

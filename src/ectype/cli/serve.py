@@ -16,6 +16,7 @@ from urllib.parse import quote
 import click
 
 from ectype._common import validation
+from ectype.cli.click_groups import Grouped
 from ectype.cli.fallback_options import behind_of, fallback_options
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.traffic_options import keep_options
@@ -81,7 +82,7 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_limits
 
 
-@click.command("serve")
+@click.command("serve", cls=Grouped)
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--name", help="The model's name in its URL.  [default: the directory's]")
 @click.option("--model-version", default="1", show_default=True, help="The model's version in its URL.")

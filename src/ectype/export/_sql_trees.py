@@ -7,6 +7,7 @@ import numpy as np
 from ectype import progress
 from ectype._kernel import LEAF
 from ectype.conditions.partitions import Cells, inputs_of
+from ectype.errors import ExportError
 from ectype.export._sql import too_large
 from ectype.export._sql_columns import SqlCondition, below, condition
 from ectype.export._sql_dialects import Dialect
@@ -14,6 +15,8 @@ from ectype.models.trees import Trees
 from ectype.space import Encoding
 
 # What a node is written as, without its condition and what follows from it.
+# The most bits of a denominator that a float can hold: below, numbers are subnormal.
+MOST_BITS = 1023
 FRAME = "CASE WHEN  THEN  ELSE  END"
 # What holds for every row, and for none.
 EVERY, NONE = "1 = 1", "1 = 0"
@@ -56,7 +59,11 @@ def tree_text(
 def step_of(model: Trees) -> float:
     """The largest power of two of which all that is added is a multiple."""
     added = np.concatenate([model.base[np.isfinite(model.base)], model.values[model.values != 0]])
-    return 1.0 / max(number.as_integer_ratio()[1] for number in np.unique(added).tolist())
+    parts = max(number.as_integer_ratio()[1] for number in np.unique(added).tolist())
+    if parts.bit_length() > MOST_BITS:
+        least = f"one of {abs(added[added != 0]).min():.3g}"
+        raise ExportError("sql", "weights of trees that are 0 or far from it", least, "export it as ONNX or C instead")
+    return 1.0 / parts
 
 
 def _conditions(model: Trees, cells: list[Cells], encoding: Encoding, columns: list[SqlCondition]) -> list[str]:

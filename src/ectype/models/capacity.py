@@ -1,6 +1,6 @@
 """How large models are and how long they train, by the number of answers they learn from: all in one place.
 
-docs/background/tuning.md has the trials behind these numbers.
+research/tuning.md has the trials behind these numbers.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ ENGINE = "native"
 def paper_settings(iterations: int = ITERATIONS, epochs: int = EPOCHS) -> dict[str, Any]:
     """What every unit of a sweep has in common, as JSON values.
 
-    The memory term is the bounded one: docs/background/tuning.md.
+    The memory term is the bounded one: research/tuning.md.
 
     The loss, the size and kind of batches and the step size come with the preset.
     """

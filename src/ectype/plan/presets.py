@@ -70,7 +70,7 @@ class Preset:
         return 0.0 if self.training["loss"] == "rho" else min(0.02 * inputs, 0.2)
 
 
-# Measured on half of the paper's problems: docs/background/tuning.md has what each part brings.
+# Measured on half of the paper's problems: research/tuning.md has what each part brings.
 _DEFAULT = Preset(
     to="auto",
     network=False,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import NotRequired, TypedDict
 
 from ectype._common.atomic_io import as_path, directory_errors
-from ectype.errors import DirectoryError
+from ectype._common.bounded_io import UNREADABLE, check_type
+from ectype.errors import DirectoryError, IntegrityError
 from ectype.plan.plan import OPEN, Plan
 from ectype.plan.settings import Settings
 from ectype.runs.directory import claim, finished, settings_there
@@ -18,6 +20,15 @@ GOES_ON, ANY_TIME, REFUSED = "the run goes on", "nothing", "refused"
 FURTHER = ("budget", "iterations", "target")
 # What a run is of, beside its settings.
 ARGUMENTS = ("original", "classes", "space", "rows", "answers", "test")
+
+
+class _Earlier(TypedDict):
+    """What there has to be of the settings of a run that others go on from."""
+
+    budget: int
+    batch: NotRequired[int | None]
+    target: float | None
+    stages: NotRequired[list[int]]
 
 
 def resume_rules() -> dict[str, str]:
@@ -40,6 +51,13 @@ def extended(job: RunJob, path: Path) -> RunJob:
         there = settings_there(path)
     if there is None or "refresh_of" in there or "kept" in there:  # kept traffic is no run: it is refused later
         return job
+    try:
+        check_type(there, _Earlier, "settings")
+        if there.get("batch") == 0:
+            raise ValueError("settings: batch: expected at least one row, found 0")
+    except UNREADABLE as error:
+        hint = "restore it from a backup, or copy again in another directory"
+        raise IntegrityError(str(path), "the settings of a run", str(error), hint) from error
     before, spent, batch = tuple(there.get("stages", ())), there["budget"], there.get("batch")
     plan, longer = job.plan.after(before, batch), job.plan.after((*before, spent), batch)
     same = plan.queries == spent

@@ -43,7 +43,7 @@ def plain(epochs: int = 1000) -> Schedule:
 def annealed(epochs: int = 1000) -> Schedule:
     """A fixed number of epochs, with a step size that falls to zero over them.
 
-    A constant step leaves each round wherever its last noisy step landed; docs/background/tuning.md has the cost.
+    A constant step leaves each round wherever its last noisy step landed; research/tuning.md has the cost.
     """
     return Schedule(epochs, anneal=1.0)
 
