@@ -127,8 +127,8 @@ def moved(rows: np.ndarray) -> np.ndarray:
 
 
 # Of real runs, the settings; all hold 500 rows out.
-NETWORK = {"batch": 20, "iterations": 10, "layers": (8,), "schedule": ec.algorithm.training.steps(60)}
-MADE = {"budget": 120, "schedule": ec.algorithm.training.steps(60)}
+NETWORK = {"batch": 20, "iterations": 10, "layers": (8,), "schedule": ec.training.steps(60)}
+MADE = {"budget": 120, "schedule": ec.training.steps(60)}
 REAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("network", NETWORK),
     ("network", {**NETWORK, "target": 0.9}),
@@ -196,7 +196,7 @@ PLANE = ec.Space.normal(2)
 QUICK: dict[str, Any] = {
     "preset": "fast",
     "layers": (8,),
-    "schedule": ec.algorithm.training.steps(20),
+    "schedule": ec.training.steps(20),
     "certificate_n": 200,
     "repeat": 0.0,
     "progress": False,

@@ -25,7 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import ectype as ec
 from ectype.errors import OriginalError, QuotaError
-from ectype.ledger import NAME, summary
+from ectype.ledger import LEDGER, summarise_ledger
 from ectype.original import Original
 from ectype.original.http import RetryWaits, open_http
 from ectype.plan.plan import Plan
@@ -131,7 +131,7 @@ def tried(mix: Mix, folder: Path, expected: bytes) -> Outcome:
                 pass  # an outage: the same call goes on
             outcome.announced.append(job.allowance.total)
             outcome.received.append(server.asked)
-    outcome.counted = summary(folder / NAME).asked
+    outcome.counted = summarise_ledger(folder / LEDGER).asked
     return outcome
 
 

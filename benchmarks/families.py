@@ -75,10 +75,10 @@ def tree_alone(run: Path, space: Any, fresh: Any) -> Any:
     """What a tree says that was fitted to the answers of a run, and to nothing else."""
     from sklearn.tree import DecisionTreeClassifier
 
-    from ectype.ledger import NAME, entries
+    from ectype.ledger import LEDGER, query_table
     from ectype.space import Encoding
 
-    asked = entries(run / NAME, space)
+    asked = query_table(run / LEDGER, space)
     paid = asked[asked["purpose"] == "training"]
     encode = Encoding(space)
     X, labels = encode(paid[list(space.names)].to_numpy(float)), paid["label"].to_numpy(int)

@@ -31,7 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import ectype as ec
-from ectype.ledger import NAME, answers
+from ectype.ledger import LEDGER, read_answers
 from ectype.types import Json
 from fault_server import FaultyServer  # type: ignore[import-not-found]
 
@@ -188,7 +188,7 @@ def compared(kept: Path, answered: Answered, serving: int) -> Json:
 
 
 def read(kept: Path) -> Answered:
-    rows, said = answers(kept / NAME).get("traffic", (np.empty((0, SPACE.d)), None))
+    rows, said = read_answers(kept / LEDGER).get("traffic", (np.empty((0, SPACE.d)), None))
     return {} if said is None else {row.tobytes(): int(label) for row, label in zip(rows, said.labels, strict=True)}
 
 
@@ -206,7 +206,7 @@ def killed(copy: ec.Result, folder: Path, original: Original, kills: int, rate: 
             asyncio.run(
                 _until_killed(process, load(port, rows, copy.copy.predict(rows), rate), moments.uniform(0.1, 3))
             )
-        found, answered = (read(kept) if (kept / NAME).is_file() else {}), original.answered()
+        found, answered = (read(kept) if (kept / LEDGER).is_file() else {}), original.answered()
         gone += len(sure.keys() - found.keys())
         wrong += sum(answered.get(row) != label for row, label in found.items())
         mine = {row.tobytes() for row in rows} & answered.keys()

@@ -44,7 +44,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from ectype._common.portable import UNFINISHED
 from ectype.errors import DirectoryError
-from ectype.ledger import NAME, SESSIONS, answers, sessions
+from ectype.ledger import LEDGER, SESSIONS, read_answers, read_sessions
 from ectype.types import Json
 from fault_server import FaultyServer  # type: ignore[import-not-found]
 
@@ -97,7 +97,7 @@ def done(words: Sequence[object], out: Path | None = None) -> float:
 def known(ledger: Path) -> set[bytes]:
     """The rows that a ledger has answers to."""
     with suppress(DirectoryError):  # it was not there yet
-        return {row.tobytes() for rows, _ in answers(ledger).values() for row in np.ascontiguousarray(rows)}
+        return {row.tobytes() for rows, _ in read_answers(ledger).values() for row in np.ascontiguousarray(rows)}
     return set()
 
 
@@ -113,7 +113,7 @@ def _files(folder: Path) -> set[Path]:
 
 def _has_ended(ledger: Path) -> bool:
     """Whether what was asked about a run has come to its end."""
-    return all(entry.ended is not None for entry in sessions(ledger.parent))
+    return all(entry.ended is not None for entry in read_sessions(ledger.parent))
 
 
 def content(folder: Path, names: Sequence[str] = COPY) -> list[bytes]:
@@ -147,7 +147,7 @@ def commands(copy: Sequence[object], url: Sequence[object], options: argparse.Na
         Command(
             "copy",
             lambda folder: [*copy, "--budget", options.queries, "--out", folder / "run"],
-            f"run/{NAME}",
+            f"run/{LEDGER}",
             lambda folder: content(folder / "run"),
         ),
         Command(
@@ -165,7 +165,7 @@ def commands(copy: Sequence[object], url: Sequence[object], options: argparse.Na
         Command(
             "refresh",
             lambda folder: ["refresh", folder / "run", *url, "--out", folder / "new", *refreshed],
-            f"new/{NAME}",
+            f"new/{LEDGER}",
             lambda folder: content(folder / "new"),
         ),
     ]
@@ -210,7 +210,7 @@ class Trials:
     def remade(self, first: Path, words: Sequence[object], kills: int) -> Json:
         """A run made of another's answers."""
         folder, names = self.place / "remade", sorted(file.name for file in first.iterdir())
-        source, asked, every = content(first, names), len(self.server.log), known(first / NAME)
+        source, asked, every = content(first, names), len(self.server.log), known(first / LEDGER)
         seconds = done([*words, "--out", folder / "whole"])
         writing = self._writing([*words, "--out", folder / "timed"], folder)
         found: Json = dict.fromkeys(("before", "between", "after", "again", "twice", "gone", "other", "left"), 0)
@@ -223,7 +223,7 @@ class Trials:
             new = {*folder.iterdir()} - before
             found["after" if (run / "run.json").is_file() else "between" if new else "before"] += 1
             done([*words, "--out", run])
-            found["gone"] += known(run / NAME) != every
+            found["gone"] += known(run / LEDGER) != every
             found["other"] += content(run) != content(folder / "whole")
             found["left"] += len({*folder.iterdir()} - before) - 1
         found["again"] = len(self.server.log) - asked

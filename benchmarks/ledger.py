@@ -16,7 +16,7 @@ from time import perf_counter, sleep
 
 import numpy as np
 
-from ectype.ledger import Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.original import Original
 from ectype.queries import Queries
 from ectype.space import Space
@@ -39,17 +39,17 @@ def at_work(rows: np.ndarray) -> np.ndarray:
 
 
 def directly(original: Original, space: Space, rows: np.ndarray) -> float:
-    queries = Queries(original, space, {"training": len(rows)})
+    queries = Queries(original, space, {Purpose.TRAINING: len(rows)})
     clock = perf_counter()
-    queries.ask("training", rows)
+    queries.query_labels(Purpose.TRAINING, rows)
     return perf_counter() - clock
 
 
 def through_a_ledger(original: Original, space: Space, rows: np.ndarray) -> float:
     with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite", {}, space) as ledger:
-        queries = Queries(original, space, {"training": len(rows)}, ledger)
+        queries = Queries(original, space, {Purpose.TRAINING: len(rows)}, ledger)
         clock = perf_counter()
-        queries.ask("training", rows)
+        queries.query_labels(Purpose.TRAINING, rows)
         return perf_counter() - clock
 
 

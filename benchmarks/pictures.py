@@ -78,14 +78,14 @@ def rounds() -> str:
     from sklearn.svm import SVC
 
     import ectype as ec
-    from ectype.ledger import NAME, entries, space_of
+    from ectype.ledger import LEDGER, query_table, space_of
 
     X, y = ec.toy_problems.spirals()
     original = SVC(C=1000, gamma=1).fit(X[:8000], y[:8000])
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         result = ec.copy_classifier(original, ec.Space.normal(2), budget=BUDGET, seed=0, out=run)
-        asked = entries(run / NAME, space_of(run / NAME))
+        asked = query_table(run / LEDGER, space_of(run / LEDGER))
     asked = asked[asked["purpose"] == "training"]
     maps, before = [], 0
     for place, last in enumerate(SHOWN):

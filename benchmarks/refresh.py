@@ -178,7 +178,8 @@ def refused(share: float, trials: int, deterministic: bool) -> Row:
     import numpy as np
 
     import ectype as ec
-    from ectype.queries import MORE, Queries, check
+    from ectype.ledger import Purpose
+    from ectype.queries import DRIFT_TEST_FACTOR, Queries, run_drift_test
     from ectype.refresh._new_answers import AGAIN
 
     space, original = ec.Space.uniform([0.0], [1.0]), ec.Original(lambda rows: rows[:, 0] > 0.5 + share)
@@ -186,8 +187,10 @@ def refused(share: float, trials: int, deterministic: bool) -> Row:
     for trial in range(trials):
         rng = np.random.default_rng([trial, round(1e4 * share)])
         rows = space.sample(2000, rng)
-        queries = Queries(original, space, dict.fromkeys(("check", "repeat"), MORE * AGAIN))
-        found.append(check(queries, rows, rows[:, 0] > 0.5, AGAIN, MORE * AGAIN, rng, deterministic))
+        queries = Queries(original, space, dict.fromkeys((Purpose.CHECK, Purpose.REPEAT), DRIFT_TEST_FACTOR * AGAIN))
+        found.append(
+            run_drift_test(queries, rows, rows[:, 0] > 0.5, AGAIN, DRIFT_TEST_FACTOR * AGAIN, rng, deterministic)
+        )
     asked = fmean(len(one.places) + one.repeated for one in found)
     return {"refused": sum(one.changed for one in found), "trials": trials, "asked": asked}
 

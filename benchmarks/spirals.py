@@ -63,8 +63,8 @@ def run(name: str, seed: int) -> dict[str, Any]:
     original = SVC(C=1000, gamma=1).fit(X[:8000], y[:8000])
     options = dict(VARIANTS[name])
     schedules = {
-        "steps": ec.algorithm.training.steps(400),
-        "staged": ec.algorithm.training.staged(),
+        "steps": ec.training.steps(400),
+        "staged": ec.training.staged(),
         "annealed": 1000,
         None: None,
     }

@@ -37,7 +37,7 @@ def disc(rows):
 def ask_through(ledger, original, space, rows, purpose):
     """The labels of rows, from a ledger where it has them, else asked and written down there; without a limit."""
     unlimited = Allowance(10**9, 10**9)
-    return Queries(original, space, {purpose: len(rows)}, ledger, allowance=unlimited).ask(purpose, rows)
+    return Queries(original, space, {purpose: len(rows)}, ledger, allowance=unlimited).query_labels(purpose, rows)
 
 
 def loans(n, seed):

@@ -29,6 +29,7 @@ import numpy as np
 import ectype as ec
 from ectype import ledger
 from ectype.errors import EctypeError
+from ectype.ledger import Purpose
 from ectype.queries import Queries
 from ectype.report import card
 from ectype.runs.api import copy_steps, finish
@@ -68,7 +69,7 @@ def made(folder: Path) -> tuple[Path, Path]:
     make(whole, killed=False)
     for _ in range(2):
         if killed.exists():
-            ledger.summary(killed / ledger.NAME)  # which moves its write-ahead log into the database
+            ledger.summarise_ledger(killed / ledger.LEDGER)  # which moves its write-ahead log into the database
         done = subprocess.run([sys.executable, __file__, "--make-killed", killed], check=False)
         assert done.returncode == -signal.SIGKILL, done
     assert (killed / "ledger.sqlite-wal").stat().st_size
@@ -91,16 +92,16 @@ def read_whole(out: Path) -> Iterator[object]:
 
 def read_ledger(out: Path) -> Iterator[object]:
     """All that can be read of a ledger."""
-    path = out / ledger.NAME
-    yield ledger.settings_of(path), ledger.space_of(path).to_json(), repr(ledger.summary(path))
-    yield ledger.entries(path, SPACE).to_csv()
+    path = out / ledger.LEDGER
+    yield ledger.settings_of(path), ledger.space_of(path).to_json(), repr(ledger.summarise_ledger(path))
+    yield ledger.query_table(path, SPACE).to_csv()
 
 
 def resume(out: Path) -> Iterator[object]:
     """What the ledger of a killed run says to rows that were answered, once it is open for more."""
     yield from read_ledger(out)
-    path = out / ledger.NAME
-    answered = ledger.answers(path)
+    path = out / ledger.LEDGER
+    answered = ledger.read_answers(path)
     settings = ledger.settings_of(path) or {}
 
     def never(rows: np.ndarray) -> np.ndarray:
@@ -109,11 +110,8 @@ def resume(out: Path) -> Iterator[object]:
     original = ec.Original(never, CLASSES, name="rings")
     with open_run(out, settings, SPACE) as book:
         for purpose, (rows, _) in answered.items():
-            yield (
-                purpose,
-                rows.tobytes(),
-                Queries(original, SPACE, {purpose: len(rows)}, book).ask(purpose, rows).tolist(),
-            )
+            queries = Queries(original, SPACE, {Purpose(purpose): len(rows)}, book)
+            yield purpose, rows.tobytes(), queries.query_labels(Purpose(purpose), rows).tolist()
         yield [(np.asarray(found[0]).tobytes(), found[1]) for t in range(9) if (found := book.round(t)) is not None]
 
 

@@ -54,7 +54,7 @@ import ectype as ec
 from ectype._common import manifest
 from ectype.cli import main as command
 from ectype.errors import EctypeError
-from ectype.ledger import NAME
+from ectype.ledger import LEDGER
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.serve._inference import InferenceModel
 
@@ -465,7 +465,7 @@ OBJECTS = {
 def in_tables(rng: Rng, run: Path) -> str:
     """Mutate what SQL there is in the ledger."""
     done, table = pick(rng, OBJECTS), pick(rng, [*hash_chain.TABLES, "chain"])
-    with contextlib.closing(sqlite3.connect(run / NAME)) as connection, connection:
+    with contextlib.closing(sqlite3.connect(run / LEDGER)) as connection, connection:
         for statement in OBJECTS[done]:
             connection.execute(statement.format(table, hash_chain.TABLES.get(table, "batch")))
     return f"{done} ({table})"
@@ -473,7 +473,7 @@ def in_tables(rng: Rng, run: Path) -> str:
 
 def in_rows(rng: Rng, run: Path) -> str:
     """Mutate a value in a row of the ledger, and have its chain fit."""
-    with contextlib.closing(sqlite3.connect(run / NAME)) as connection, connection:
+    with contextlib.closing(sqlite3.connect(run / LEDGER)) as connection, connection:
         table = pick(rng, [name for name in hash_chain.TABLES if count(connection, name)])
         columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
         column, key = pick(rng, columns), hash_chain.TABLES[table]
@@ -534,8 +534,15 @@ def rechain(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO chain VALUES (1, ?, ?)", (text, hash_chain._link("", text)))
 
 
-FILES = ["run.json", "copy.json", "copy.safetensors", "space.json", "history.jsonl", NAME]
-BESIDE = [*FILES, f"{NAME}-wal", f"{NAME}-shm", f"{NAME}-head", f"{NAME}-journal", "frontier.csv"]
+FILES = ["run.json", "copy.json", "copy.safetensors", "space.json", "history.jsonl", LEDGER]
+BESIDE = [
+    *FILES,
+    f"{LEDGER}-wal",
+    f"{LEDGER}-shm",
+    f"{LEDGER}-head",
+    f"{LEDGER}-journal",
+    "frontier.csv",
+]
 
 
 def in_files(rng: Rng, run: Path) -> str:
@@ -612,8 +619,8 @@ def sealed(run: Path, others: bool) -> None:
         content = json.loads((run / "run.json").read_text())
         for name in FILES[1:5] if others else ():
             content["files"][name] = manifest.file_entry(name, (run / name).read_bytes())
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(run / NAME)) as connection:
-            content["ledger"] = vars(hash_chain.finished(connection)) if others else content["ledger"]
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(run / LEDGER)) as connection:
+            content["ledger"] = vars(hash_chain.final_anchor(connection)) if others else content["ledger"]
         for part in (manifest.CHECKSUMS, manifest.SIGNATURE):
             content.pop(part, None)
         (run / "run.json").write_text(json.dumps(manifest.seal(content)))

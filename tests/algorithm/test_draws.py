@@ -73,7 +73,7 @@ def test_balanced_drawing_finds_more_of_a_rare_class_than_random_drawing():
 
     original = ec.Original(predict, classes=["down", "rare", "up"])
     options = {"budget": 1500, "certificate_n": 0, "repeat": 0}
-    quick = {"random": {}, "balanced": {"schedule": ec.algorithm.training.steps(400)}}
+    quick = {"random": {}, "balanced": {"schedule": ec.training.steps(400)}}
     with warnings.catch_warnings(action="ignore", category=EctypeWarning):
         for draw, seed in product(("random", "balanced"), range(9)):
             result = ec.copy_classifier(original, ec.Space.normal(2), draw=draw, seed=seed, **options, **quick[draw])

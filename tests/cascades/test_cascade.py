@@ -134,7 +134,7 @@ def test_rows_of_your_own(run):
     assert (original.n, both.routing.overall.n) == (1500, 1510)
     sure = ec.cascades._calibration_sample.judged(run.copy, np.concatenate([rows, rows[:10]]))[1]
     assert both.alone == (sure >= both.threshold).mean()
-    learned = ec.ledger.answers(run.directory / "ledger.sqlite")["training"][0]
+    learned = ec.ledger.read_answers(run.directory / "ledger.sqlite")["training"][0]
     again = ec.cascade(run, waves, agree=0.99, rows=np.concatenate([rows, learned[:5]]), progress=False)
     assert (again.routing.overall.n, again.routing.left_out) == (1500, {"taught": 5})
     assert "5 more were left out: 5 taught the copy" in " ".join(str(again).split())

@@ -13,13 +13,13 @@ from ectype.certificate.diagnosis import allowed_error, diagnose, further_answer
 from ectype.certificate.repeats import Repeats
 from ectype.certificate.trend import telling, trend_of
 from ectype.errors import EctypeWarning, TargetError
-from ectype.ledger import answers
+from ectype.ledger import read_answers
 from ectype.toy_problems import TOYS
 from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-BRIEF = {"schedule": ec.algorithm.training.steps(60), "certificate_n": 500, "repeat": 0}
+BRIEF = {"schedule": ec.training.steps(60), "certificate_n": 500, "repeat": 0}
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_the_sentence_of_a_whole_run_has_what_the_copy_answers(tmp_path):
     smooth = ec.Original(lambda rows: rows @ weights + 0.5 * rows[:, 0] * rows[:, 1] > 0, name="smooth")
     out, settings = tmp_path / "run", {"to": "tree", "max_leaves": 4, "budget": 300, "target": 0.95, **BRIEF}
     result = ec.copy_classifier(smooth, ec.Space.normal(20), out=out, **settings)
-    rows, said = answers(out / "ledger.sqlite")["training"]
+    rows, said = read_answers(out / "ledger.sqlite")["training"]
     wrong = (result.copy.predict(rows) != said.labels).mean()
     assert result.diagnosis.training_error == pytest.approx(wrong)
     assert f"answers {percent(wrong)} of the points it was trained on otherwise" in result.diagnosis.text

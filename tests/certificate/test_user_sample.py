@@ -68,7 +68,7 @@ def rows_of(folder):
 
 def parts_of(run, frame):
     """Which rows of a frame taught a run, which were held out, by its ledger, and which were neither."""
-    found = ec.ledger.answers(run / "ledger.sqlite")
+    found = ec.ledger.read_answers(run / "ledger.sqlite")
     known = {name: {row.tobytes() for row in found[name][0]} for name in ("training", "rows")}
     taught, held = (np.array([row.tobytes() in part for row in frame.to_numpy()]) for part in known.values())
     return taught, held, ~taught & ~held
@@ -221,7 +221,7 @@ def test_a_run_sends_its_own_rows_whole_and_resumes(folder, tmp_path):
     whole = copied("whole")
     held = whole.certificate.on_data
     assert (held.n, held.further) == (200, ("tier",))
-    found = ec.ledger.answers(tmp_path / "whole" / "ledger.sqlite")
+    found = ec.ledger.read_answers(tmp_path / "whole" / "ledger.sqlite")
     told = {row.tobytes(): label for row, label in zip(found["rows"][0], found["rows"][1].labels, strict=True)}
     own = {row.tobytes(): label for row, label in zip(data[["a", "b"]].to_numpy(), with_tier(data), strict=True)}
     assert all(own[row] == label for row, label in told.items())
@@ -344,7 +344,7 @@ def test_memorised_answers_neither_teach_nor_certify(tmp_path):
     assert words in " ".join(ec.report._card.card(tmp_path / "run").split())
     assert f"Of rows of your own: 300 more were left out: {words}." in " ".join(str(result).split())
     assert words in result.report(tmp_path / "page.html").read_text()
-    asked = ec.ledger.answers(tmp_path / "run" / "ledger.sqlite")
+    asked = ec.ledger.read_answers(tmp_path / "run" / "ledger.sqlite")
     held = {row.tobytes() for row in rows[:300].to_numpy()}
     assert not held & {row.tobytes() for purpose in asked for row in asked[purpose][0]}
 
@@ -500,7 +500,7 @@ def test_a_run_of_an_earlier_version_knows_by_its_ledger_what_taught_it(folder, 
     shutil.copytree(EARLIER, tmp_path / "run")
     with pytest.warns(EctypeWarning, match=r"version 0\.1"):
         result = ec.load(tmp_path / "run")
-    rows = ec.ledger.answers(tmp_path / "run" / "ledger.sqlite")["training"][0]
+    rows = ec.ledger.read_answers(tmp_path / "run" / "ledger.sqlite")["training"][0]
     others = result.space.sample(40, np.random.default_rng(5))
     data = result.space.present(np.concatenate([rows, others]))
     proof = ec.certify(result.copy, result.copy, result.space, n=20, data=data, progress=False).on_data

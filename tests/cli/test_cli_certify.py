@@ -12,7 +12,7 @@ import pytest
 
 import ectype as ec
 from commands import run_command
-from ectype.queries import Queries, unused
+from ectype.queries import Queries, unused_rows
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -118,13 +118,13 @@ def test_stored_answers_left_over_are_no_rows_of_the_run(folder):
     space = ec.Space.from_data(table.stored[0])
     used = Queries(table, space, {"training": 300}, seed=5)
     rows, _ = next(used.fresh("training", 300, np.random.default_rng(0)))
-    left = unused(table, 5, 300)
+    left = unused_rows(table, 5, 300)
     sizes = set(left.stored[0]["size"])
     assert len(sizes) == 100
     assert not sizes & set(rows[:, 0])
     assert len(table.stored[1]) == 400
     with pytest.raises(ec.errors.SettingError, match="stored answers that the copy was not made from, found none left"):
-        unused(table, 5, 400)
+        unused_rows(table, 5, 400)
 
 
 @pytest.mark.parametrize(

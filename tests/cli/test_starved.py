@@ -115,7 +115,7 @@ def test_too_few_open_files_are_said_and_what_was_paid_is_kept(folder):
     assert "expected more open files, found " in done.stderr
     assert "allow it more (ulimit -n)" in done.stderr
     assert starved(folder, COPY).returncode == 0
-    assert ledger.summary(folder / "run" / ledger.NAME).repeated == 0
+    assert ledger.summarise_ledger(folder / "run" / ledger.LEDGER).repeated == 0
 
 
 def test_an_original_that_ends_the_process_is_heard(folder):

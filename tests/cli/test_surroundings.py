@@ -20,7 +20,6 @@ from commands import run_command as call
 from ectype import ledger
 from ectype._common.manifest import KEY_VARIABLE, Key
 from ectype.errors import DirectoryError
-from ectype.ledger._reader import last_round
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 
@@ -84,14 +83,14 @@ def test_a_full_disk_is_no_loss_and_the_same_command_goes_on(folder):
         assert full.returncode == 3, full.stderr
         assert "make room" in full.stderr
         assert "the same command again: what was answered is kept" in full.stderr
-        kept = ledger.summary(folder / "disk" / "run" / ledger.NAME).answered
+        kept = ledger.summarise_ledger(folder / "disk" / "run" / ledger.LEDGER).answered
         assert kept
         again = call(*arguments, cwd=folder)
         assert again.returncode == 3, again.stderr
         remount(folder / "disk", "size=64m")
         done = call(*arguments, cwd=folder)
         assert done.returncode == 0, done.stderr
-        found = ledger.summary(folder / "disk" / "run" / ledger.NAME)
+        found = ledger.summarise_ledger(folder / "disk" / "run" / ledger.LEDGER)
         assert found.answered == sum(ec.load(folder / "disk" / "run").queries.values())
 
 
@@ -100,15 +99,15 @@ def test_an_archive_that_is_read_only_is_read(made, folder, log):
     with disk(folder / "disk", "16m"):
         archive = shutil.copytree(made, folder / "disk" / "run")
         if log:  # as a run leaves it that was killed right after it was finished
-            book = ledger.Ledger(archive / ledger.NAME, {}, ec.Space.normal(2))
+            book = ledger.Ledger(archive / ledger.LEDGER, {}, ec.Space.normal(2))
             book.keep_round(99, np.zeros(3, np.float32), {})
             book.settle()
-            for suffix in ("", *ledger.BESIDE):
-                shutil.copy(archive / f"{ledger.NAME}{suffix}", folder)
+            for suffix in ("", *ledger.BESIDE_LEDGER):
+                shutil.copy(archive / f"{ledger.LEDGER}{suffix}", folder)
             book.close()
-            for suffix in ("", *ledger.BESIDE):
-                shutil.copy(folder / f"{ledger.NAME}{suffix}", archive)
-            assert (archive / f"{ledger.NAME}-wal").stat().st_size
+            for suffix in ("", *ledger.BESIDE_LEDGER):
+                shutil.copy(folder / f"{ledger.LEDGER}{suffix}", archive)
+            assert (archive / f"{ledger.LEDGER}-wal").stat().st_size
         remount(folder / "disk", "ro")
         before = {file.name: file.read_bytes() for file in archive.iterdir()}
         asked = json.loads(call("ledger", archive, "--json").stdout)
@@ -123,14 +122,14 @@ def test_an_archive_that_is_read_only_is_read(made, folder, log):
         certified = call("certify", archive, "mine:disc", "--n", 50, cwd=folder)
         assert certified.returncode == 0, certified.stderr
         assert "answers are kept in memory alone" in " ".join(certified.stderr.split())
-        assert last_round(archive / ledger.NAME)[0] == (99 if log else 2)
+        assert ledger.read_answers_and_round(archive / ledger.LEDGER)[1] == (99 if log else 2)
         assert {file.name: file.read_bytes() for file in archive.iterdir()} == before
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [ledger.NAME, *(f"{ledger.NAME}{suffix}" for suffix in ledger.BESIDE)])
+@pytest.mark.parametrize("name", [ledger.LEDGER, *(f"{ledger.LEDGER}{suffix}" for suffix in ledger.BESIDE_LEDGER)])
 def test_a_ledger_is_not_written_through_a_link(folder, name):
     (folder / "run").mkdir()
     (folder / "victim").write_bytes(b"")
@@ -271,8 +270,8 @@ def test_sigterm_ends_a_copy_like_ctrl_c(folder):
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "terminated; what was answered is kept, and the same command goes on from there" in rest
-    assert os.listdir(folder / "run") == [ledger.NAME]
-    found = ledger.summary(folder / "run" / ledger.NAME)
+    assert os.listdir(folder / "run") == [ledger.LEDGER]
+    found = ledger.summarise_ledger(folder / "run" / ledger.LEDGER)
     assert found.answered
     assert found.checked
 

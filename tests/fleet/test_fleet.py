@@ -15,7 +15,7 @@ import pytest
 from commands import run_command
 from ectype._common.portable import UNFINISHED
 from ectype.fleet import FleetStatus, ModelState, read_fleet, read_spent, run_fleet
-from ectype.ledger import sessions
+from ectype.ledger import read_sessions
 from ectype.workers._process_pool import ProcessPool
 from fault_server import FaultyServer
 from processes import children_of, command_of
@@ -306,7 +306,7 @@ def test_a_refresh_goes_on_with_a_check_that_was_interrupted(folder, ran, change
         before, server.plan = len(server.log), [None] * 3 + ["500"] * 9
         assert ran(table, folder / "out", slots=1)[0]["served"].state == "failed"
         server.plan = []
-        (begun,) = sessions(folder / "out/served/copy-1")
+        (begun,) = read_sessions(folder / "out/served/copy-1")
         assert (begun.rows, begun.ended) == (30, None)
         done = ran(table, folder / "out", slots=1, refresh=True)[0]["served"]
         assert (done.did, "30 answers are taken from" in done.note) == ("refreshed" if changed else "checked", True)
@@ -314,7 +314,7 @@ def test_a_refresh_goes_on_with_a_check_that_was_interrupted(folder, ran, change
         asked, start = Counter(tuple(row) for seen in answered for row in seen.rows), len(server.log)
         ran(table, folder / "undisturbed", slots=1, refresh=True)
         assert asked == Counter(tuple(row) for seen in server.log[start:] for row in seen.rows)
-    (ended,) = sessions(folder / "out/served/copy-1")
+    (ended,) = read_sessions(folder / "out/served/copy-1")
     assert ended.ended is not None
     if changed:
         for name in FILES:
@@ -330,7 +330,7 @@ def test_a_check_that_an_outage_interrupted_goes_on_and_says_of_when_its_answers
         before, server.plan = len(server.log), [None] * 3 + ["500"] * 9
         failed, _ = ran(table, folder / "out", slots=1)
         assert failed["served"].state == "failed"
-        (begun,) = sessions(folder / "out/served/copy-1")
+        (begun,) = read_sessions(folder / "out/served/copy-1")
         server.plan = []
         done, _ = ran(table, folder / "out", slots=1)
         assert done["served"].did == "checked"

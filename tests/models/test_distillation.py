@@ -18,7 +18,7 @@ from ectype.models.families import Family, FamilyLimits, boosting
 from problems import disc
 
 PLANE = ec.Space.normal(2)
-QUICK = {"budget": 400, "schedule": ec.algorithm.training.steps(100), "repeat": 0}
+QUICK = {"budget": 400, "schedule": ec.training.steps(100), "repeat": 0}
 
 
 @pytest.fixture(scope="module")

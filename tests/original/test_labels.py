@@ -142,7 +142,7 @@ def test_labels_of_several_requests_stay_apart(pair, tmp_path):
 
     def asked(ledger=None):
         box = Original(deciding(pair), pair if pair in NUMBERS.values() else None, request_rows=1)
-        return Queries(box, LINE, {"training": 2}, ledger).ask("training", ROWS)
+        return Queries(box, LINE, {"training": 2}, ledger).query_labels("training", ROWS)
 
     fine = kept_or_refused(asked, pair)
     assert fine == (pair not in REFUSED.values())

@@ -122,7 +122,7 @@ def test_halves_and_failures_of_functions_count_too(tmp_path):
     with pytest.raises(OriginalError):
         ec.copy_classifier(original, SPACE, out=tmp_path / "run", **vars(settings))
     assert sum(received) <= most
-    found = ledger.summary(tmp_path / "run" / "ledger.sqlite")
+    found = ledger.summarise_ledger(tmp_path / "run" / "ledger.sqlite")
     assert found.asked == sum(received)
     before = len(received)
     with pytest.raises(OriginalError):
@@ -142,7 +142,7 @@ def test_a_row_is_found_by_as_many_rows_as_its_request_has(poison):
 
     queries = Queries(ec.Original(box, request_rows=100), ec.Space.normal(1), {"training": 100})
     with pytest.raises(OriginalError, match=rf"cannot take this, for the row \[{poison}.0\] alone"):
-        queries.ask("training", rows)
+        queries.query_labels("training", rows)
     assert sum(received) <= 100 + 103
 
 
@@ -165,7 +165,7 @@ def test_a_connection_that_was_refused_costs_nothing(tmp_path):
     box = open_http(url, [0, 1], protocol="instances", attempts=3, concurrency=1, patience=QUICK).but(name="box")
     with pytest.raises(OutageError, match="Connection"):
         ec.copy_classifier(box, SPACE, **call)
-    found = ledger.summary(tmp_path / "run" / "ledger.sqlite")
+    found = ledger.summarise_ledger(tmp_path / "run" / "ledger.sqlite")
     assert (found.asked, found.maybe_paid, found.failures) == (0, 0, {"connection": 3})
     with FaultyServer(positive, share=0) as server:
         box = open_http(server.url, [0, 1], protocol="instances", patience=QUICK).but(name="box")
@@ -229,7 +229,7 @@ def test_requests_that_were_announced_and_not_sent_are_taken_back(tmp_path):
         ask_through(
             book, ec.Original(box, request_rows=10), SPACE, np.random.default_rng(0).normal(size=(500, 2)), "training"
         )
-    found = ledger.summary(tmp_path / "ledger.sqlite")
+    found = ledger.summarise_ledger(tmp_path / "ledger.sqlite")
     assert (found.asked, found.answered, found.maybe_paid, found.lost) == (90, 80, 10, 0)
 
 

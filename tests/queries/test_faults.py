@@ -48,7 +48,7 @@ def test_ten_percent_of_faults_change_nothing(protocol, healthy, tmp_path):
         failed = sum(seen.fault not in (None, "shuffled") for seen in server.log)
     assert failed > 0
     assert (tmp_path / "run" / "copy.safetensors").read_bytes() == healthy
-    found = ledger.summary(tmp_path / "run" / "ledger.sqlite")
+    found = ledger.summarise_ledger(tmp_path / "run" / "ledger.sqlite")
     assert (found.answered, found.asked) == (510, server.asked)
     assert sum(found.failures.values()) >= failed - 1
 
@@ -58,7 +58,7 @@ def test_an_outage_ends_the_run_and_the_same_call_resumes(healthy, tmp_path):
     with FaultyServer(rings, ["503"], share=1, plan=[None] * 15) as server:
         with pytest.raises(OriginalError, match="503"):
             copied(server.url, out, attempts=3)
-        kept = ledger.summary(out / "ledger.sqlite").answered
+        kept = ledger.summarise_ledger(out / "ledger.sqlite").answered
         assert kept == sum(len(seen.rows) for seen in server.log if seen.fault is None) > 200
     with FaultyServer(rings, share=0) as server:
         copied(server.url, out, timeout=20)  # a busy machine is no fault
@@ -77,7 +77,7 @@ def test_a_poison_row_is_named_and_the_rest_is_kept(tmp_path):
     assert not isinstance(caught.value, OutageError)
     row = json.loads(str(caught.value.found).partition("for the row ")[2].removesuffix(" alone"))
     assert row[0] > 2.5
-    asked = ledger.entries(tmp_path / "run" / "ledger.sqlite", SPACE)
+    asked = ledger.query_table(tmp_path / "run" / "ledger.sqlite", SPACE)
     answered = asked[asked["label"].notna()]
     assert len(answered) >= 20
     assert (answered["label"] == rings(answered[["x0", "x1", "x2"]])).all()

@@ -15,7 +15,7 @@ LINE = Space.uniform(0, 100, 1)
 
 def asked(predict, **options):
     queries = Queries(Original(predict, name="box", **options), LINE, {"training": 1000})
-    return queries.ask("training", ROWS)
+    return queries.query_labels("training", ROWS)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -62,7 +62,7 @@ def test_a_row_of_a_frame_is_named_by_its_columns():
     space = Space.from_data(frame, floor=1)
     queries = Queries(Original(predict, name="box"), space, {"training": 10})
     with pytest.raises(OriginalError, match=r"no such city, for the row \{'city': 'Nice'\} alone"):
-        queries.ask("training", space.read(frame, "test"))
+        queries.query_labels("training", space.read(frame, "test"))
 
 
 def test_a_failure_of_all_rows_is_the_originals_and_no_rows():

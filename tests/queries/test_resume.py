@@ -66,10 +66,10 @@ def rows_of(text, width=3 * 8 * 2):
 
 def answered(path):
     """How many answers the ledger holds for each row."""
-    if not (path / ledger.NAME).exists():
+    if not (path / ledger.LEDGER).exists():
         return Counter()
     try:
-        table = ledger.entries(path / ledger.NAME, ledger.space_of(path / ledger.NAME))
+        table = ledger.query_table(path / ledger.LEDGER, ledger.space_of(path / ledger.LEDGER))
     except DirectoryError:  # killed before the ledger was whole
         return Counter()
     kept = table[table["label"].notna()]

@@ -14,8 +14,8 @@ from ectype import ledger
 from ectype.algorithm.training import steps
 from ectype.certificate.certify_offline import known_of, on_answers
 from ectype.errors import DirectoryError, OriginalError, PriorAnswersError, SettingError
-from ectype.ledger import CHECK, REPEAT
-from ectype.queries import LabelClaims, Queries, check, sources_of
+from ectype.ledger import Purpose
+from ectype.queries import LabelClaims, Queries, read_sources, run_drift_test
 from ectype.refresh import Refresh
 from problems import disc
 
@@ -37,7 +37,7 @@ def keys(rows):
 
 def asked_of(run):
     """By purpose, the rows in a run's ledger."""
-    return {purpose: keys(told[0]) for purpose, told in ledger.answers(run / ledger.NAME).items()}
+    return {purpose: keys(told[0]) for purpose, told in ledger.read_answers(run / ledger.LEDGER).items()}
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_without_a_change_the_copy_is_measured_as_certify_does_and_nothing_is_wr
     assert asked.total() == 100
     assert not (tmp_path / "new").exists()
     copy = ec.load(finished).copy
-    proof = on_answers(copy, PLANE, known_of(sources_of(table), copy, PLANE, finished), 0.95)
+    proof = on_answers(copy, PLANE, known_of(read_sources(table), copy, PLANE, finished), 0.95)
     found = result.refreshed["on_answers"]
     assert (found["rows"], found["distinct"]) == (770, 700)
     assert found["before"] == {"estimate": proof.estimate, "lower": proof.lower}
@@ -138,7 +138,7 @@ def test_rows_of_the_ledger_are_evidence_and_those_of_its_certificate_do_not_tea
     def slightly(rows):
         return disc(rows) ^ ((rows**2).sum(axis=1) > 6)
 
-    before = ledger.answers(finished / ledger.NAME)
+    before = ledger.read_answers(finished / ledger.LEDGER)
     rows = np.concatenate([before[purpose][0] for purpose in ("training", "certificate")])
     changed = rows[disc(rows) != slightly(rows)]
     assert 10 < len(changed) < len(rows) / 10
@@ -165,15 +165,15 @@ def test_claims_of_a_noisy_original_are_no_change(noise):
         noisy = ec.Original(lambda rows, rng=rng: (rows[:, 0] > 0.5) ^ (rng.random(len(rows)) < noise))
         rows = space.sample(1000, rng)
         first, second = noisy.answer(rows), noisy.answer(rows)
-        queries = Queries(noisy, space, {CHECK: 200, REPEAT: 400})
-        found.append(check(queries, rows, first, 50, 200, rng, claims=LabelClaims(np.arange(1000), second)))
+        queries = Queries(noisy, space, {Purpose.CHECK: 200, Purpose.REPEAT: 400})
+        found.append(run_drift_test(queries, rows, first, 50, 200, rng, claims=LabelClaims(np.arange(1000), second)))
     assert all(0 < one.contested.asked <= 50 for one in found)
     assert sum(one.changed for one in found) <= 14  # 200 * 5 %, and a little luck
 
 
 def test_an_unchanged_original_is_not_given_away_by_claims_of_another(finished, tmp_path):
     """Answers that nobody gave: one more of the original's own speaks against them."""
-    rows = ledger.answers(finished / ledger.NAME)["training"][0]
+    rows = ledger.read_answers(finished / ledger.LEDGER)["training"][0]
     wrong = pd.DataFrame(rows, columns=["x0", "x1"]).assign(label=~disc(rows))
     result = ec.refresh(finished, disc, out=tmp_path / "new", check=60, answers=wrong)
     assert result.refreshed["verdict"] == "unchanged"
@@ -212,8 +212,8 @@ def test_kept_traffic_counts_as_often_as_it_came(finished, tmp_path):
     """As `serve --keep` writes it: the same rows, of the same labels, as in the table."""
     table = traffic(disc)
     (tmp_path / "kept").mkdir()
-    with ledger.Ledger(tmp_path / "kept" / ledger.NAME, {"original": "mine", "dropped": []}, PLANE) as book:
-        book.record(table[["x0", "x1"]].to_numpy(), table["label"].to_numpy(), ledger.TRAFFIC)
+    with ledger.Ledger(tmp_path / "kept" / ledger.LEDGER, {"original": "mine", "dropped": []}, PLANE) as book:
+        book.record(table[["x0", "x1"]].to_numpy(), table["label"].to_numpy(), ledger.Purpose.TRAFFIC)
     found = [
         ec.refresh(finished, disc, out=tmp_path / "new", check=50, answers=answers).refreshed["on_answers"]
         for answers in (tmp_path / "kept", table)
@@ -246,7 +246,7 @@ def test_a_plan_has_room_for_what_is_asked_again(finished):
     assert (plain.again, given.again) == (0, 2 * 240)
     assert given.allowance.planned == plain.allowance.planned + 2 * 240
     assert "answers" not in plain.about
-    rows = ledger.answers(finished / ledger.NAME)["certificate"][0]
+    rows = ledger.read_answers(finished / ledger.LEDGER)["certificate"][0]
     table = pd.DataFrame(rows, columns=["x0", "x1"]).assign(label=True)
     with pytest.raises(SettingError, match="none of 300: 300 are about rows of the certificate"):
         Refresh.of(finished, ec.Original(disc), {}, answers=table)

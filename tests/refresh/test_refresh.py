@@ -18,9 +18,9 @@ from commands import run_command
 from ectype import ledger
 from ectype.algorithm.training import steps
 from ectype.errors import DirectoryError, OriginalError, OutageError, SettingError, SpaceError
-from ectype.ledger import CHECK, REPEAT
-from ectype.queries import Queries, check
-from ectype.queries._drift_test import evidence
+from ectype.ledger import Purpose
+from ectype.queries import Queries, run_drift_test
+from ectype.queries._drift_test import e_value
 from ectype.refresh import Refresh
 from ectype.refresh._flips import answers_flipped, mistakes, regions
 from ectype.rng import Stream, stream
@@ -76,8 +76,8 @@ def noisy_check(noise, seed, change=0.0):
     rows = space.sample(2000, rng)
     answers = original(rows)
     threshold += change
-    queries = Queries(ec.Original(original), space, {CHECK: 1200, REPEAT: 1200})
-    return check(queries, rows, answers, 300, 1200, rng)
+    queries = Queries(ec.Original(original), space, {Purpose.CHECK: 1200, Purpose.REPEAT: 1200})
+    return run_drift_test(queries, rows, answers, 300, 1200, rng)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.002, 0.01, 0.05, 0.3])
@@ -98,7 +98,7 @@ def test_a_change_is_found_the_sooner_the_larger_it_is():
 
 
 def test_a_single_flip_is_a_change_only_of_what_always_answers_alike():
-    assert evidence(1, 0) < 20
+    assert e_value(1, 0) < 20
     found = noisy_check(0.0, 0)
     one = replace(found, flipped=1, stayed=1)
     assert not one.changed
@@ -139,7 +139,7 @@ def test_flips_are_what_they_are(followed, finished):
     assert found == result.refreshed
     assert len(found["sha256"]) == 64
     assert found["of"] == str(finished)
-    kept, again = (ledger.answers(path / ledger.NAME) for path in (finished, out))
+    kept, again = (ledger.read_answers(path / ledger.LEDGER) for path in (finished, out))
     rows, new = again["certificate"][0], again["certificate"][1].labels
     paired = found["answers"]["rows"]
     assert 200 < paired < 300  # without those of the check
@@ -235,7 +235,7 @@ def test_rows_that_stopped_a_run_do_not_certify_the_next(tmp_path):
     path = tmp_path / "run"
     ec.copy_classifier(disc, ec.Space.normal(2), out=path, target=0.8, **SMALL)
     result = ec.refresh(path, moved, budget=200, check=50, schedule=steps(60), target=0.6)
-    old, new = (ledger.answers(folder / ledger.NAME) for folder in (path, tmp_path / "run-refreshed"))
+    old, new = (ledger.read_answers(folder / ledger.LEDGER) for folder in (path, tmp_path / "run-refreshed"))
     was = {row.tobytes() for row in old["certificate"][0]}
     assert not any(row.tobytes() in was for row in new["certificate"][0])
     assert result.refreshed["answers"]["rows"] == 0

@@ -22,7 +22,7 @@ from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.algorithm.training.steps(100)}
+QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.training.steps(100)}
 NAMED = ec.Space.from_json(
     """{"columns": [{"name": "a", "kind": "float", "low": -2, "high": 2}, {"name": "b", "kind": "float", "low": -2,
     "high": 2}, {"name": "c", "kind": "category", "levels": ["x", "y"]}], "rules": ["a + b < 3"]}"""
@@ -70,9 +70,9 @@ def test_given_answers_are_points_of_the_first_round_and_only_the_budget_is_aske
 
 def test_no_row_is_asked_again_but_those_that_tell_originals_apart_and_none_that_trained_certifies(informed, earlier):
     path, _, _ = informed
-    before = ledger.answers(earlier / ledger.NAME)
+    before = ledger.read_answers(earlier / ledger.LEDGER)
     known = {row.tobytes() for told in before.values() for row in told[0]}
-    now = ledger.answers(path / ledger.NAME)
+    now = ledger.read_answers(path / ledger.LEDGER)
     asked = {purpose: {row.tobytes() for row in told[0]} for purpose, told in now.items()}
     assert asked["given"] == known
     assert asked["same"] <= known
@@ -81,7 +81,7 @@ def test_no_row_is_asked_again_but_those_that_tell_originals_apart_and_none_that
 
 def test_the_ledger_has_them_and_counts_them_as_given(informed):
     path, _, _ = informed
-    found = ledger.summary(path / ledger.NAME)
+    found = ledger.summarise_ledger(path / ledger.LEDGER)
     assert (found.given, found.asked, found.answered, found.maybe_paid) == (400, 366, 366, 0)
     assert sum(found.labels.values()) == 366
     assert "400 answers were given and cost nothing" in card(path)
@@ -192,7 +192,7 @@ def test_rows_of_a_run_in_another_space_are_carried_over(tmp_path):
     ec.copy_classifier(by_name, NAMED, budget=100, out=tmp_path / "run", **QUICK)
     other = ec.Space.from_json(NAMED.to_json().replace('["x", "y"]', '["y", "w"]').replace('"a + b < 3"', '"a < 1"'))
     result = ec.copy_classifier(by_name, other, budget=100, answers=tmp_path / "run", **QUICK)
-    rows = np.concatenate([told[0] for told in ledger.answers(tmp_path / "run" / ledger.NAME).values()])
+    rows = np.concatenate([told[0] for told in ledger.read_answers(tmp_path / "run" / ledger.LEDGER).values()])
     levels, rules = rows[:, 2] == 0, rows[:, 0] >= 1
     assert result.given["left_out"] == {"levels": levels.sum(), "rules": (rules & ~levels).sum()}
     assert result.given["used"] == (~levels & ~rules).sum()
@@ -206,8 +206,8 @@ def test_kept_traffic_without_a_column_serves_runs_that_do_not_see_it(tmp_path, 
     said = ec.Original(lambda frame: by_name(NAMED.present(np.nan_to_num(frame))), [False, True])
     plain = ec.Space.from_json(NAMED.to_json())
     (tmp_path / "kept").mkdir()
-    with Ledger(tmp_path / "kept" / ledger.NAME, {"original": "mine", "dropped": dropped}, plain) as book:
-        Queries(said, plain, {"traffic": len(rows)}, book).ask("traffic", rows, lambda places: rows[places])
+    with Ledger(tmp_path / "kept" / ledger.LEDGER, {"original": "mine", "dropped": dropped}, plain) as book:
+        Queries(said, plain, {"traffic": len(rows)}, book).query_labels("traffic", rows, lambda places: rows[places])
     asked = ec.Original(by_name, [False, True])
     settings = {**QUICK, "budget": 100, "answers": tmp_path / "kept"}
     if dropped:
@@ -249,7 +249,7 @@ def test_scores_are_used_where_both_runs_ask_for_them(tmp_path, before):
     settings = {**QUICK, "budget": 100, "certificate_n": 100}
     ec.copy_classifier(Scored(), PLANE, scores=before, out=tmp_path / "run", **settings)
     ec.copy_classifier(Scored(), PLANE, scores=True, out=tmp_path / "new", answers=tmp_path / "run", **settings)
-    rows, said = ledger.answers(tmp_path / "new" / ledger.NAME)["given"]
+    rows, said = ledger.read_answers(tmp_path / "new" / ledger.LEDGER)["given"]
     wanted = Scored().predict_proba(rows)
     assert np.allclose(said.scores, wanted if before else wanted.round(), atol=1e-6)
     hard = ec.copy_classifier(Scored(), PLANE, answers=tmp_path / "run", **settings)
@@ -267,14 +267,14 @@ def test_a_remake_of_it_has_the_bytes_of_a_run_for_that_family(informed, earlier
 
 
 def test_a_remake_learns_from_further_answers_but_none_about_rows_of_the_certificate(earlier, tmp_path):
-    rows, said = ledger.answers(earlier / ledger.NAME)["certificate"]
+    rows, said = ledger.read_answers(earlier / ledger.LEDGER)["certificate"]
     fresh = PLANE.sample(300, np.random.default_rng(5))
     given = pd.DataFrame(np.concatenate([rows, fresh]), columns=["x0", "x1"])
     given = given.assign(label=np.concatenate([~said.labels, disc(fresh)]))  # what would be found, if it were used
     made = ec.remake(earlier, out=tmp_path / "made", answers=given)
     found = made.remade["answers"]
     assert (found["used"], found["left_out"]) == (300, {"held_out": 200})
-    assert ledger.summary(tmp_path / "made" / ledger.NAME).given == 300
+    assert ledger.summarise_ledger(tmp_path / "made" / ledger.LEDGER).given == 300
     rows = PLANE.sample(4000, np.random.default_rng(1))
     better = [(one.copy.predict(rows) == disc(rows)).mean() for one in (ec.load(earlier), made)]
     assert better[0] < better[1]

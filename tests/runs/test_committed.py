@@ -75,7 +75,7 @@ run = made(place, 0, out=place / "run")
 FILES = sorted(path.name for path in (place / "run").iterdir())
 other = made(place, 1)
 other = replace(other, settings=run.settings, seconds=0.0)
-SAVED = [name for name in FILES if name != ledger.NAME]
+SAVED = [name for name in FILES if name != ledger.LEDGER]
 
 def begun(folder):
     \"\"\"Another folder of the same name, so that what is written has the same bytes.\"\"\"
@@ -120,8 +120,8 @@ while code != 0:
     kinds.append("new" if found == new else "old" if found == old else "neither")
     if "run.json" in found:
         assert ec.load(folder).checked
-    if ledger.NAME in found and "run.json" in found:
-        assert ledger.verify(folder / ledger.NAME).anchors
+    if ledger.LEDGER in found and "run.json" in found:
+        assert ledger.verify_ledger(folder / ledger.LEDGER).anchors
     work(folder)
     assert content(folder, names) == new or "compact" in WHAT, number
     left = [path for path in (*folder.iterdir(), *place.iterdir()) if path.name.startswith((UNFINISHED, COMMITTED))]

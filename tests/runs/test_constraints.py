@@ -21,7 +21,7 @@ from ectype.plan.validation import MONOTONE
 from ectype.space import Encoding
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
-QUICK = {"budget": 300, "schedule": ec.algorithm.training.steps(50), "repeat": 0, "certificate_n": 300}
+QUICK = {"budget": 300, "schedule": ec.training.steps(50), "repeat": 0, "certificate_n": 300}
 PLANE = ec.Space.normal(2)
 PEOPLE = ec.Space.from_json(
     """{"columns": [

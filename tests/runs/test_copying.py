@@ -305,19 +305,19 @@ def test_an_original_that_does_not_always_answer_alike_sets_a_ceiling():
         ({"layers": 5}, "layers: expected the sizes of the hidden layers, such as (64, 32, 10), found 5"),
         ({"layers": "abc"}, "layers: expected the sizes"),
         (
-            {"schedule": ec.algorithm.training.steps(50, anneal=1.5)},
+            {"schedule": ec.training.steps(50, anneal=1.5)},
             "schedule.anneal: expected a share from 0 to 1, found 1.5",
         ),
         (
-            {"schedule": ec.algorithm.training.staged(look_every=0)},
+            {"schedule": ec.training.staged(look_every=0)},
             "schedule.look_every: expected a whole number of at least 1",
         ),
         (
-            {"schedule": ec.algorithm.training.staged(capacity=0)},
+            {"schedule": ec.training.staged(capacity=0)},
             "schedule.capacity: expected a whole number of at least 1",
         ),
-        ({"schedule": ec.algorithm.training.plain(-5)}, "schedule.epochs: expected a whole number of at least 1"),
-        ({"schedule": ec.algorithm.training.staged(float("nan"))}, "schedule.epsilon: expected a number"),
+        ({"schedule": ec.training.plain(-5)}, "schedule.epochs: expected a whole number of at least 1"),
+        ({"schedule": ec.training.staged(float("nan"))}, "schedule.epsilon: expected a number"),
         ({"schedule": 3_000_000_000}, "schedule: expected a whole number of at least 1 and at most"),
         ({"test": 5}, "test: expected a pair of rows and labels, found 5"),
         ({"test": ([[1.0, 2.0]], [None])}, "test: expected one label per row, found None in row 0"),
@@ -499,7 +499,7 @@ def test_what_stopped_the_run_and_what_it_asked(options, stopped, queries):
 def test_numpy_numbers_and_small_label_types_can_be_saved(tmp_path):
     original = ec.Original(lambda rows: disc(rows).astype(np.uint8))
     result = ec.copy_classifier(original, PLANE, budget=np.int64(200), delta=np.float32(1e-3), memory=np.float32(0.1),
-                                schedule=ec.algorithm.training.Schedule(np.int64(5)), certificate_n=np.int32(50),
+                                schedule=ec.training.Schedule(np.int64(5)), certificate_n=np.int32(50),
                                 out=tmp_path / "run")  # fmt: skip
     assert ec.load(tmp_path / "run").copy.predict([[0.0, 0.0]]).dtype == result.copy.predict([[0.0, 0.0]]).dtype
 

@@ -34,10 +34,10 @@ def test_a_run_is_loaded_and_said_to_be_unchecked(run):
     with pytest.warns(ec.errors.EctypeWarning, match=r"run was written by version 0\.1, without checksums"):
         result = ec.load(run)
     assert not result.checked
-    assert not ledger.summary(run / ledger.NAME).checked
+    assert not ledger.summarise_ledger(run / ledger.LEDGER).checked
     assert result.certificate.lower == EXPECTED["lower"]
     assert result.copy.predict(ROWS).tolist() == EXPECTED["labels"]
-    assert ledger.summary(run / ledger.NAME).asked == sum(result.queries.values())
+    assert ledger.summarise_ledger(run / ledger.LEDGER).asked == sum(result.queries.values())
 
 
 def test_a_run_is_recognised_by_the_call_that_made_it(run):
@@ -61,20 +61,20 @@ def test_a_ledger_goes_on(run):
         return houses(rows)
 
     original = ec.Original(moody, ["no", "yes"], name="houses")
-    with ledger.Ledger(run / ledger.NAME, {}, space) as book:
+    with ledger.Ledger(run / ledger.LEDGER, {}, space) as book:
         assert (book.counts.sent, book.counts.different, book.counts.answered, book.counts.lost) == (225, 225, 225, 0)
         with pytest.raises(OutageError):
             ask_through(book, original, space, space.sample(10, np.random.default_rng(9)), "training")
         ask_through(book, original, space, space.sample(10, np.random.default_rng(9)), "training")
         assert (book.counts.sent, book.counts.again) == (245, 10)
-    assert ledger.summary(run / ledger.NAME).maybe_paid == 10
+    assert ledger.summarise_ledger(run / ledger.LEDGER).maybe_paid == 10
 
 
 def test_a_run_that_goes_on_has_checksums_from_then_on(run):
-    path = run / ledger.NAME
+    path = run / ledger.LEDGER
     before, answered, settings = (
-        ledger.entries(path, ledger.space_of(path)),
-        ledger.answers(path),
+        ledger.query_table(path, ledger.space_of(path)),
+        ledger.read_answers(path),
         ledger.settings_of(path),
     )
     (run / "run.json").unlink()
@@ -82,8 +82,8 @@ def test_a_run_that_goes_on_has_checksums_from_then_on(run):
         for purpose, (rows, said) in answered.items():  # of an original that cannot be asked
             found = ask_through(book, ec.Original(None, ["no", "yes"]), ledger.space_of(path), rows, purpose)
             np.testing.assert_array_equal(found, said.labels)
-    assert ledger.summary(path).checked
-    pd.testing.assert_frame_equal(ledger.entries(path, ledger.space_of(path)), before)
+    assert ledger.summarise_ledger(path).checked
+    pd.testing.assert_frame_equal(ledger.query_table(path, ledger.space_of(path)), before)
 
 
 @pytest.mark.parametrize("name", ["copy", "tree"])

@@ -25,7 +25,7 @@ from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.algorithm.training.steps(100)}
+QUICK = {"certificate_n": 200, "repeat": 0, "retries": 1.0, "schedule": ec.training.steps(100)}
 
 
 COUNTED = """
@@ -72,7 +72,7 @@ def test_only_the_difference_is_asked_and_the_run_says_so(run):
     assert result.settings["stages"] == [200]
     assert [one.queries for one in result.history[: len(earlier.history)]] == [one.queries for one in earlier.history]
     assert result.history[-1].queries == 600
-    training = ledger.answers(run / ledger.NAME)["training"]
+    training = ledger.read_answers(run / ledger.LEDGER)["training"]
     assert len(np.unique(training[0], axis=0)) == 600
     assert ec.copy_classifier(original, PLANE, budget=600, out=run, **QUICK).certificate == result.certificate
     assert original.asked == 400  # the same call again loads it
@@ -160,7 +160,7 @@ def begun(path, **settings):
     job = in_directory(
         build_job(ec.Original(disc, [False, True], name="disc"), PLANE, Plan.of(Settings(**settings))), path
     )
-    with ledger.Ledger(path / ledger.NAME, job.about, PLANE):
+    with ledger.Ledger(path / ledger.LEDGER, job.about, PLANE):
         return job
 
 
@@ -291,7 +291,7 @@ def happens(path, name):
     arguments = {name: given[name]} if name in given else always
     space = ec.Space.uniform(-1, 1, 2) if name == "space" else PLANE
     before = build_job(original.but(name="disc"), PLANE, Plan.of(ec.Settings(**usual)), **always)
-    with ledger.Ledger(path / ledger.NAME, before.about, PLANE):
+    with ledger.Ledger(path / ledger.LEDGER, before.about, PLANE):
         pass
     classes = [True] if name == "classes" else None
     job = extended(build_job(original, space, Plan.of(settings), classes=classes, **arguments), path)

@@ -17,7 +17,6 @@ from commands import run_command, run_program
 from ectype import ledger
 from ectype.errors import DirectoryError, EctypeWarning, IntegrityError
 from ectype.ledger import Ledger
-from ectype.ledger._reader import last_round
 
 SPACE = ec.Space.normal(2)
 SETTINGS = {"budget": 150, "batch": 50, "certificate_n": 100, "schedule": 10, "layers": (6,), "seed": 1}
@@ -53,7 +52,7 @@ def edited(path, old, new):
 
 def sql(run, *statements):
     """Edit a ledger as anyone can."""
-    with sqlite3.connect(run / ledger.NAME) as connection:
+    with sqlite3.connect(run / ledger.LEDGER) as connection:
         for statement in statements:
             connection.execute(*statement)
     connection.close()
@@ -91,7 +90,7 @@ def test_an_edited_file_is_refused_by_name_and_place(run, edit, where):
 
 
 def flip_codes(run):
-    codes = sqlite3.connect(run / ledger.NAME).execute("SELECT codes FROM answers WHERE request = 3").fetchone()[0]
+    codes = sqlite3.connect(run / ledger.LEDGER).execute("SELECT codes FROM answers WHERE request = 3").fetchone()[0]
     sql(run, ("UPDATE answers SET codes = ? WHERE request = 3", ((1 - np.frombuffer(codes, np.int32)).tobytes(),)))
 
 
@@ -115,26 +114,31 @@ def flip_codes(run):
 )
 def test_an_edited_ledger_is_refused_by_table_and_row(run, edit, where):
     edit(run)
-    for read in (ledger.summary, ledger.answers, last_round, lambda path: Ledger(path, {}, SPACE)):
+    for read in (
+        ledger.summarise_ledger,
+        ledger.read_answers,
+        ledger.read_answers_and_round,
+        lambda path: Ledger(path, {}, SPACE),
+    ):
         with pytest.raises(IntegrityError, match=where):
-            read(run / ledger.NAME)
+            read(run / ledger.LEDGER)
 
 
 def test_a_ledger_of_another_moment_does_not_pass_for_this_one(run, tmp_path):
     """A whole ledger, with a chain of its own, from a run with another seed."""
     ec.copy_classifier(original(), SPACE, **{**SETTINGS, "seed": 2}, out=tmp_path / "other")
-    shutil.copy(tmp_path / "other" / ledger.NAME, run / ledger.NAME)
+    shutil.copy(tmp_path / "other" / ledger.LEDGER, run / ledger.LEDGER)
     # How many batches there are depends on how fast the disk is.
     other = r"(batch \d+: expected sha256 \w+|expected \d+ batches of rows), as run\.json says"
     with pytest.raises(IntegrityError, match=other):
-        ledger.summary(run / ledger.NAME)
+        ledger.summarise_ledger(run / ledger.LEDGER)
 
 
 def test_other_rows_with_the_same_crc_are_found_by_run_json(tmp_path):
     """The chain has large values by their CRC, which can be forged."""
     box = ec.Original(lambda rows: rows[:, 0] > 0, [False, True])
     ec.copy_classifier(box, SPACE, budget=1000, preset="fast", certificate_n=100, out=tmp_path / "run")
-    path = tmp_path / "run" / ledger.NAME
+    path = tmp_path / "run" / ledger.LEDGER
     connection = sqlite3.connect(path)
     number, rows = connection.execute("SELECT id, rows FROM requests WHERE length(rows) > 4096").fetchone()
     connection.close()
@@ -143,7 +147,7 @@ def test_other_rows_with_the_same_crc_are_found_by_run_json(tmp_path):
     assert zlib.crc32(forged) == zlib.crc32(rows)
     sql(tmp_path / "run", ("UPDATE requests SET rows = ? WHERE id = ?", (forged, number)))
     with pytest.raises(IntegrityError, match=r"ledger\.sqlite: rows and answers: expected sha256"):
-        ledger.summary(path)
+        ledger.summarise_ledger(path)
 
 
 def forge(wanted, start):
@@ -186,7 +190,9 @@ def killed_once(tmp_path_factory):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", KILLED, out], env=environment, check=False)
     assert done.returncode == -9
-    assert {file.name for file in out.iterdir()} == {f"{ledger.NAME}{suffix}" for suffix in ("", *ledger.BESIDE)}
+    assert {file.name for file in out.iterdir()} == {
+        f"{ledger.LEDGER}{suffix}" for suffix in ("", *ledger.BESIDE_LEDGER)
+    }
     return out
 
 
@@ -196,12 +202,14 @@ def killed(killed_once, tmp_path):
 
 
 def test_a_killed_run_is_unfinished_and_not_damaged(killed):
-    assert ledger.summary(killed / ledger.NAME).answered == ANSWERED
+    assert ledger.summarise_ledger(killed / ledger.LEDGER).answered == ANSWERED
     asked = []
     with pytest.warns(EctypeWarning, match="rows were under way when this run was stopped"):
         ec.copy_classifier(original(asked), SPACE, **SETTINGS, out=killed)
     assert sum(asked) == sum(ec.load(killed).queries.values()) - ANSWERED
-    assert not {f"{ledger.NAME}{suffix}" for suffix in ledger.BESIDE} & {file.name for file in killed.iterdir()}
+    assert not {f"{ledger.LEDGER}{suffix}" for suffix in ledger.BESIDE_LEDGER} & {
+        file.name for file in killed.iterdir()
+    }
 
 
 def cut(file, keep):
@@ -209,10 +217,10 @@ def cut(file, keep):
 
 
 WHOLE = {
-    "cut": lambda run: cut(run / ledger.NAME, 0.6),
-    "of zero bytes": lambda run: cut(run / ledger.NAME, 0),
-    "no database": lambda run: (run / ledger.NAME).write_bytes(b"once upon a time " * 999),
-    "zeros": lambda run: (run / ledger.NAME).write_bytes(bytes(99999)),
+    "cut": lambda run: cut(run / ledger.LEDGER, 0.6),
+    "of zero bytes": lambda run: cut(run / ledger.LEDGER, 0),
+    "no database": lambda run: (run / ledger.LEDGER).write_bytes(b"once upon a time " * 999),
+    "zeros": lambda run: (run / ledger.LEDGER).write_bytes(bytes(99999)),
     "without a table": lambda run: sql(run, ("DROP TABLE answers",)),
     "without meta": lambda run: sql(run, ("DROP TABLE meta",)),
     "of wrong types": lambda run: sql(run, ("UPDATE requests SET n = 'many', rows = 7 WHERE id = 1",)),
@@ -222,10 +230,10 @@ WHOLE = {
     "of another format": lambda run: sql(run, ("UPDATE meta SET value = '99' WHERE key = 'format'",)),
 }
 KILLED_RUNS = {
-    "without its log": lambda run: (run / f"{ledger.NAME}-wal").unlink(),
-    "with half a log": lambda run: cut(run / f"{ledger.NAME}-wal", 0.5),
-    "with an empty log": lambda run: cut(run / f"{ledger.NAME}-wal", 0),
-    "with half a head": lambda run: cut(run / f"{ledger.NAME}-head", 0.5),
+    "without its log": lambda run: (run / f"{ledger.LEDGER}-wal").unlink(),
+    "with half a log": lambda run: cut(run / f"{ledger.LEDGER}-wal", 0.5),
+    "with an empty log": lambda run: cut(run / f"{ledger.LEDGER}-wal", 0),
+    "with half a head": lambda run: cut(run / f"{ledger.LEDGER}-head", 0.5),
 }
 
 
@@ -235,7 +243,7 @@ def test_a_damaged_ledger_of_a_finished_run_is_bad_input(run, damage, commands):
     WHOLE[damage](run)
     done = run_command(*commands, run)
     assert done.returncode == 2, done.stderr
-    assert str(run / ledger.NAME) in done.stderr
+    assert str(run / ledger.LEDGER) in done.stderr
     assert "restore it from a backup" in done.stderr or "use the ectype that wrote it" in done.stderr
     assert ec.load(run).kept == 150  # what needs no ledger goes on
 
@@ -259,11 +267,11 @@ def test_a_damaged_ledger_of_version_0_1_is_bad_input_too(tmp_path, damage):
     for command in ("ledger", "card"):
         done = run_command(command, run)
         assert done.returncode == 2, done.stderr
-        assert str(run / ledger.NAME) in done.stderr
+        assert str(run / ledger.LEDGER) in done.stderr
 
 
 def test_the_rest_of_a_damaged_ledger_is_salvaged_and_the_run_goes_on(killed, tmp_path):
-    cut(killed / f"{ledger.NAME}-wal", 0.75)  # how requests share transactions varies
+    cut(killed / f"{ledger.LEDGER}-wal", 0.75)  # how requests share transactions varies
     said = run_command("ledger", killed).stderr
     left = int(said.partition("answers to ")[2].split()[0])
     assert 0 < left < ANSWERED
@@ -271,7 +279,7 @@ def test_the_rest_of_a_damaged_ledger_is_salvaged_and_the_run_goes_on(killed, tm
     done = run_command("ledger", killed, "--salvage", tmp_path / "new")
     assert done.returncode == 0, done.stderr
     assert f"answers to {left} rows" in done.stdout
-    assert ledger.summary(tmp_path / "new" / ledger.NAME).answered == left
+    assert ledger.summarise_ledger(tmp_path / "new" / ledger.LEDGER).answered == left
     asked = []
     with pytest.warns(EctypeWarning, match="rows were under way when this run was stopped"):
         result = ec.copy_classifier(original(asked), SPACE, **SETTINGS, out=tmp_path / "new")

@@ -69,7 +69,7 @@ def asked(folder):
 
 def known(run):
     """The rows that a run's ledger has answers to."""
-    return {row.tobytes().hex() for rows, _ in ledger.answers(run / ledger.NAME).values() for row in rows}
+    return {row.tobytes().hex() for rows, _ in ledger.read_answers(run / ledger.LEDGER).values() for row in rows}
 
 
 def files(run):

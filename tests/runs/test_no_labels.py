@@ -9,7 +9,7 @@ import pytest
 import ectype as ec
 from commands import run_command
 from ectype.errors import AnswerCountError, OriginalError, TooManyLabelsError
-from ectype.ledger import answers
+from ectype.ledger import read_answers
 from ectype.original.http import RetryWaits, open_http
 from fault_server import FaultyServer
 
@@ -72,7 +72,7 @@ def test_about_one_label_a_row_is_asked_about_before_more_is_paid(kind, certific
         ec.copy_classifier(named("price", counting), SPACE, out=tmp_path / "run", **settings)
     assert caught.value.exit_code == 2
     assert sum(asked) == (certificate_n or 40)  # neither repeats nor, after the certificate's rows, any other
-    assert sum(len(told[1]) for told in answers(tmp_path / "run" / "ledger.sqlite").values()) == sum(asked)
+    assert sum(len(told[1]) for told in read_answers(tmp_path / "run" / "ledger.sqlite").values()) == sum(asked)
 
 
 def test_the_command_asks_about_it(folder):

@@ -49,7 +49,7 @@ def originals():
 def test_copied_certified_saved_loaded_exported_and_opened_again(name, family, originals, tmp_path):
     original, rows = originals(name)
     space = ec.Space.from_data(rows)
-    schedule = ec.algorithm.training.steps(200)
+    schedule = ec.training.steps(200)
     run = tmp_path / "run"
     result = ec.copy_classifier(original, space, to=family, budget=400, schedule=schedule, certificate_n=500, out=run)
     assert result.family == family

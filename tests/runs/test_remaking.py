@@ -18,7 +18,7 @@ from problems import disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-QUICK = {"budget": 300, "schedule": ec.algorithm.training.steps(100), "repeat": 0, "certificate_n": 400}
+QUICK = {"budget": 300, "schedule": ec.training.steps(100), "repeat": 0, "certificate_n": 400}
 
 
 class Asked:

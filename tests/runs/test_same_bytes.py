@@ -24,7 +24,7 @@ from problems import disc
 EXPECTED = Path(__file__).with_name("same_bytes.json")
 PLANE = ec.Space.normal(2)
 QUICK = {"certificate_n": 200, "repeat": 0.05}
-SHORT = ec.algorithm.training.steps(150)
+SHORT = ec.training.steps(150)
 
 
 class Table:
@@ -116,9 +116,9 @@ KINDS = {
     "bounded": lambda out: copied(out, max_kept=80, budget=300),
     "delta": lambda out: copied(out, delta=1e-3, schedule=SHORT),
     "fast": lambda out: copied(out, preset="fast"),
-    "paper": lambda out: copied(out, preset="paper", batch=60, schedule=ec.algorithm.training.plain(60)),
-    "paper-staged": lambda out: copied(out, preset="paper-staged", batch=80, schedule=ec.algorithm.training.plain(60)),
-    "pure": lambda out: copied(out, method="pure", preset="paper", batch=60, schedule=ec.algorithm.training.plain(60)),
+    "paper": lambda out: copied(out, preset="paper", batch=60, schedule=ec.training.plain(60)),
+    "paper-staged": lambda out: copied(out, preset="paper-staged", batch=80, schedule=ec.training.plain(60)),
+    "pure": lambda out: copied(out, method="pure", preset="paper", batch=60, schedule=ec.training.plain(60)),
     "one-shot": lambda out: copied(out, method="one-shot"),
     "online": lambda out: copied(out, method="online", batch=80, schedule=SHORT),
     "scores": lambda out: copied(out, Scored(), scores=True),

@@ -60,7 +60,7 @@ def outcomes(**counts):
 
 
 def kept(directory):
-    rows, said = ledger.answers(directory / ledger.NAME)["traffic"]
+    rows, said = ledger.read_answers(directory / ledger.LEDGER)["traffic"]
     return rows, said.labels.tolist()
 
 
@@ -74,7 +74,7 @@ def test_answered_rows_are_kept_each_time_they_come(plane, tmp_path):
         offered(shadow, model, matrix(rows[:5]))
         found = settled(shadow)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert ledger.settings_of(folder / ledger.NAME) == {
+        assert ledger.settings_of(folder / ledger.LEDGER) == {
             "original": "box",
             "fingerprint": None,
             "classes": None,
@@ -92,7 +92,7 @@ def test_answered_rows_are_kept_each_time_they_come(plane, tmp_path):
         offered(shadow, model, matrix(rows[:1] + 1))
         assert settled(shadow)["keep"]["rows"] == 26
     assert len(kept(folder)[0]) == 26
-    summary = ledger.summary(folder / ledger.NAME)
+    summary = ledger.summarise_ledger(folder / ledger.LEDGER)
     assert (summary.answered, summary.maybe_paid, summary.by_purpose) == (26, 0, {"traffic": 26})
 
 
@@ -144,7 +144,7 @@ def test_columns_are_left_out_or_kept_to_a_tenth(plane, tmp_path, option, values
     assert labels == sloped(rows)
     np.testing.assert_array_equal(there[:, 1], rows[:, 1])
     assert len(np.unique(there[~np.isnan(there[:, 0]), 0])) == values
-    settings = ledger.settings_of(folder / ledger.NAME)
+    settings = ledger.settings_of(folder / ledger.LEDGER)
     assert (settings["dropped"], settings.get("masked", [])) == (["x0"], ["x0"] * (option == "masked"))
     content = b"".join(file.read_bytes() for file in folder.iterdir())
     assert not any(value.tobytes() in content for value in rows[:, 0])
@@ -327,7 +327,7 @@ def test_a_server_that_is_killed_loses_nothing_that_it_kept(plane, tmp_path):
             assert labels == sloped(there)
             assert {row.tobytes() for row in there} <= {row.tobytes() for row in rows}
             assert len(np.unique(there, axis=0)) == len(there)
-    assert ledger.summary(folder / ledger.NAME).maybe_paid == 0
+    assert ledger.summarise_ledger(folder / ledger.LEDGER).maybe_paid == 0
 
 
 def test_a_server_whose_disk_is_full_goes_on(plane, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 import ectype as ec
 from ectype.errors import SpaceError
-from ectype.ledger import NAME, entries, space_of
+from ectype.ledger import LEDGER, query_table, space_of
 from ectype.original.protocols.json_rows import objects
 from ectype.space._dates import DAY
 from fault_server import FaultyServer
@@ -123,7 +123,7 @@ def test_a_copy_of_dates_and_its_ledger(run):
     assert ec.metrics.fidelity(original(frame), result.copy.predict(frame)) > 0.9
     assert result.certificate.on_data.estimate > 0.9
     np.testing.assert_array_equal(ec.load(path).copy.predict(frame), result.copy.predict(frame))
-    asked = entries(path / NAME, space_of(path / NAME))
+    asked = query_table(path / LEDGER, space_of(path / LEDGER))
     assert str(asked["start"].dtype) == "datetime64[ns]"
     proof = ec.certify(result.copy, lambda rows: ["take"] * len(rows), result.space, n=100)
     (example, *_) = proof.differences.examples

@@ -13,7 +13,7 @@ from ectype.cascades._thresholds import Held
 from ectype.certificate.certificate import Certificate
 from ectype.certificate.certify import allowed
 from ectype.certificate.user_sample import UserSample
-from ectype.ledger import NAME, REPEAT, answers, session
+from ectype.ledger import LEDGER, Purpose, open_session, read_answers
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import CHUNK, LabelledRows, Labels, Original, joined
 from ectype.progress import ROWS, show_progress
@@ -65,7 +65,7 @@ def of_run(result: Result) -> CalibrationSample | None:
 def of_fresh(result: Result, original: Original, n: int, seed: int, progress: bool) -> CalibrationSample:
     """n fresh rows of the space, asked now."""
     with _queries(result, original, n, seed) as queries, show_progress("cascade", n, wanted=progress, step=ROWS):
-        told = list(queries.fresh(NAMED, n, stream(seed, Stream.CASCADE)))
+        told = list(queries.fresh(Purpose.CASCADE, n, stream(seed, Stream.CASCADE)))
     rows, labels = np.concatenate([rows for rows, _ in told]), joined([said.labels for _, said in told])
     free = _free(result)
     return CalibrationSample(_judged(result, rows, labels), FRESH, free, free, n)
@@ -76,14 +76,10 @@ def of_rows(result: Result, original: Original, rows: UserRows, seed: int, progr
     sample = UserSample.of(original, result.space, rows, "rows").untaught(result.copy.training_rows).some("rows")
     n, about = sample.distinct, {"rows": sample.digest}
     with _queries(result, original, n, seed, about) as queries, show_progress("cascade", n, wanted=progress, step=ROWS):
-        sample = sample.asked(queries, NAMED)
+        sample = sample.asked(queries, Purpose.CASCADE)
     assert sample.answers is not None
     held = _judged(result, sample.rows, sample.answers)
     return CalibrationSample(held, OWN, _free(result), held.margins, n, left_out=dict(sample.left_out))
-
-
-# What the queries are counted as.
-NAMED = "cascade"
 
 
 def judged(copy: CopyClassifier, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -109,8 +105,8 @@ def _free(result: Result) -> np.ndarray:
 
 def _answers(result: Result) -> dict[str, LabelledRows]:
     """What was answered in the run, by purpose, as far as that is kept: in its ledger, or in memory."""
-    path = None if result.directory is None else result.directory / NAME
-    return answers(path) if path is not None and path.is_file() else result.asked
+    path = None if result.directory is None else result.directory / LEDGER
+    return read_answers(path) if path is not None and path.is_file() else result.asked
 
 
 @contextmanager
@@ -123,8 +119,9 @@ def _queries(result: Result, original: Original, n: int, seed: int, about: Json 
     folder, known = result.directory, bool(original.opened or original.fingerprint)
     folder = folder if folder is not None and folder.is_dir() else None
     about = {"n": n, "seed": seed, **(about or {})}
-    with session(folder, NAMED, original, result.space, about, ends=not known) as ledger:
-        yield Queries(original, result.space, {NAMED: n}, ledger, seed, allowed(original, {NAMED: n}))
+    with open_session(folder, Purpose.CASCADE, original, result.space, about, ends=not known) as ledger:
+        limits = {Purpose.CASCADE: n}
+        yield Queries(original, result.space, limits, ledger, seed, allowed(original, limits))
 
 
 def _among(proof: Certificate) -> float:
@@ -139,14 +136,14 @@ def _held_out(result: Result, proof: Certificate) -> Answered | None:
     found in the ledger; a refreshed run drew otherwise, and has none then.
     """
     found = _answers(result)
-    if "certificate" not in found:
+    if Purpose.CERTIFICATE not in found:
         return None
-    rows, said = found["certificate"]
+    rows, said = found[Purpose.CERTIFICATE]
     if len(rows) == proof.n:
         return rows, said.labels
     known = dict[bytes, Label]()
     for purpose, (told, said) in found.items():
-        if purpose != REPEAT:
+        if purpose != Purpose.REPEAT:
             known |= dict(zip(map(np.ndarray.tobytes, told), said.labels.tolist(), strict=True))
     drawn = _drawn_again(result.space, proof.n, result.settings.get("seed", 0))
     labels = [known.get(row.tobytes()) for row in drawn]

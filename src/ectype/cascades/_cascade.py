@@ -18,7 +18,7 @@ from ectype.certificate.certificate import Bound
 from ectype.errors import OutageError, SettingError
 from ectype.models.copy_classifier import CopyClassifier, FittedClassifier
 from ectype.original import Labels, Original, as_original
-from ectype.queries import Part, parts
+from ectype.queries import RowSlice, request_slices
 from ectype.runs.result import Result
 from ectype.space import Space, as_pandas, is_frame, select_columns
 from ectype.types import Rows, Table
@@ -140,14 +140,14 @@ class Cascade(FittedClassifier):
                 labels[places[part]] = answers
         return labels, by, chances
 
-    def _asked(self, present: Callable[[Part], Table], n: int) -> list[tuple[Part, np.ndarray | None]]:
+    def _asked(self, present: Callable[[RowSlice], Table], n: int) -> list[tuple[RowSlice, np.ndarray | None]]:
         """The original's answers, part by part; None where the copy's are to stand in."""
         found, failed = ask_fallback(self.original, present, n, Labels(self.classes_))
         if isinstance(failed, OutageError) and self.original.anew is not None:
             self.original = self.original.anew()  # one that was out is not asked again
         if failed is not None and self.on_outage == ERROR:
             raise failed
-        return list(zip(parts(n, self.original.request_rows), found, strict=True))
+        return list(zip(request_slices(n, self.original.request_rows), found, strict=True))
 
     def _read(self, rows: Rows) -> tuple[Callable[[np.ndarray], Table], np.ndarray]:
         """Some of the rows as the original takes them, and all of them as a matrix."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ectype.errors import OriginalError, OutageError
 from ectype.original import Labels, Original
-from ectype.queries import Part, parts
+from ectype.queries import RowSlice, request_slices
 from ectype.types import Table
 
 # What may happen to rows that need an original which gives no answer: an error, or the copy's own answer, marked.
@@ -20,7 +20,7 @@ BY = np.array(["copy", "original", "outage"])
 
 
 def ask_fallback(
-    original: Original, present: Callable[[Part], Table], n: int, labels: Labels
+    original: Original, present: Callable[[RowSlice], Table], n: int, labels: Labels
 ) -> tuple[list[np.ndarray | None], OriginalError | None]:
     """The original's labels, part by part as large as its requests, None where it failed; and its last error, if any.
 
@@ -28,7 +28,7 @@ def ask_fallback(
     """
     found: list[np.ndarray | None] = []
     failed: OriginalError | None = None
-    for part in parts(n, original.request_rows):
+    for part in request_slices(n, original.request_rows):
         try:
             found.append(None if isinstance(failed, OutageError) else of_kind(original.answer(present(part)), labels))
         except OriginalError as error:

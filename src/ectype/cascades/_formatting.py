@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ectype._common.formatting import Grid, number, paragraphs, percent, wrap_text
-from ectype.queries import reasons
+from ectype.queries import reasons_in_words
 
 if TYPE_CHECKING:
     from ectype.cascades._cascade import Cascade
@@ -73,7 +73,7 @@ def notes(routing: Routing) -> Iterator[str]:
     asked = f", {routing.queries} of them asked for it" if routing.queries else ", none of them asked for it"
     yield f"Certified by {routing.overall.n} {routing.source}{asked}."
     if routing.left_out:
-        yield f"{sum(routing.left_out.values())} more were left out: {', '.join(reasons(routing.left_out))}."
+        yield f"{sum(routing.left_out.values())} more were left out: {', '.join(reasons_in_words(routing.left_out))}."
     if routing.worst is not None and routing.alone:
         yield f"Its worst label, on all of these rows: {routing.worst}."
     if not routing.alone:

@@ -12,6 +12,7 @@ from ectype.certificate.certificate import Certificate, Stratum
 from ectype.certificate.differences import FREE, Comparison, chances_of, located
 from ectype.certificate.stratified import PLAIN, Design, designed, drawn, fidelity
 from ectype.certificate.user_sample import UserSample
+from ectype.ledger import Purpose
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import training_rows_of
 from ectype.original import CHUNK, Answers, Labels, Original
@@ -19,9 +20,6 @@ from ectype.queries import Queries
 from ectype.rng import Stream, stream
 from ectype.space import Space, Support
 from ectype.types import Label
-
-# What fresh rows of the space are asked for.
-SPACE = "certificate"
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Certifier:
         """Rows of these ranks with what the original says to them, some at a time."""
         rng = stream(self.seed, Stream.CERTIFY)
         for rows in drawn(ranks, lambda size: self.space.sample(size, rng), self._chances):
-            yield rows, queries.said(SPACE, rows)
+            yield rows, queries.query(Purpose.CERTIFICATE, rows)
 
     def _chances(self, rows: np.ndarray) -> np.ndarray:
         chances = chances_of(self.copy, self.space, rows)

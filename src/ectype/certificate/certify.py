@@ -12,23 +12,23 @@ import numpy as np
 
 from ectype._common import validation
 from ectype.certificate.certificate import Certificate
-from ectype.certificate.certifier import SPACE, Certifier
+from ectype.certificate.certifier import Certifier
 from ectype.certificate.certify_offline import known_of, on_answers
 from ectype.certificate.differences import gives_chances, low_margin
 from ectype.certificate.stratified import DESIGNS, PLAIN, STRATIFIED, strata_of
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import SettingError
-from ectype.ledger import Ledger, session
+from ectype.ledger import Ledger, Purpose, open_session
 from ectype.models.training_rows import training_rows_of
 from ectype.original import Original, as_original, joined
 from ectype.progress import ROWS, show_progress
-from ectype.queries import Allowance, AnswerSources, Queries, allowance_of, sources_of
+from ectype.queries import Allowance, AnswerSources, Queries, allowance_of, read_sources
 from ectype.rng import Stream, stream
 from ectype.space import Space
 from ectype.types import Answered, Json, Rows
 
 # What the user's own rows are asked for, and what a session is for in which a copy is certified.
-DATA, CERTIFY = "data", "certify"
+CERTIFY = "certify"
 
 
 def certify(
@@ -65,7 +65,7 @@ def certify(
     and nothing that was answered is asked twice; once it has ended, it asks anew. Without, answers are in memory alone.
     `retries` are the rows that may be sent again after failures, as a share of all: a quarter if not given.
     `progress` shows how far it is, on a terminal or in a notebook.
-    Of stored answers, give only those that did not train the copy: `queries.unused` has what a run left over.
+    Of stored answers, give only those that did not train the copy: `queries.unused_rows` has what a run left over.
 
     >>> sign = lambda rows: rows[:, 0] > 0
     >>> always = lambda rows: [True] * len(rows)
@@ -75,9 +75,9 @@ def certify(
     """
     n, confidence = validation.count("n", n, 1), validation.fraction("confidence", confidence)
     asked, seed = as_original(original), validation.count("seed", seed, 0)
-    known = None if answers is None else known_of(sources_of(answers), copy, space, run)
+    known = None if answers is None else known_of(read_sources(answers), copy, space, run)
     sample = None if data is None else sample_of(data, copy, asked, space)
-    with session(run, CERTIFY, asked, space, about_of(n, seed, design, sample)) as ledger:
+    with open_session(run, CERTIFY, asked, space, about_of(n, seed, design, sample)) as ledger:
         options: CertifyOptions = {"explain": explain, "retries": retries, "progress": progress, "design": design}
         proof = proved(copy, asked, space, n, confidence, seed, sample, ledger, **options)[0]
     return proof if known is None else replace(proof, on_answers=on_answers(copy, space, known, confidence, seed))
@@ -109,25 +109,29 @@ def proved(
     **options: Unpack[CertifyOptions],
 ) -> tuple[Certificate, Answered]:
     """A certificate, with the rows asked for it that are a plain sample of the space, and their answers."""
-    explain, limits = options.get("explain", True), {SPACE: n, DATA: 0 if given is None else given.distinct}
+    explain = options.get("explain", True)
+    limits = {Purpose.CERTIFICATE: n, Purpose.DATA: 0 if given is None else given.distinct}
     allowance = allowed(original, limits, options.get("retries"))
     queries = Queries(original, space, limits, ledger, seed, allowance)
     about = Certifier(copy, as_original(copy, name="copy"), original.declared, space, confidence, seed)
     chosen = about.designed(n, design_for(options.get("design"), copy, original.stored is not None))
     ranks = chosen.ranks(n, stream(seed, Stream.SETS))
-    fresh = about.drawn(queries, ranks) if chosen.cut else queries.fresh(SPACE, n, stream(seed, Stream.CERTIFY))
+    if chosen.cut:
+        fresh = about.drawn(queries, ranks)
+    else:
+        fresh = queries.fresh(Purpose.CERTIFICATE, n, stream(seed, Stream.CERTIFY))
     with show_progress("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
         chunks = list[tuple[np.ndarray, np.ndarray]]()
         for rows, said in fresh:
             chunks.append((rows, said.labels))
-            tell(queries.made[SPACE])
+            tell(queries.made[Purpose.CERTIFICATE])
         rows, answers = np.concatenate([part for part, _ in chunks]), joined([part for _, part in chunks])
         low, plain = low_margin(copy, space, seed) if explain else None, chosen.sample(n)
         proof = about.proved(rows[:plain], answers[:plain], low, explain)
         if chosen.cut:
             proof = about.weighted(proof, strata_of(chosen, ranks, about.agree(rows, answers)))
         if given is not None:
-            proof = replace(proof, on_data=about.on_sample(given.asked(queries, DATA), low, explain))
+            proof = replace(proof, on_data=about.on_sample(given.asked(queries, Purpose.DATA), low, explain))
         return proof, (rows[:plain], answers[:plain])
 
 
@@ -150,7 +154,7 @@ def design_for(design: str | None, copy: object, stored: bool) -> str:
     return design
 
 
-def allowed(original: Original, limits: Mapping[str, int], retries: float | None = None) -> Allowance:
+def allowed(original: Original, limits: Mapping[Purpose, int], retries: float | None = None) -> Allowance:
     """The most rows that a certificate may take, retries included."""
     share = None if retries is None else validation.number("retries", retries, "a share from 0", 0, inf)
     return allowance_of(original, sum(limits.values()), max(limits.values()), share)

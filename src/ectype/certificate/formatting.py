@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ectype._common.formatting import Grid, join_names, paragraphs, percent, printable, screen_width, shorten, wrap_text
-from ectype.queries import reasons
+from ectype.queries import reasons_in_words
 
 if TYPE_CHECKING:
     from ectype.certificate.certificate import Bound, Certificate
@@ -140,7 +140,7 @@ def about_rows(proof: Certificate, what: str = "rows of your own") -> Iterator[s
     if proof.distinct is not None and proof.distinct != proof.n:
         yield f"only {proof.distinct} of them are different, and were asked about once each; all are counted"
     if proof.left_out:
-        why = ", ".join(reasons(proof.reasons)) or "have levels that the space does not know"
+        why = ", ".join(reasons_in_words(proof.reasons)) or "have levels that the space does not know"
         yield f"{proof.left_out} more were left out: {why}"
     if proof.outside:
         yield f"{proof.outside} of them are outside the space, and unlike any that the copy was made from"

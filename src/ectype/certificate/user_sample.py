@@ -15,10 +15,11 @@ import numpy as np
 from ectype._common.formatting import join_names
 from ectype.certificate.differences import known_levels
 from ectype.errors import OriginalError, SettingError, SpaceError, warn
+from ectype.ledger import Purpose
 from ectype.models.training_rows import TrainingRows
 from ectype.original import Original
 from ectype.original.in_memory_rows import reads_its_context, remembered
-from ectype.queries import CANDIDATES, REMEMBERED, TAUGHT, Queries, reasons
+from ectype.queries import CANDIDATES, REMEMBERED, TAUGHT, Queries, reasons_in_words
 from ectype.space import UNKNOWN_LEVELS, Space, as_pandas, is_frame, refuse_repeated_columns
 from ectype.types import Frame, Rows, Table
 
@@ -88,13 +89,14 @@ class UserSample:
     def warn_if_empty(self, name: str) -> None:
         """Warn that no row is left, and say why."""
         if not len(self):
-            why = "; ".join(reasons(self.left_out))
+            why = "; ".join(reasons_in_words(self.left_out))
             warn(f"{name}: none of these {sum(self.left_out.values())} rows is left to certify on: {why}")
 
     def some(self, name: str) -> UserSample:
         """Itself, unless no row is left."""
         if not len(self):
-            found = f"none of {sum(self.left_out.values())}: {'; '.join(reasons(self.left_out)) or 'there are none'}"
+            why = "; ".join(reasons_in_words(self.left_out)) or "there are none"
+            found = f"none of {sum(self.left_out.values())}: {why}"
             hint = "give rows that it was not asked about, if there are others" if TAUGHT in self.left_out else ""
             raise SpaceError(name, "at least one row that it can be measured on", found, hint)
         return self
@@ -109,11 +111,11 @@ class UserSample:
         beside = self.further.iloc[places].reset_index(drop=True)  # each column of the type that it has
         return pd.concat([presented, beside], axis=1)[list(self.order)]
 
-    def asked(self, queries: Queries, purpose: str) -> UserSample:
+    def asked(self, queries: Queries, purpose: Purpose) -> UserSample:
         """The same with the original's labels, each distinct row asked once."""
         first, which = self._distinct
         try:
-            found = queries.ask(purpose, self._told_apart(first), lambda places: self.present(first[places]))
+            found = queries.query_labels(purpose, self._told_apart(first), lambda places: self.present(first[places]))
             return replace(self, answers=found[which])
         except OriginalError as error:
             if self.further is None:

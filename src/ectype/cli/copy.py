@@ -104,7 +104,7 @@ def command(
 def _announce(name: str, job: RunJob) -> None:
     """Say what will be asked, and what cannot be shown by it, before anything is."""
     from ectype.certificate.bounds import lower_bound
-    from ectype.queries import prior_answers
+    from ectype.queries import describe_answers
 
     plan, asked, most = job.plan, job.plan.asked, job.allowance
     if plan.left_over:
@@ -114,7 +114,7 @@ def _announce(name: str, job: RunJob) -> None:
         return
     own = "" if job.own is None else f", {job.own.queries} for one on your rows"
     if job.given is not None:
-        say(prior_answers.sentence(job.given), err=True)
+        say(describe_answers(job.given), err=True)
         say(
             f"of these rows, {sum(job.start.checks.values())} at most are asked again, to see that they are its own",
             err=True,
@@ -144,10 +144,10 @@ def resumable(what: Callable[[], str]) -> Iterator[None]:
 
 def kept(out: Path) -> str:
     """What is kept of a run that ended early."""
-    from ectype.ledger import NAME, summary
+    from ectype.ledger import LEDGER, summarise_ledger
 
-    path = out / NAME
-    return KEPT if path.is_file() and summary(path).answered else NOTHING
+    path = out / LEDGER
+    return KEPT if path.is_file() and summarise_ledger(path).answered else NOTHING
 
 
 def reported(path: Path, results: dict[str, Result], title: str, original: Original | None = None) -> Path:
@@ -163,11 +163,11 @@ def reported(path: Path, results: dict[str, Result], title: str, original: Origi
 
 def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -> None:
     """The outcome, for people or for programs."""
-    from ectype.ledger import NAME, summary
+    from ectype.ledger import LEDGER, summarise_ledger
 
     results = {result.settings["method"]: result}
     report = reported(out / "report.html", results, f"A copy of {name}")
-    found = summary(out / NAME)
+    found = summarise_ledger(out / LEDGER)
     sent = {"announced": announced, "asked": found.asked, "answered": found.answered, "maybe_paid": found.maybe_paid}
     if as_json:
         click.echo(json.dumps({**result.summary(), "rows": sent, "out": str(out), "report": str(report)}))

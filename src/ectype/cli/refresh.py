@@ -63,14 +63,14 @@ def command(
     failed, and what was answered is kept; 130 interrupted, 143 terminated by SIGTERM, likewise.
     """
     from ectype.cli.progress import follow
-    from ectype.queries import sentence
+    from ectype.queries import describe_answers
     from ectype.refresh import Refresh
 
     source = opened(original, about)
     refresh = Refresh.of(directory, source, given, out, budget, check, deterministic, answers=answers)
     plan, most, name = refresh.plan, refresh.allowance, source.name
     if refresh.given is not None:
-        say(sentence(refresh.given.as_json()), err=True)
+        say(describe_answers(refresh.given.as_json()), err=True)
         say(f"after a change, {refresh.again} queries at most see that these are its own, as it is now", err=True)
     say(
         f"{name} will be asked again about {refresh.check} rows; if answers changed, it will be asked at most "

@@ -12,6 +12,7 @@ from ectype.certificate import formatting
 from ectype.certificate.certificate import Certificate, Differences
 from ectype.certificate.formatting import GIVEN
 from ectype.cli.terminal import say
+from ectype.ledger import Purpose
 from ectype.runs.result import Result
 
 # Columns of an example that a line shows, and examples; --json has all.
@@ -44,7 +45,7 @@ def cells(result: Result) -> list[str]:
     accuracy, proof = result.history[-1].accuracy, result.certificate
     worst = None if proof is None else proof.worst
     return [
-        f"{result.queries['training']}",
+        f"{result.queries[Purpose.TRAINING]}",
         f"{result.kept}",
         f"{result.eff:.2f}",
         "-" if accuracy is None else f"{accuracy:.4f}",

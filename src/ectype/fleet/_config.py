@@ -16,7 +16,7 @@ from ectype.errors import SettingError
 from ectype.fleet._quotas import SPANS, FleetLimits
 from ectype.original.registry import OriginalOptions
 from ectype.plan.settings import Settings
-from ectype.queries import ROWS
+from ectype.queries import DRIFT_TEST_ROWS
 from ectype.types import Json
 
 # What a model may say beside the settings of a run and the options of an original.
@@ -42,7 +42,7 @@ class FleetModel:
     classes: list[Any] | None = None
     cost: float = 0.0
     """Of a row."""
-    check: int = ROWS
+    check: int = DRIFT_TEST_ROWS
     """Rows that are asked again to see whether the original changed."""
     every: float = 0.0
     """Seconds after which it is checked again; 0 is whenever the fleet runs."""
@@ -128,7 +128,7 @@ def _model(where: str, entry: Mapping[str, Any], folder: Path) -> FleetModel:
         rows=None if rows is None else _resolve_file(folder, _text(where, filled, "rows")),
         classes=filled.get("classes"),
         cost=validation.number(f"{where}: cost", filled.get("cost", 0.0), "a number of at least 0", 0, float("inf")),
-        check=validation.count(f"{where}: check", filled.get("check", ROWS), 1),
+        check=validation.count(f"{where}: check", filled.get("check", DRIFT_TEST_ROWS), 1),
         every=_seconds(f"{where}: every", filled.get("every", 0)),
         deterministic=bool(filled.get("deterministic", False)),
         settings={key: filled[key] for key in SETTINGS if key in filled},

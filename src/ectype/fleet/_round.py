@@ -16,7 +16,7 @@ from ectype._common.atomic_io import write_text
 from ectype._common.bounded_io import UNREADABLE, check_type, parse_json
 from ectype.errors import DirectoryError
 from ectype.fleet._config import FleetModel
-from ectype.ledger import WITHIN
+from ectype.ledger import SESSION_LIFETIME
 
 # The file that is there while a fleet is at work, and after it was interrupted.
 ROUND_FILE = "round.json"
@@ -46,7 +46,9 @@ class FleetRound:
         except UNREADABLE as error:
             hint = "remove it, and models that were checked are checked again"
             raise DirectoryError(str(path), "the models that are done", str(error), hint) from error
-        return before if before.refresh == refresh and time() - before.begun < WITHIN else cls(folder, refresh)
+        return (
+            before if before.refresh == refresh and time() - before.begun < SESSION_LIFETIME else cls(folder, refresh)
+        )
 
     def left(self, models: Sequence[FleetModel]) -> list[FleetModel]:
         """Those of the models that are not done, or whose line in the table has changed since."""

@@ -22,7 +22,7 @@ from ectype.fleet._state_store import CHANGED, FAILED, LIMITED, MISSED, ModelFol
 from ectype.fleet._tasks import FleetTask, run_task
 from ectype.plan.plan import Plan
 from ectype.plan.settings import Settings
-from ectype.queries import MORE
+from ectype.queries import DRIFT_TEST_FACTOR
 from ectype.workers import Engine, run_jobs
 
 
@@ -61,7 +61,7 @@ def most_queries(fleet: Fleet, folder: Path) -> tuple[int, int]:
             plan = Plan.of(Settings(**model.settings))
             first += plan.total + (0 if model.rows is None else plan.asked.certificate_n)
         else:
-            checks += MORE * model.check
+            checks += DRIFT_TEST_FACTOR * model.check
     return first, checks
 
 

@@ -13,7 +13,7 @@ from ectype._common.bounded_io import MOST_JSON_BYTES, SHOWN, UNREADABLE, check_
 from ectype._common.formatting import shorten
 from ectype.certificate.certificate import Certificate
 from ectype.errors import DirectoryError
-from ectype.ledger import NAME as LEDGER
+from ectype.ledger import LEDGER
 from ectype.runs.directory import finished
 from ectype.types import Json
 

@@ -14,6 +14,7 @@ from ectype.errors import EctypeWarning, SettingError
 from ectype.fleet._config import FleetModel
 from ectype.fleet._rate_limit_server import RateLimitAccess, RateLimitClient
 from ectype.fleet._state_store import CHANGED, DONE, MISSED, ModelFolder, ModelState, utc_now, utc_time
+from ectype.ledger import Purpose
 from ectype.original import Original, open_original
 from ectype.original.stored_answers import read_table
 from ectype.plan.plan import Plan
@@ -163,7 +164,7 @@ class _ModelRunner:
             family=result.family,
             bytes=sum((path / name).stat().st_size for name in ("copy.json", "copy.safetensors")),
             ms=result.ms,
-            queries=result.queries["training"],
+            queries=result.queries[Purpose.TRAINING],
         )
 
     def _tell(self, record: Record) -> None:

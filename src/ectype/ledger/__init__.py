@@ -8,60 +8,60 @@ takes them from here.
 
 from __future__ import annotations
 
-from ectype.ledger._compact import compacted
-from ectype.ledger._connections import BESIDE, NAME, SESSIONS
+from ectype.ledger._compact import compact_ledger
+from ectype.ledger._connections import BESIDE_LEDGER, LEDGER, SESSIONS
+from ectype.ledger._import_rows import copy_ledger, write_ledger
 from ectype.ledger._ledger import Ledger
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._reader import (
-    Summary,
-    anchored,
-    answers,
-    duplicate,
-    entries,
-    learned,
+    LedgerEntry,
+    chain_anchor,
+    query_table,
+    read_answers,
+    read_answers_and_round,
+    read_entries,
     settings_of,
     space_of,
-    summary,
 )
-from ectype.ledger._records import LedgerEntry, answered, write_new
-from ectype.ledger._row_counts import RowCounts
-from ectype.ledger._salvage import salvage
-from ectype.ledger._schema import CHECK, FORMAT, FURTHER, GIVEN, REPEAT, TRAFFIC, USER_ROWS
-from ectype.ledger._session import WITHIN, Session, session, sessions, taken_over
-from ectype.ledger._timeline import timeline
-from ectype.ledger._verify import verify
+from ectype.ledger._recovery import salvage_ledger
+from ectype.ledger._schema import FURTHER_COLUMNS, LEDGER_FORMAT
+from ectype.ledger._session import SESSION_LIFETIME, Session, open_session, read_sessions, take_over_session
+from ectype.ledger._summary import (
+    RowCounts,
+    Summary,
+    read_timeline,
+    summarise_ledger,
+    verify_ledger,
+)
 
 __all__ = [
-    "BESIDE",
-    "CHECK",
-    "FORMAT",
-    "FURTHER",
-    "GIVEN",
-    "NAME",
-    "REPEAT",
+    "BESIDE_LEDGER",
+    "FURTHER_COLUMNS",
+    "LEDGER",
+    "LEDGER_FORMAT",
     "SESSIONS",
-    "TRAFFIC",
-    "USER_ROWS",
-    "WITHIN",
+    "SESSION_LIFETIME",
     "Ledger",
     "LedgerEntry",
+    "Purpose",
     "RowCounts",
     "Session",
     "Summary",
-    "anchored",
-    "answered",
-    "answers",
-    "compacted",
-    "duplicate",
-    "entries",
-    "learned",
-    "salvage",
-    "session",
-    "sessions",
+    "chain_anchor",
+    "compact_ledger",
+    "copy_ledger",
+    "open_session",
+    "query_table",
+    "read_answers",
+    "read_answers_and_round",
+    "read_entries",
+    "read_sessions",
+    "read_timeline",
+    "salvage_ledger",
     "settings_of",
     "space_of",
-    "summary",
-    "taken_over",
-    "timeline",
-    "verify",
-    "write_new",
+    "summarise_ledger",
+    "take_over_session",
+    "verify_ledger",
+    "write_ledger",
 ]

@@ -1,4 +1,4 @@
-"""Rows that are asked about together: what a ledger knows of them, and the journal of requests about the others."""
+"""Rows that are queried together: the answers that a ledger has, and the journal of requests about the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Codes:
         return cls(np.full(n, -1, np.int32), np.zeros((n, columns), np.float32) if columns else None)
 
     def fill(self, at: np.ndarray, known: Codes, places: np.ndarray) -> None:
-        """Take over what is known at some places."""
+        """Fill in known answers at some places."""
         self.labels[at] = known.labels[places]
         if self.scores is not None and known.scores is not None:
             self.scores[at] = known.scores[places]
@@ -45,9 +45,9 @@ Ticket = tuple[int, slice, Statement]
 
 
 class LedgerBatch:
-    """Rows that are asked about together. Requests about those in `fresh` are announced here, and answered.
+    """Rows that are queried together, and the journal of the requests about those in `fresh`.
 
-    A row that the ledger has is not fresh, and neither is one that is in the batch before.
+    A row is not fresh if the ledger has its answer, or if it equals an earlier row of the batch.
     """
 
     def __init__(self, ledger: Ledger, rows: np.ndarray, purpose: str, scores: int):
@@ -62,14 +62,14 @@ class LedgerBatch:
         self._rows, self._keys = rows, keys
 
     def end(self, failures: Counter[str]) -> None:
-        """Wait until all of it has reached the disk; `failures` are counted by their kind."""
+        """Wait until everything is on disk; `failures` are counted by their kind."""
         if len(self.fresh):
             self._ledger.tally(failures)
             self._ledger.settle()
 
     @property
     def answers(self) -> Answers:
-        """What the original says to all of the rows, once those that are fresh have been answered."""
+        """The answers to all rows, once those to the fresh ones are in the journal."""
         if saved := len(self._first) - len(self.fresh):
             self._ledger.tally(Counter({SAVED: saved}))
         scores = self._found.scores
@@ -106,17 +106,17 @@ class LedgerBatch:
             with errors_of(self._ledger.path):
                 self._ledger.writer.wait(written)
 
-    def answered(self, ticket: Ticket, said: Answers) -> None:
+    def answered(self, ticket: Ticket, answers: Answers) -> None:
         """Write down what was answered."""
         number, part, _ = ticket
-        codes, new = self._ledger.vocabulary.codes(said.labels)
+        codes, new = self._ledger.vocabulary.codes(answers.labels)
         for code, value in new:
             self._ledger.writer.put("labels", code, json.dumps(value))
-        if said.scores is not None:  # first: an answer that is there has its scores
-            self._ledger.writer.put("scores", number, said.scores.tobytes())
+        if answers.scores is not None:  # first: an answer that is there has its scores
+            self._ledger.writer.put("scores", number, answers.scores.tobytes())
         # A table of its own: SQLite writes a whole row anew to change it, and requests are large.
         self._ledger.writer.put("answers", number, time.time(), codes.tobytes())
-        self._found.fill(self.fresh[part], Codes(codes, said.scores), np.arange(len(codes)))
+        self._found.fill(self.fresh[part], Codes(codes, answers.scores), np.arange(len(codes)))
         self._ledger.index(self._purpose).add(self._keys[part], number)
 
     def failed(self, ticket: Ticket, error: OriginalError) -> None:

@@ -1,4 +1,4 @@
-"""What columns of a ledger hold as bytes: rows, codes of labels, scores, parameters. ValueError for anything else."""
+"""Decode the blobs of a ledger: rows, codes of labels, scores, parameters. Anything else is a ValueError."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def matrix_of(blob: bytes, n: int) -> np.ndarray:
 
 
 def codes_of(blob: bytes, n: int, labels: int) -> np.ndarray:
-    """The codes of the labels that were said to n rows, of so many that are known."""
+    """The codes of the labels of n rows, of so many labels that are known."""
     codes = np.frombuffer(blob, np.int32)
     if codes.shape != (n,) or ((codes < 0) | (codes >= labels)).any():
         raise ValueError(f"codes of shape {codes.shape} for {n} rows, or beyond {labels} labels")
@@ -22,7 +22,7 @@ def codes_of(blob: bytes, n: int, labels: int) -> np.ndarray:
 
 
 def scores_of(blob: bytes, n: int) -> np.ndarray:
-    """The scores that came with them."""
+    """The scores of n rows."""
     return _finite(np.frombuffer(blob, np.float32)).reshape(n, -1)
 
 

@@ -1,4 +1,4 @@
-"""A ledger written anew: every answer as it is, in fewer bytes."""
+"""Compact a ledger: the same answers in fewer bytes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from pathlib import Path
 
 from ectype._common.bounded_io import parse_json
 from ectype._common.manifest import Anchor
+from ectype._legacy.ledger import FORMAT_1
 from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._connections import connect
-from ectype.ledger._schema import UNCHAINED, begin, format_of, reading
+from ectype.ledger._hash_chain import begin
+from ectype.ledger._schema import format_of, open_and_check
 
 
-def compacted(path: Path, to: Path) -> int:
-    """Write a ledger to a new file once it was checked; gives how many rounds of training were left out.
+def compact_ledger(path: Path, to: Path) -> int:
+    """Check a ledger and write it to a new file; gives how many rounds of training were left out.
 
     Rows stay in the order that they were written in, under a chain of their own. Of rounds of training, the parameters
     of all but the last are left out: a run that goes on makes them again. What was counted is kept as sums.
     """
-    with reading(path) as connection, closing(connect(to)) as other:
-        if format_of(connection, path) == UNCHAINED:
+    with open_and_check(path) as connection, closing(connect(to)) as other:
+        if format_of(connection, path) == FORMAT_1:
             hint = "remake the run, or run its command once more, which writes checksums"
             raise DirectoryError(str(path), "a ledger with checksums", "one of version 0.1", hint)
         last = connection.execute("SELECT max(t) FROM rounds").fetchone()[0]
@@ -32,13 +34,13 @@ def compacted(path: Path, to: Path) -> int:
         for row in (*_rows(connection, last), *_sums(connection)):
             waiting.append(row)
             if len(waiting) == hash_chain.BATCH:
-                now, waiting = _written(other, waiting, now), []
-        _written(other, waiting, now)
+                now, waiting = _write_batch(other, waiting, now), []
+        _write_batch(other, waiting, now)
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return connection.execute("SELECT count(*) FROM rounds WHERE t < ?", (last or 0,)).fetchone()[0]
 
 
-def _written(connection: sqlite3.Connection, rows: list[hash_chain.Row], last: Anchor) -> Anchor:
+def _write_batch(connection: sqlite3.Connection, rows: list[hash_chain.Row], last: Anchor) -> Anchor:
     if not rows:
         return last
     connection.execute("BEGIN IMMEDIATE")

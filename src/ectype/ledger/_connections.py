@@ -20,11 +20,11 @@ from ectype._common.bounded_io import open_regular, refuse_irregular
 from ectype.errors import DirectoryError, IntegrityError
 from ectype.ledger._tables import check_tables
 
-NAME = "ledger.sqlite"
+LEDGER = "ledger.sqlite"
 # The ledger of what is asked about a finished run, beside the run's own, which nothing is added to.
 SESSIONS = "asked.sqlite"
 # What lies beside it while it is open, and after a run was killed.
-BESIDE = BESIDE_DATABASE
+BESIDE_LEDGER = BESIDE_DATABASE
 # What SQLite would read beside it, if it were there.
 JOURNAL = "-journal"
 # The most steps of SQLite's machine while a ledger is read: so many, and for each of its bytes. All readings together
@@ -39,29 +39,29 @@ HOLES, HOLES_BYTES = 1000, 2**30
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to read by: also from an archive that cannot be written to, and past symbolic links."""
+def open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a ledger for reading, also in a folder that cannot be written to, and through symbolic links."""
     place, path = path, current(path)
     path = path.resolve() if (linked := path.is_symlink()) else path
     if path == place and not linked and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         opened = closing(connect(path))
     elif beside(path, "-wal").is_file() and beside(path, "-wal").stat().st_size:
-        with copied(path) as connection:
+        with open_copy(path) as connection:
             check_tables(connection, path)
             yield connection
         return
     else:
         _check_files(path)
-        opened = closing(_hardened(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)))
+        opened = closing(_harden(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)))
     with opened as connection:
         _check_tables(connection, path)
-        with bounded(connection, path):
+        with limit_steps(connection, path):
             yield connection
 
 
 @contextmanager
-def copied(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a copy of a ledger, whatever is in it: SQLite writes where it recovers a write-ahead log."""
+def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a temporary copy of a ledger. SQLite writes to it when it recovers a write-ahead log."""
     _check_files(path)
     with tempfile.TemporaryDirectory(prefix="ectype-") as folder:
         for file in (path, beside(path, "-wal")):
@@ -69,7 +69,7 @@ def copied(path: Path) -> Iterator[sqlite3.Connection]:
                 with open_regular(file) as source, open(Path(folder) / file.name, "wb") as copy:
                     shutil.copyfileobj(source, copy)
         own = Path(folder) / path.name
-        with closing(_opened(own)) as connection, bounded(connection, own):
+        with closing(_open(own)) as connection, limit_steps(connection, own):
             yield connection
 
 
@@ -79,9 +79,9 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection whose transactions are on disk when they are committed, to a file of our tables or a new one."""
+    """Open a new file, or one that has our tables alone. Committed transactions are on disk."""
     _check_files(path)
-    connection = _opened(path)
+    connection = _open(path)
     try:
         _check_tables(connection, path)
     except BaseException:
@@ -91,10 +91,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def bounded(connection: sqlite3.Connection, path: Path, most: int | None = None) -> Iterator[None]:
-    """Within, SQLite is interrupted after so many steps: by default, once no ledger of this size can take more."""
+def limit_steps(connection: sqlite3.Connection, path: Path, most: int | None = None) -> Iterator[None]:
+    """Interrupt SQLite after so many steps; by default, more than any ledger of this size can take."""
     files = (path, beside(path, "-wal"))
-    most = most or STEPS + STEPS_PER_BYTE * sum(_taken(file.stat()) for file in files if file.is_file())
+    most = most or STEPS + STEPS_PER_BYTE * sum(_bytes_on_disk(file.stat()) for file in files if file.is_file())
     asked = count(ASKED_AFTER, ASKED_AFTER)
     connection.set_progress_handler(lambda: next(asked) > most, ASKED_AFTER)
     try:
@@ -104,11 +104,11 @@ def bounded(connection: sqlite3.Connection, path: Path, most: int | None = None)
             connection.set_progress_handler(None, ASKED_AFTER)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
-        with bounded(connection, path, DEFINITIONS):
-            _prepare(_hardened(connection))
+        with limit_steps(connection, path, DEFINITIONS):
+            _prepare(_harden(connection))
     except BaseException:
         connection.close()
         raise
@@ -116,7 +116,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """How a ledger is written; for some of it SQLite reads the definitions in the file."""
+    """Set how a ledger is written. For some of these settings SQLite reads the definitions in the file."""
     connection.execute("PRAGMA page_size = 16384")  # rows are large blobs: fewer pages, less to check and copy
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_autocheckpoint = 4096")
@@ -125,12 +125,12 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    with bounded(connection, path, DEFINITIONS):
+    with limit_steps(connection, path, DEFINITIONS):
         check_tables(connection, path)
 
 
-def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """The same connection, by which SQLite trusts neither SQL nor numbers in the file."""
+def _harden(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Make SQLite trust neither the SQL nor the numbers in the file."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
@@ -138,9 +138,9 @@ def _hardened(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _check_files(path: Path) -> None:
-    """Refuse what is no regular file, which SQLite would wait for, one that is longer than it says, and a hole."""
+    """Refuse files that are not regular, that are longer than their header says, or that are mostly holes."""
     there = dict[Path, os.stat_result]()
-    for suffix in ("", *BESIDE, JOURNAL):
+    for suffix in ("", *BESIDE_LEDGER, JOURNAL):
         file = beside(path, suffix)
         try:
             there[file] = file.stat()
@@ -152,13 +152,13 @@ def _check_files(path: Path) -> None:
     if path in there:
         _check_length(path)
     for file, found in there.items():
-        if found.st_size > HOLES_BYTES + HOLES * _taken(found):
-            holes = f"{found.st_size} bytes, of which {_taken(found)} are on its disk"
+        if found.st_size > HOLES_BYTES + HOLES * _bytes_on_disk(found):
+            holes = f"{found.st_size} bytes, of which {_bytes_on_disk(found)} are on its disk"
             raise IntegrityError(str(file), "a file that is no hole", holes)
 
 
-def _taken(found: os.stat_result) -> int:
-    """The bytes that a file takes on its disk, without holes; all, where the system does not say."""
+def _bytes_on_disk(found: os.stat_result) -> int:
+    """The bytes that a file takes on disk, without holes; its size, where the system does not tell."""
     return min(found.st_size, 512 * getattr(found, "st_blocks", 0) or found.st_size)
 
 
@@ -177,7 +177,7 @@ def _check_length(path: Path) -> None:
 
 def refuse_links(path: Path) -> None:
     """Refuse to write where a symbolic link leads elsewhere."""
-    for file in (path, *(beside(path, suffix) for suffix in BESIDE)):
+    for file in (path, *(beside(path, suffix) for suffix in BESIDE_LEDGER)):
         if file.is_symlink():
             hint = "nothing is written through links: move the file here, or choose another directory"
             raise DirectoryError(str(file), "a file", f"a symbolic link to {os.readlink(file)}", hint)

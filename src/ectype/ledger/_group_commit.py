@@ -1,4 +1,4 @@
-"""Writing to a ledger while the original is at work."""
+"""Group commit: write to a ledger in a thread, while the original computes its answers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class GroupCommit:
         self.wait(self.together())
 
     def mend(self) -> None:
-        """Write on after a failure, for whoever knows that no gap is left; nothing may be on its way meanwhile."""
+        """Go on writing after a failure. The caller knows that no gap is left, and that no statement waits."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._last, self._failure = hash_chain.last(self._connection), None

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeAlias
 from zlib import crc32
@@ -29,13 +29,14 @@ from ectype._common.bounded_io import parse_json, read_bytes
 from ectype._common.manifest import Anchor
 from ectype._common.portable import open_without_links, write_at_start
 from ectype.errors import DirectoryError, IntegrityError
-from ectype.ledger._tables import check_values, tables_of
+from ectype.ledger._tables import SCHEMA, check_values, tables_of
+from ectype.types import Json
 
 Value: TypeAlias = int | float | str | bytes | memoryview | None
-"""What SQLite keeps. None is a key that it chooses."""
+"""A value in SQLite. None is a key that SQLite chooses."""
 
 Row: TypeAlias = tuple[str, tuple[Value, ...]]
-"""A table, and what is to be written to its columns; the first is its key."""
+"""A table and the values of a row, its key first."""
 
 # Every table, and its key.
 TABLES = {
@@ -61,19 +62,34 @@ HEAD_BYTES = 1000
 _FLOAT = struct.Struct("<d")
 
 
+def begin(connection: sqlite3.Connection, about: Json, more: Iterable[Row] = ()) -> None:
+    """Make a new ledger, with what it belongs to and further rows, in one transaction: one with tables is whole."""
+    connection.execute("BEGIN IMMEDIATE")
+    rows: list[Row] = [("meta", (key, json.dumps(value))) for key, value in about.items()]
+    create(connection, chain(rows, more))
+    connection.execute("COMMIT")
+
+
+def create(connection: sqlite3.Connection, rows: Iterable[Row]) -> Anchor:
+    """Create all tables within a transaction, and write their first rows; gives how far the chain then is."""
+    for statement in SCHEMA.split(";"):
+        connection.execute(statement)
+    return write(connection, rows, BEGINNING)
+
+
 def write(connection: sqlite3.Connection, rows: Iterable[Row], last: Anchor) -> Anchor:
-    """Write rows within a transaction, in batches that can be read; gives how far the chain then is."""
-    written = (_written(connection, *row) for row in rows)
-    batch = [*islice(written, BATCH)]
+    """Write rows within a transaction, in batches; gives how far the chain then is."""
+    entries_of_rows = (_write_row(connection, *row) for row in rows)
+    batch = [*islice(entries_of_rows, BATCH)]
     while True:  # one batch at least
         entries = json.dumps(batch, separators=(",", ":"))
         last = Anchor(last.batch + 1, _link(last.sha256, entries))
         connection.execute("INSERT INTO chain VALUES (?, ?, ?)", (last.batch, entries, last.sha256))
-        if not (batch := [*islice(written, BATCH)]):
+        if not (batch := [*islice(entries_of_rows, BATCH)]):
             return last
 
 
-def _written(connection: sqlite3.Connection, table: str, values: tuple[Value, ...]) -> tuple[str, Value, str]:
+def _write_row(connection: sqlite3.Connection, table: str, values: tuple[Value, ...]) -> tuple[str, Value, str]:
     cursor = connection.execute(_statement(table, len(values)), values)
     row = (cursor.lastrowid, *values[1:]) if values[0] is None else values
     return table, row[0], digest_of(row)
@@ -85,7 +101,7 @@ def _statement(table: str, columns: int) -> str:
 
 
 def digest_of(row: Sequence[Value]) -> str:
-    """The checksum of a row, by the types and values of its columns.
+    """The SHA-256 of a row, by the types and values of its columns.
 
     >>> digest_of((1, "a")) == digest_of((1, b"a"))
     False
@@ -110,8 +126,8 @@ def last(connection: sqlite3.Connection) -> Anchor:
     return BEGINNING if found is None else Anchor(*found)
 
 
-def finished(connection: sqlite3.Connection) -> Anchor:
-    """How far the chain is, unchecked, with a digest of all that it has only the CRC of."""
+def final_anchor(connection: sqlite3.Connection) -> Anchor:
+    """How far the chain is, unchecked, with a digest of the large values, of which the chain has only the CRC."""
     requests = connection.execute("SELECT max(id) FROM requests").fetchone()[0] or 0
     return replace(last(connection), requests=requests, content=_content(connection, requests))
 
@@ -132,25 +148,25 @@ def check(connection: sqlite3.Connection, path: Path, known: Sequence[tuple[str,
 
     `known` places come with the name of the file that says so. Gives how far the chain is.
     """
-    digests, expected = _chained(connection, path)
+    digests, expected = _read_chain(connection, path)
     for name, anchor in known:
         if anchor.batch >= len(digests):
             found = f"{len(digests) - 1}: the last are lost, as with a write-ahead log that is damaged or gone"
-            raise damaged(path, f"{anchor.batch} batches of rows, as {name} says", found)
+            raise damage_error(path, f"{anchor.batch} batches of rows, as {name} says", found)
         if digests[anchor.batch] != anchor.sha256:
             expected_here = f"sha256 {anchor.sha256}, as {name} says"
-            raise damaged(f"{path}: batch {anchor.batch}", expected_here, digests[anchor.batch])
+            raise damage_error(f"{path}: batch {anchor.batch}", expected_here, digests[anchor.batch])
     definitions = tables_of(connection)
     for table in TABLES:
         for row in connection.execute(f"SELECT * FROM {table}"):
-            check_values(definitions[table], row, f"{path}: {_named(table, row[0])}")
+            check_values(definitions[table], row, f"{path}: {_row_name(table, row[0])}")
             if expected.pop((table, row[0]), None) != digest_of(row):
-                raise damaged(f"{path}: {_named(table, row[0])}", "the row that was written", "another")
+                raise damage_error(f"{path}: {_row_name(table, row[0])}", "the row that was written", "another")
     for table, key in expected:
-        raise damaged(f"{path}: {_named(table, key)}", "the row that was written", "none")
+        raise damage_error(f"{path}: {_row_name(table, key)}", "the row that was written", "none")
     for name, anchor in known:
         if anchor.content and anchor.content != (content := _content(connection, anchor.requests)):
-            raise damaged(f"{path}: rows and answers", f"sha256 {anchor.content}, as {name} says", content)
+            raise damage_error(f"{path}: rows and answers", f"sha256 {anchor.content}, as {name} says", content)
     return Anchor(len(digests) - 1, digests[-1])
 
 
@@ -158,22 +174,22 @@ def check_structure(connection: sqlite3.Connection, path: Path) -> None:
     """Check the structure of the database: every page has one place in it, so that reading comes to an end."""
     structure = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if structure != "ok":
-        raise damaged(path, "the structure of a database", structure)
+        raise damage_error(path, "the structure of a database", structure)
 
 
-def _chained(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dict[tuple[str, Value], str]]:
+def _read_chain(connection: sqlite3.Connection, path: Path) -> tuple[list[str], dict[tuple[str, Value], str]]:
     """The digest of each batch, and that of each row as it was last written."""
     digests, rows = [BEGINNING.sha256], dict[tuple[str, Value], str]()
     for batch, entries, digest in connection.execute("SELECT batch, entries, digest FROM chain ORDER BY batch"):
         if batch != len(digests) or not isinstance(entries, str) or digest != _link(digests[-1], entries):
-            raise damaged(f"{path}: batch {len(digests)}", "a batch that follows from the last", "another")
+            raise damage_error(f"{path}: batch {len(digests)}", "a batch that follows from the last", "another")
         digests.append(digest)
         rows.update(((table, key), found) for table, key, found in parse_json(entries))
     return digests, rows
 
 
-def damaged(where: object, expected: str, found: object) -> IntegrityError:
-    """The error of a ledger that is not what was written."""
+def damage_error(where: object, expected: str, found: object) -> IntegrityError:
+    """The error of a ledger that is not as it was written."""
     return IntegrityError(str(where), expected, found)
 
 
@@ -181,7 +197,7 @@ def _link(before: str, entries: str) -> str:
     return sha256(f"{before}\n{entries}".encode(errors="surrogatepass")).hexdigest()
 
 
-def _named(table: str, key: Value) -> str:
+def _row_name(table: str, key: Value) -> str:
     return f"table {table}, {TABLES[table]} {str(key)[:40]}"
 
 
@@ -212,7 +228,7 @@ def head_of(path: Path) -> Path:
 
 
 def read_head(path: Path) -> Anchor | None:
-    """What such a file says, if there is one."""
+    """Read such a file; None if there is none."""
     found = head_of(path)
     for _ in range(3):  # a reader may meet a line that is being written
         try:
@@ -231,6 +247,6 @@ def read_head(path: Path) -> Anchor | None:
 
 
 def _line(now: Anchor) -> bytes:
-    """Of one length, with a checksum of its own."""
+    """A line of fixed length, with a checksum of its own."""
     line = f"{now.batch:012} {now.sha256:>64}"
     return f"{line} {sha256(line.encode()).hexdigest()[:16]}\n".encode()

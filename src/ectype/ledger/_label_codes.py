@@ -9,13 +9,13 @@ from ectype.original import Labels, label_array
 from ectype.types import Label
 
 
-class Vocabulary:
-    """The labels an original has answered so far, and their codes in the order they came.
+class LabelCodes:
+    """The labels that an original has answered so far, with codes in the order of their first answer.
 
     `Labels` finds a label among those that are known, sorted; `_codes` has the code of each in that order.
 
-    >>> vocabulary = Vocabulary(["no"])
-    >>> vocabulary.codes(np.array(["yes", "no"]))
+    >>> codes = LabelCodes(["no"])
+    >>> codes.codes(np.array(["yes", "no"]))
     (array([1, 0], dtype=int32), [(1, 'yes')])
     """
 

@@ -1,4 +1,4 @@
-"""A run's ledger, open for writing: it has what was answered before, and a journal for all else. It asks nobody."""
+"""A run's ledger, open for writing: it looks up earlier answers, and stores requests and new ones."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ from ectype.ledger._connections import beside, connect, refuse_links
 from ectype.ledger._group_commit import GroupCommit
 from ectype.ledger._hash_chain import head_of
 from ectype.ledger._import_rows import given_rows
-from ectype.ledger._label_codes import Vocabulary
+from ectype.ledger._label_codes import LabelCodes
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
-from ectype.ledger._row_counts import RowCounts
 from ectype.ledger._schema import (
-    FORMAT,
-    FURTHER,
-    GIVEN,
-    REPEAT,
-    USER_ROWS,
+    FURTHER_COLUMNS,
+    LEDGER_FORMAT,
     answered_requests,
     labels_of,
     later_settings,
     meta_of,
-    prepared,
+    prepare,
     scores_for,
     sent_by_purpose,
-    unanswered,
+    unanswered_requests,
 )
+from ectype.ledger._summary import RowCounts
 from ectype.original import LabelledRows
 from ectype.space import RowIndex, Space, row_hashes
 from ectype.types import Json
@@ -46,50 +44,50 @@ class Ledger:
     """A run's ledger, open for writing. `settings` are those of the run it belongs to."""
 
     anchored = True
-    """Whether run.json knows how far it is once it is closed; else the file beside it has to stay."""
+    """Whether run.json says how far the chain is, once the ledger is closed. If not, its -head file stays."""
 
     def __init__(self, path: Path, settings: Json, space: Space, given: LabelledRows | None = None):
-        """Open it, or begin one: with answers that the run was given, if it was."""
+        """Open a ledger, or begin one, with the prior answers of the run if there are some."""
         self.path, self._abandoned = path, False
         with errors_of(path), ExitStack() as undone:
             refuse_links(path)
             self._reader = undone.enter_context(closing(connect(path)))
-            about = {"format": FORMAT, "settings": settings, "space": space.to_json()}
-            more = () if given is None else given_rows(given, Vocabulary([]))
-            self.writer = undone.enter_context(closing(GroupCommit(path, prepared(self._reader, path, about, more))))
+            about = {"format": LEDGER_FORMAT, "settings": settings, "space": space.to_json()}
+            more = () if given is None else given_rows(given, LabelCodes([]))
+            self.writer = undone.enter_context(closing(GroupCommit(path, prepare(self._reader, path, about, more))))
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
             self._known = lru_cache(maxsize=64)(self._read)
-            self.vocabulary = Vocabulary(labels_of(self._reader))
-            self.prefix = self._begun(settings)
+            self.vocabulary = LabelCodes(labels_of(self._reader))
+            self.prefix = self._begin(settings)
             # Purposes whose rows are another question: those asked again, and those sent with more columns.
-            self._apart = {REPEAT, USER_ROWS} if settings.get(FURTHER) else {REPEAT}
+            self._apart = {Purpose.REPEAT, Purpose.USER_ROWS} if settings.get(FURTHER_COLUMNS) else {Purpose.REPEAT}
             self._indexes = defaultdict[str, RowIndex](RowIndex)
             self._given = 0  # requests that were never sent
             known = 0
             for number, purpose, rows, _ in answered_requests(self._reader, self.prefix):
-                self._given += purpose == GIVEN
-                if purpose != GIVEN:
+                self._given += purpose == Purpose.GIVEN
+                if purpose != Purpose.GIVEN:
                     known += len(rows)
                     self.index(purpose).add(row_hashes(rows), number)
             self._tried = defaultdict[str, set[int]](set)  # keys of rows sent and not answered
-            self.counts = self._counted(known)
+            self.counts = self._count_rows(known)
             undone.pop_all()
 
-    def _begun(self, settings: Json) -> str:
-        """Write down the settings of a run that goes on; gives how the purposes of what is asked begin."""
+    def _begin(self, settings: Json) -> str:
+        """Write the settings of a run that is extended; gives the prefix of all purposes, which sessions have."""
         if settings.get("stages") and meta_of(self._reader, self.path)["settings"].get("stages") != settings["stages"]:
             table, entry = later_settings(self._reader, settings)
             self.writer.put(table, *entry)
         return ""
 
-    def _kind(self, purpose: str) -> str:
-        """Purposes of the same kind share their answers: a row that was asked for one is not asked for another."""
+    def _index_key(self, purpose: str) -> str:
+        """The index of a purpose. Purposes that share one share their answers: a row is asked for one of them only."""
         return purpose if purpose in self._apart else ""
 
-    def _counted(self, known: int) -> RowCounts:
-        """What was sent so far, and what was under way when an earlier process ended without a word."""
+    def _count_rows(self, known: int) -> RowCounts:
+        """Count the rows that were sent so far, and those under way when an earlier process was killed."""
         lost = 0
-        for purpose, rows, failed in unanswered(self._reader, self.prefix):
+        for purpose, rows, failed in unanswered_requests(self._reader, self.prefix):
             keys = row_hashes(rows)
             later, _ = self.index(purpose).find(keys)
             self.tried(purpose).update(np.delete(keys, later).tolist())
@@ -115,21 +113,21 @@ class Ledger:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing in it that is worth keeping."""
+        """Whether nothing was sent, or the ledger was abandoned."""
         return self._abandoned or self._next == 1 + self._given
 
     def abandon(self) -> None:
-        """Say that nobody will want to go on from here: what was answered is known from elsewhere."""
+        """Mark the ledger as not worth resuming: its answers are known from elsewhere."""
         self._abandoned = True
 
-    def batch(self, rows: np.ndarray, purpose: str, scores: int = 0) -> LedgerBatch:
-        """Rows that are asked about together, each with so many scores."""
+    def batch(self, rows: np.ndarray, purpose: Purpose, scores: int = 0) -> LedgerBatch:
+        """Rows that are queried together, each with so many scores."""
         return LedgerBatch(self, rows, purpose, scores)
 
-    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: str, scores: np.ndarray | None = None) -> int:
-        """Write down rows that were asked and answered elsewhere, all or none, and wait until they are on disk.
+    def record(self, rows: np.ndarray, labels: np.ndarray, purpose: Purpose, scores: np.ndarray | None = None) -> int:
+        """Write rows that were asked and answered elsewhere, all or none, and wait until they are on disk.
 
-        Gives how many of them are not here for the first time: what was asked again is written down again.
+        Gives how many of them were there already: they are written once more.
         """
         rows, now = np.ascontiguousarray(rows), time.time()
         keys, index = row_hashes(rows), self.index(purpose)
@@ -157,10 +155,10 @@ class Ledger:
         return np.flatnonzero(found.labels < 0)
 
     def mend(self) -> None:
-        """Write on after `record` has failed, as on a disk that was full: nothing of it is in the file."""
+        """Go on writing after `record` failed, as on a full disk: none of its rows are in the file."""
         with errors_of(self.path):
             self.writer.mend()
-            self.vocabulary = Vocabulary(labels_of(self._reader))
+            self.vocabulary = LabelCodes(labels_of(self._reader))
             self._next = 1 + (self._reader.execute("SELECT max(id) FROM requests").fetchone()[0] or 0)
 
     @property
@@ -171,12 +169,12 @@ class Ledger:
         return found[0][0] if found else None
 
     def tally(self, counts: Counter[str]) -> None:
-        """Add to what is counted beside the queries."""
+        """Add to the counts that are kept beside the queries."""
         for name, n in counts.items():
             self.writer.put("tallies", None, name, n)
 
     def look_up(self, rows: np.ndarray, keys: np.ndarray, purpose: str, found: Codes) -> None:
-        """Fill in what was answered before; the rows are compared, as keys may coincide."""
+        """Fill in the answers that are known. Rows are compared in full, since hashes may collide."""
         where, numbers = self.index(purpose).find(keys)
         for number in np.unique(numbers):
             places, known = self._known(int(number))
@@ -186,20 +184,20 @@ class Ledger:
                 found.fill(at, known, place)
 
     def index(self, purpose: str) -> RowIndex:
-        """Where rows that were asked for this purpose, or for one of its kind, are."""
-        return self._indexes[self._kind(purpose)]
+        """The requests of rows that were answered, for this purpose and those that share its answers."""
+        return self._indexes[self._index_key(purpose)]
 
     def tried(self, purpose: str) -> set[int]:
-        """Keys of rows that were sent for this purpose, or for one of its kind, and not answered."""
-        return self._tried[self._kind(purpose)]
+        """Hashes of rows that were sent and not answered, for this purpose and those that share its answers."""
+        return self._tried[self._index_key(purpose)]
 
     def next_number(self) -> int:
-        """The number of the next request, which is taken by that."""
+        """Take the number of the next request."""
         self._next += 1
         return self._next - 1
 
     def _read(self, number: int) -> tuple[dict[bytes, int], Codes]:
-        """The rows of a request, as bytes, with their places in it, and its answers."""
+        """The places of a request's rows, by their bytes, and its answers."""
         self.settle()
         sql = "SELECT n, rows, codes FROM requests JOIN answers ON request = id WHERE id = ?"
         n, rows, codes = self._reader.execute(sql, (number,)).fetchone()
@@ -210,13 +208,13 @@ class Ledger:
     # --- rounds of training -----------------------------------------------------------------------------------------
 
     def round(self, t: int) -> tuple[np.ndarray, Json] | None:
-        """The parameters after round t and what is known about it, if it was trained before."""
+        """The parameters after round t and its record, if it was trained before."""
         with errors_of(self.path):
             found = self._reader.execute("SELECT theta, about FROM rounds WHERE t = ?", (t,)).fetchone()
             return None if found is None else (parameters_of(found[0]), parse_json(found[1]))
 
     def keep_round(self, t: int, theta: np.ndarray, about: Json) -> None:
-        """Write down a round of training."""
+        """Write a round of training."""
         self.writer.put("rounds", t, theta.tobytes(), json.dumps(about))
 
     def settle(self) -> None:

@@ -1,24 +1,24 @@
-"""What is left of a ledger that was damaged, and the errors that say so."""
+"""Damaged ledgers: errors that say what can be recovered, and the recovery."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ectype._common.atomic_io import current, is_full
+from ectype._common.atomic_io import as_path, atomic_folder, current, is_full
 from ectype._common.bounded_io import UNREADABLE, parse_json
 from ectype._common.manifest import RUN
 from ectype.errors import DirectoryError, EctypeError, IntegrityError, WriteError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of
-from ectype.ledger._connections import NAME, copied
+from ectype.ledger._connections import LEDGER, connect, open_copy
 from ectype.ledger._tables import check_values, tables_of
 
-# What comes of values that are not what they should be.
+# Errors of values that are not as they were written.
 _UNREADABLE = (sqlite3.Error, *UNREADABLE)
 # SQLite's codes for a file that somebody else holds, that cannot be written to, or not opened: there is no damage.
 _WHOLE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
@@ -27,15 +27,15 @@ _ROUNDS = "rounds"
 
 @dataclass(frozen=True)
 class RecoverableRows:
-    """The rows of a ledger that are as they were written, by table and key; answers only with all they need."""
+    """The rows of a damaged ledger whose checksums agree, by table and key. Answers come with their rows and labels."""
 
     rows: dict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]]
 
     @classmethod
     def of(cls, path: Path) -> RecoverableRows:
-        """Look for them in a copy of the file, one by one."""
+        """Check the rows in a copy of the file, one by one."""
         rows = defaultdict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]](dict)
-        with suppress(*_UNREADABLE, EctypeError), copied(path) as connection:
+        with suppress(*_UNREADABLE, EctypeError), open_copy(path) as connection:
             there = tables_of(connection)
             for table, key, digest in _entries(connection) if "chain" in there else ():
                 if table not in there:
@@ -74,7 +74,7 @@ def _entries(connection: sqlite3.Connection) -> Iterator[tuple[str, hash_chain.V
 def _consistent(
     rows: dict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]],
 ) -> dict[str, dict[hash_chain.Value, tuple[hash_chain.Value, ...]]]:
-    """Without answers whose rows or labels are lost, and without rounds of training, which are made again."""
+    """Leave out answers whose rows or labels are lost, and rounds of training, which are made again."""
     found = {table: dict(rows.get(table, {})) for table in hash_chain.TABLES if table != _ROUNDS}
     labels = next(code for code in range(len(found["labels"]) + 1) if code not in found["labels"])
     found["labels"] = {code: row for code, row in found["labels"].items() if code in range(labels)}
@@ -90,9 +90,33 @@ def _consistent(
     return found
 
 
+def salvage_ledger(directory: str | Path, out: str | Path) -> int:
+    """Write the answers of a damaged ledger that are whole to the ledger of a new directory; gives how many rows.
+
+    The command of the run goes on there, and asks only what was lost.
+    """
+    path, new = as_path(directory) / LEDGER, as_path(out)
+    left = RecoverableRows.of(path)
+    if not left.usable:
+        raise IntegrityError(str(path), "answers that can be used", "none", "restore it from a backup")
+    if new.exists() and (not new.is_dir() or any(new.iterdir())):
+        raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
+    with (
+        errors_of(new / LEDGER),
+        atomic_folder(new) as folder,
+        closing(connect(folder / LEDGER)) as connection,
+    ):
+        hash_chain.begin(connection, {str(key): parse_json(str(row[1])) for key, row in left.rows["meta"].items()})
+        connection.execute("BEGIN IMMEDIATE")
+        rows = [(table, row) for table, kept in left.rows.items() if table != "meta" for row in kept.values()]
+        hash_chain.write(connection, rows, hash_chain.last(connection))
+        connection.execute("COMMIT")
+    return left.answered
+
+
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into an error of ours, which says what is left and how to go on."""
+    """Turn errors of SQLite into ours, which say what can be recovered, and how."""
     try:
         yield
     except IntegrityError as error:
@@ -120,9 +144,9 @@ def _error(path: Path, error: Exception) -> DirectoryError:
 
 
 def _how_to_go_on(path: Path) -> str:
-    """What is left of a damaged ledger, and what to do with it."""
+    """What can be recovered of a damaged ledger, and the command that does it."""
     backup = "restore it from a backup"
-    if path.name != NAME:
+    if path.name != LEDGER:
         return f"{backup}, or move it and its -head away: the same command then asks anew what was paid for"
     beside = "; the copy beside it can be used without it" if current(path.parent / RUN).is_file() else ""
     try:

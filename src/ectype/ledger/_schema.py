@@ -1,4 +1,4 @@
-"""The file of a ledger: its tables, how it is opened, and what every reader of it needs."""
+"""Open, check and prepare the file of a ledger, and the queries that all of its readers share."""
 
 from __future__ import annotations
 
@@ -13,29 +13,22 @@ import numpy as np
 from ectype._common.atomic_io import current
 from ectype._common.bounded_io import parse_json
 from ectype._common.manifest import RUN, Anchor, anchor_of, read_run
+from ectype._legacy.ledger import FORMAT_1, has_table, take_rows
 from ectype.errors import DirectoryError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of, matrix_of, scores_of
-from ectype.ledger._connections import NAME, bounded, readable
+from ectype.ledger._connections import LEDGER, limit_steps, open_for_reading
+from ectype.ledger._hash_chain import begin
+from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
-from ectype.ledger._tables import SCHEMA, check_values, tables_of
+from ectype.ledger._tables import check_values, tables_of
 from ectype.original.labels import classes_array
 from ectype.space import Space, has_required_values, is_representable
 from ectype.types import Json, Label
 
-FORMAT = 2
-# Ledgers of format 1, of version 0.1, have no chain.
-UNCHAINED = 1
-# Rows that were asked again on purpose, to see whether the original answers alike.
-REPEAT = "repeat"
-# The purpose of rows that are asked again to see whether an original changed.
-CHECK = "check"
-# The purpose of answers that a run was given, and did not ask for. Their requests were never sent.
-GIVEN = "given"
-# The purpose of rows that people or programs asked about, while a copy stood in for its original.
-TRAFFIC = "traffic"
-# The purpose of the user's own rows that measure a copy, and what settings call the columns that only these have.
-USER_ROWS, FURTHER = "rows", "further"
+LEDGER_FORMAT = 2
+# What settings call the columns that the user's own rows have, and no others.
+FURTHER_COLUMNS = "further"
 # What the ledger belongs to, in its table of facts.
 SETTINGS = "settings"
 # How many rows were wanted again and taken from the ledger, among what is counted beside the queries.
@@ -45,18 +38,16 @@ _SENT = """(SELECT requests.*, n + coalesce(more, 0) AS sent FROM requests LEFT 
   (SELECT request AS number, sum(n) AS more FROM attempts GROUP BY request) ON number = id)"""
 # Requests whose purpose begins with a prefix, for SQL, and what follows it: several may write to one ledger in turn.
 _BEGINS, _REST = "substr(purpose, 1, length(:prefix)) = :prefix", "substr(purpose, length(:prefix) + 1) AS purpose"
-# What version 0.1 had otherwise: columns, in the order that they have now.
-_BEFORE = {"failures": "NULL, request, at, found", "tallies": "NULL, name, n"}
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a ledger that must be there, once all in it was checked; nothing is changed meanwhile."""
+def open_and_check(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a ledger that must exist, and check all of it. The connection reads one snapshot."""
     if not path.is_file():
         raise DirectoryError(str(path), "a ledger", "nothing", "name the directory of a run that was given --out")
     with errors_of(path):
         known = anchors(path)  # before anything is read: a run that is at work only ever comes further
-        with readable(path) as connection:
+        with open_for_reading(path) as connection:
             connection.execute("BEGIN")
             check(connection, path, known)
             yield connection
@@ -70,54 +61,33 @@ def is_begun(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def prepared(connection: sqlite3.Connection, path: Path, about: Json, more: Iterable[hash_chain.Row] = ()) -> Anchor:
-    """Make a ledger ready for further rows, once it was checked; gives how far its chain is.
+def prepare(connection: sqlite3.Connection, path: Path, about: Json, more: Iterable[hash_chain.Row] = ()) -> Anchor:
+    """Check a ledger and make it ready for further rows; gives how far its chain is.
 
     A new one begins with what it belongs to, and with `more`.
     """
-    with bounded(connection, path):
+    with limit_steps(connection, path):
         found = check(connection, path, anchors(path))
     if found is not None:
         return found
     if is_begun(connection):
-        _adopt(connection)
+        _convert_format_1(connection)
     else:
         begin(connection, about, more)
     return hash_chain.last(connection)
 
 
-def begin(connection: sqlite3.Connection, about: Json, more: Iterable[hash_chain.Row] = ()) -> None:
-    """All tables and what the ledger belongs to, in one transaction: a ledger with tables is whole."""
+def _convert_format_1(connection: sqlite3.Connection) -> None:
+    """Write a ledger of version 0.1 anew, in today's format. The chain vouches for its rows from now on only."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in SCHEMA.split(";"):
-        connection.execute(statement)
-    rows: list[hash_chain.Row] = [("meta", (key, json.dumps(value))) for key, value in about.items()]
-    hash_chain.write(connection, [*rows, *more], hash_chain.BEGINNING)
+    hash_chain.create(connection, take_rows(connection, hash_chain.TABLES, LEDGER_FORMAT))
     connection.execute("COMMIT")
-
-
-def _adopt(connection: sqlite3.Connection) -> None:
-    """Bring a ledger of version 0.1 into today's format: what is in it now is chained, whatever befell it before."""
-    connection.execute("BEGIN IMMEDIATE")
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    found = {table: _rows(connection, table) for table in hash_chain.TABLES if table in there}
-    for table in there:
-        connection.execute(f'DROP TABLE "{table}"')
-    for statement in SCHEMA.split(";"):
-        connection.execute(statement)
-    found["meta"] = [(key, str(FORMAT) if key == "format" else value) for key, value in found["meta"]]
-    hash_chain.write(connection, [(table, row) for table, rows in found.items() for row in rows], hash_chain.BEGINNING)
-    connection.execute("COMMIT")
-
-
-def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[hash_chain.Value, ...]]:
-    return connection.execute(f"SELECT {_BEFORE.get(table, '*')} FROM {table}").fetchall()
 
 
 def anchors(path: Path) -> list[tuple[str, Anchor]]:
-    """How far a ledger's chain has come at least, by the files that say so."""
+    """How far a ledger's chain had come at least, with the name of each file that says so."""
     head = hash_chain.read_head(path)
-    finished = path.name == NAME and current(path.parent / RUN).is_file()
+    finished = path.name == LEDGER and current(path.parent / RUN).is_file()
     run = anchor_of(read_run(path.parent)) if finished else None
     return [(name, found) for name, found in ((f"{path.name}-head", head), (RUN, run)) if found is not None]
 
@@ -126,10 +96,10 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
     """Check a ledger; gives how far its chain is, None if it has none: not begun, or of version 0.1."""
     if not is_begun(connection):
         for name, anchor in known:
-            raise hash_chain.damaged(path, f"{anchor.batch} batches of rows, as {name} says", "none")
+            raise hash_chain.damage_error(path, f"{anchor.batch} batches of rows, as {name} says", "none")
         return None
     hash_chain.check_structure(connection, path)
-    if format_of(connection, path) != UNCHAINED:
+    if format_of(connection, path) != FORMAT_1:
         return hash_chain.check(connection, path, known)
     for table, definition in tables_of(connection).items():
         for row in connection.execute(f"SELECT * FROM {table}"):
@@ -138,16 +108,16 @@ def check(connection: sqlite3.Connection, path: Path, known: list[tuple[str, Anc
 
 
 def format_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The format of a ledger, if it is one that is known."""
+    """The format of a ledger; an unknown one is refused."""
     found = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'format'")).get("format")
-    if found not in (str(FORMAT), str(UNCHAINED)):
+    if found not in (str(LEDGER_FORMAT), str(FORMAT_1)):
         hint = "use the ectype that wrote it, or a newer one; or it is damaged"
-        raise DirectoryError(str(path), f"a ledger of format {FORMAT} or {UNCHAINED}", found, hint)
+        raise DirectoryError(str(path), f"a ledger of format {LEDGER_FORMAT} or {FORMAT_1}", found, hint)
     return int(found)
 
 
 def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
-    """What the ledger belongs to."""
+    """The facts in a ledger: its format, its space and the latest settings of its run."""
     format_of(connection, path)
     found = {key: parse_json(value) for key, value in connection.execute("SELECT key, value FROM meta")}
     found[SETTINGS] = found.get(_settings_key(_times_set(connection)))
@@ -157,7 +127,7 @@ def meta_of(connection: sqlite3.Connection, path: Path) -> Json:
 
 
 def later_settings(connection: sqlite3.Connection, settings: Json) -> hash_chain.Row:
-    """An entry for settings that replace those before: of a run that goes on, or that is made anew."""
+    """A row with settings that replace the earlier ones, of a run that is extended or remade."""
     return "meta", (_settings_key(_times_set(connection) + 1), json.dumps(settings))
 
 
@@ -169,36 +139,35 @@ def _settings_key(time: int) -> str:
     return SETTINGS if time <= 1 else f"{SETTINGS} {time}"
 
 
-def sent(connection: sqlite3.Connection) -> str:
+def sent_sql(connection: sqlite3.Connection) -> str:
     """Requests, for SQL, with the rows that were sent in all attempts: none, if a request was taken back in time.
 
     Ledgers of earlier versions have one attempt each.
     """
-    there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'attempts'").fetchone()[0]
-    return _SENT if there else "(SELECT *, n AS sent FROM requests)"
+    return _SENT if has_table(connection, "attempts") else "(SELECT *, n AS sent FROM requests)"
 
 
-def plain(purpose: str) -> str:
-    """A purpose without the number of the session that it is of, where there are some."""
+def without_session(purpose: str) -> str:
+    """A purpose without the number of its session, if it has one."""
     return purpose.rpartition(" ")[2]
 
 
 def sent_by_purpose(connection: sqlite3.Connection, prefix: str = "") -> dict[str, int]:
-    """The rows that were sent, in all attempts, for purposes that begin so."""
-    sql = f"SELECT {_REST}, sum(sent) FROM {sent(connection)} WHERE {_BEGINS} GROUP BY purpose"
+    """Rows that were sent, in all attempts, by purpose, for purposes with this prefix."""
+    sql = f"SELECT {_REST}, sum(sent) FROM {sent_sql(connection)} WHERE {_BEGINS} GROUP BY purpose"
     return {purpose: n for purpose, n in connection.execute(sql, {"prefix": prefix}) if n}
 
 
-def unanswered(connection: sqlite3.Connection, prefix: str = "") -> Iterator[tuple[str, np.ndarray, bool]]:
+def unanswered_requests(connection: sqlite3.Connection, prefix: str = "") -> Iterator[tuple[str, np.ndarray, bool]]:
     """Purpose and rows of every request that was sent and has no answer, and whether it is known to have failed."""
-    sql = f"""SELECT {_REST}, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent(connection)} AS asked
+    sql = f"""SELECT {_REST}, n, rows, asked.id IN (SELECT request FROM failures) FROM {sent_sql(connection)} AS asked
       WHERE sent > 0 AND asked.id NOT IN (SELECT request FROM answers) AND {_BEGINS} ORDER BY asked.id"""
     for purpose, n, rows, failed in connection.execute(sql, {"prefix": prefix}):
         yield purpose, matrix_of(rows, n), bool(failed)
 
 
 def labels_of(connection: sqlite3.Connection) -> list[Label]:
-    """Every label that was ever answered, by code."""
+    """All labels that were answered, by code."""
     found = connection.execute("SELECT code, value FROM labels ORDER BY code").fetchall()
     labels = [parse_json(value) for _, value in found]
     known = classes_array(labels).tolist() if labels else []
@@ -210,7 +179,7 @@ def labels_of(connection: sqlite3.Connection) -> list[Label]:
 def answered_requests(
     connection: sqlite3.Connection, prefix: str = ""
 ) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
-    """Number, purpose, rows and codes of every request that was answered, of those whose purposes begin so."""
+    """Number, purpose, rows and codes of every request that was answered, for purposes with this prefix."""
     labels = connection.execute("SELECT count(*) FROM labels").fetchone()[0]
     sql = f"SELECT id, {_REST}, n, rows, codes FROM requests JOIN answers ON request = id WHERE {_BEGINS} ORDER BY id"
     for number, purpose, n, rows, answers in connection.execute(sql, {"prefix": prefix}):
@@ -219,14 +188,15 @@ def answered_requests(
 
 def scores_for(connection: sqlite3.Connection, number: int, n: int) -> np.ndarray | None:
     """The scores that came with the answers to a request, if any did; ledgers of earlier versions have none."""
-    there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'scores'").fetchone()[0]
-    found = connection.execute("SELECT p FROM scores WHERE request = ?", (number,)).fetchone() if there else None
+    if not has_table(connection, "scores"):
+        return None
+    found = connection.execute("SELECT p FROM scores WHERE request = ?", (number,)).fetchone()
     return None if found is None else scores_of(found[0], n)
 
 
 def check_rows(space: Space, rows: np.ndarray, purpose: str) -> None:
-    """ValueError for rows that no run with this space has asked about; what was not asked by a run may lack values."""
+    """Raise ValueError for rows that the space cannot have. Rows that no run asked about may lack values."""
     if rows.shape[1] != space.d or not is_representable(space, rows).all():
         raise ValueError(f"rows of {rows.shape[1]} columns, or with values that no row of the space has")
-    if purpose not in (GIVEN, TRAFFIC) and not has_required_values(space, rows).all():
+    if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC) and not has_required_values(space, rows).all():
         raise ValueError("rows with gaps in columns that have none")

@@ -23,22 +23,23 @@ import numpy as np
 from ectype._common.atomic_io import as_path, folder_lock
 from ectype._common.bounded_io import check_type, parse_json
 from ectype.errors import DirectoryError, warn
-from ectype.ledger._connections import BESIDE, SESSIONS
+from ectype.ledger._connections import BESIDE_LEDGER, SESSIONS
 from ectype.ledger._ledger import Ledger
-from ectype.ledger._schema import answered_requests, labels_of, reading, scores_for
+from ectype.ledger._purpose import Purpose
+from ectype.ledger._schema import answered_requests, labels_of, open_and_check, scores_for
 from ectype.original import Original, label_array
 from ectype.original.fingerprint import identified
 from ectype.space import Space
 from ectype.types import Json
 
-# How long after its last answer a session is gone on with, in seconds. Later, its answers are too old to be told
-# together with new ones.
-WITHIN = 7 * 86400
+# How long after its last answer a session is resumed, in seconds. Later, its answers are too old to be mixed with new
+# ones.
+SESSION_LIFETIME = 7 * 86400
 # What the ledger calls the settings of a session, and its end, among what it belongs to; a number follows.
 _SETTINGS, _ENDED = "session", "ended"
 
 
-# What every session says of itself, among what tells it from others.
+# The facts that every session has.
 Asked = TypedDict("Asked", {"for": str, "original": str})
 
 
@@ -61,7 +62,7 @@ class SessionEntry:
     @property
     def goes_on(self) -> bool:
         """Whether the same command goes on with it."""
-        return self.ended is None and (self.last is None or time.time() - self.last < WITHIN)
+        return self.ended is None and (self.last is None or time.time() - self.last < SESSION_LIFETIME)
 
     def as_json(self) -> Json:
         """What was asked, of whom and when, as JSON values."""
@@ -76,12 +77,12 @@ class Session(Ledger):
     anchored = False
 
     def __init__(self, path: Path, about: Json, space: Space):
-        """Find the session about this that has not ended, or begin one."""
+        """Resume the session with these facts, unless it has ended or is too old; else begin one."""
         self._about = about
         self.earlier: SessionEntry | None = None
         super().__init__(path, {}, space)
 
-    def _begun(self, settings: Json) -> str:
+    def _begin(self, settings: Json) -> str:
         entries = _entries(self._reader)
         found = next((entry for entry in reversed(entries) if entry.about == self._about), None)
         if found is not None and found.goes_on:
@@ -91,7 +92,7 @@ class Session(Ledger):
             self.writer.put("meta", f"{_SETTINGS} {self.number}", json.dumps(self._about))
         return f"{self.number} "
 
-    def _kind(self, purpose: str) -> str:
+    def _index_key(self, purpose: str) -> str:
         return purpose  # the user's own rows may be sent with more columns than drawn ones
 
     @property
@@ -100,12 +101,12 @@ class Session(Ledger):
         return time.time() if self.earlier is None or self.earlier.first is None else self.earlier.first
 
     def hand_over(self, to: Ledger) -> None:
-        """Have another ledger know what was answered: also what a process that was killed did not come to."""
+        """Write the answers of this session to another ledger, but for those that it has."""
         labels = label_array(labels_of(self._reader)) if self.counts.answered else np.array([])
         for number, purpose, rows, codes in answered_requests(self._reader, self.prefix):
             new, scores = to.unknown(rows, purpose), scores_for(self._reader, number, len(rows))
             if len(new):
-                to.record(rows[new], labels[codes[new]], purpose, None if scores is None else scores[new])
+                to.record(rows[new], labels[codes[new]], Purpose(purpose), None if scores is None else scores[new])
 
     def end(self) -> None:
         """Write down that it has ended, and wait until that has reached the disk."""
@@ -114,7 +115,7 @@ class Session(Ledger):
 
 
 @contextmanager
-def session(
+def open_session(
     folder: str | Path | None, purpose: str, original: Original, space: Space, about: Json, *, ends: bool = True
 ) -> Iterator[Session | None]:
     """A session about a run in a folder, which ends if nothing is raised within; None where nothing can be kept.
@@ -126,8 +127,9 @@ def session(
     >>> import numpy as np
     >>> from ectype.queries import Queries
     >>> sign, space = Original(lambda rows: rows[:, 0] > 0, name="sign"), Space.normal(1)
-    >>> with TemporaryDirectory() as run, session(run, "certify", sign, space, {"n": 10}) as ledger:
-    ...     _ = Queries(sign, space, {"certificate": 10}, ledger).ask("certificate", np.ones((10, 1)))
+    >>> with TemporaryDirectory() as run, open_session(run, "certify", sign, space, {"n": 10}) as ledger:
+    ...     queries = Queries(sign, space, {Purpose.CERTIFICATE: 10}, ledger)
+    ...     _ = queries.query_labels(Purpose.CERTIFICATE, np.ones((10, 1)))
     ...     ledger.counts.sent
     1
     """
@@ -146,30 +148,30 @@ def session(
         finally:
             ledger.close()
             if new and ledger.empty:
-                for suffix in ("", *BESIDE):
+                for suffix in ("", *BESIDE_LEDGER):
                     path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
-def taken_over(folder: Path, purpose: str, original: Original, space: Space, about: Json, to: Ledger) -> None:
-    """Have the ledger of a run go on with what was answered in a session that was interrupted, and end that."""
+def take_over_session(folder: Path, purpose: str, original: Original, space: Space, about: Json, to: Ledger) -> None:
+    """Move the answers of an interrupted session to the ledger of a run, and end the session."""
     about = _about(purpose, original, space, about)
-    if any(entry.about == about and entry.goes_on for entry in sessions(folder)):
-        with session(folder, purpose, original, space, about) as found:
+    if any(entry.about == about and entry.goes_on for entry in read_sessions(folder)):
+        with open_session(folder, purpose, original, space, about) as found:
             if found is not None:
                 found.hand_over(to)
 
 
-def sessions(folder: Path) -> list[SessionEntry]:
-    """What was asked about the run in a folder, the first session first."""
+def read_sessions(folder: Path) -> list[SessionEntry]:
+    """The sessions about the run in a folder, in order."""
     path = folder / SESSIONS
     if not path.is_file():
         return []
-    with reading(path) as connection:
+    with open_and_check(path) as connection:
         return _entries(connection)
 
 
 def _about(purpose: str, original: Original, space: Space, about: Json) -> Json:
-    """What tells a session from others, as it is written down."""
+    """What a session is recognised by, as the ledger has it."""
     found: Json = json.loads(json.dumps({"for": purpose, **identified(original), "space": space.digest, **about}))
     return found
 
@@ -204,7 +206,7 @@ def _can_be_kept(path: Path) -> bool:
 
 
 def _say_earlier(ledger: Session) -> None:
-    """Say which answers are not of today, and what may be asked beyond what was announced."""
+    """Warn of answers that are not of today, and of rows that may be sent beyond the announced number."""
     found, lost = ledger.earlier, ledger.counts.lost
     if found is not None and found.first is not None:
         words = f"{found.rows} answers are taken from {ledger.path}, the first of {_iso(found.first)}"

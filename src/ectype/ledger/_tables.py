@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ectype._legacy.ledger import TABLES as FORMER_TABLES
 from ectype.errors import IntegrityError
 
 # Rows are only ever added, each with its key first: the chain covers them.
@@ -27,11 +28,6 @@ CREATE TABLE rounds (
   t INTEGER PRIMARY KEY, theta BLOB NOT NULL, about TEXT NOT NULL
 );
 CREATE TABLE chain (batch INTEGER PRIMARY KEY, entries TEXT NOT NULL, digest TEXT NOT NULL);
-"""
-# Tables that version 0.1 had otherwise.
-EARLIER = """
-CREATE TABLE failures (request INTEGER NOT NULL, at REAL NOT NULL, found TEXT NOT NULL);
-CREATE TABLE tallies (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 """
 TYPES = {"TEXT": str, "INTEGER": int, "REAL": float, "BLOB": bytes}
 # Beyond this, sums of whole numbers would overflow.
@@ -69,7 +65,7 @@ def check_values(definition: str, row: Sequence[object], where: str) -> None:
 def _definitions() -> dict[str, tuple[str, ...]]:
     """The definitions that a table may have, by its name."""
     found: dict[str, tuple[str, ...]] = {}
-    for statement in filter(None, map(str.strip, f"{SCHEMA}{EARLIER}".split(";"))):
+    for statement in filter(None, map(str.strip, f"{SCHEMA}{FORMER_TABLES}".split(";"))):
         name = statement.split()[2]
         found[name] = (*found.get(name, ()), statement)
     return found

@@ -1,54 +1,52 @@
-"""Asking an original: in requests, each kept on disk, counted, and never beyond a budget."""
+"""Query an original within a budget, by purpose, and never pay twice; and reuse earlier answers."""
 
-from ectype.queries import _prior_answers as prior_answers
-from ectype.queries._answer_sources import AnswerSources, Source, sources_of
-from ectype.queries._bisection import Part, failing_rows, parts
-from ectype.queries._drift_test import MORE, ROWS, DriftTest, LabelClaims, check
-from ectype.queries._merge import merge
+from ectype.queries._answer_sources import AnswerSources, Source, read_sources
+from ectype.queries._bisection import RowSlice, failing_rows, request_slices
+from ectype.queries._drift_test import DRIFT_TEST_FACTOR, DRIFT_TEST_ROWS, DriftTest, LabelClaims, run_drift_test
+from ectype.queries._merge import merge_answers
 from ectype.queries._prior_answers import (
     APART,
     CANDIDATES,
     HELD_OUT,
+    LEFT_OUT_REASONS,
     OWN,
-    REASONS,
     REMEMBERED,
     TAUGHT,
     AnswerFilter,
     PriorAnswers,
-    reasons,
-    sentence,
+    describe_answers,
+    reasons_in_words,
 )
-from ectype.queries._queries import Queries, allowance_of, check_fit, unused
+from ectype.queries._queries import Queries, allowance_of, check_fit, unused_rows
 from ectype.queries._quota import Allowance
 
 __all__ = [
     "APART",
     "CANDIDATES",
+    "DRIFT_TEST_FACTOR",
+    "DRIFT_TEST_ROWS",
     "HELD_OUT",
-    "MORE",
+    "LEFT_OUT_REASONS",
     "OWN",
-    "REASONS",
     "REMEMBERED",
-    "ROWS",
     "TAUGHT",
     "Allowance",
     "AnswerFilter",
     "AnswerSources",
     "DriftTest",
     "LabelClaims",
-    "Part",
     "PriorAnswers",
     "Queries",
+    "RowSlice",
     "Source",
     "allowance_of",
-    "check",
     "check_fit",
+    "describe_answers",
     "failing_rows",
-    "merge",
-    "parts",
-    "prior_answers",
-    "reasons",
-    "sentence",
-    "sources_of",
-    "unused",
+    "merge_answers",
+    "read_sources",
+    "reasons_in_words",
+    "request_slices",
+    "run_drift_test",
+    "unused_rows",
 ]

@@ -1,23 +1,27 @@
-"""Where answers come from that were paid for before: directories of runs, of kept traffic, and tables."""
+"""Earlier answers from directories and tables, and their rows in another space."""
 
 from __future__ import annotations
 
 import os
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, TypeAlias, TypedDict
+from typing import NamedTuple, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 
 from ectype._common.bounded_io import check_type
 from ectype.errors import DirectoryError, IntegrityError, SettingError
-from ectype.ledger import GIVEN, NAME, REPEAT, TRAFFIC, answers, settings_of, space_of
+from ectype.ledger import LEDGER, Purpose, read_answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.stored_answers import LABEL, labelled, read_table
-from ectype.space import Space, as_pandas, has_required_values, is_frame
+from ectype.space import IMPOSSIBLE_VALUES, Space, as_pandas, has_required_values, is_frame, outside_by_reason
 from ectype.types import Frame, Label, Polars
 
+# The reason for rows that lack a column. Others are those of the space.
+COLUMNS = "columns"
 # What settings of kept traffic call the columns that were not kept.
 DROPPED = "dropped"
 
@@ -26,7 +30,7 @@ AnswerSources: TypeAlias = "str | Path | Frame | Polars | Sequence[str | Path | 
 
 
 class KeptTraffic(TypedDict):
-    """What is used of the settings that a ledger belongs to."""
+    """The settings in a ledger that matter to a source."""
 
     classes: NotRequired[list[Label] | None]
     dropped: NotRequired[list[str]]
@@ -34,10 +38,10 @@ class KeptTraffic(TypedDict):
 
 @dataclass(frozen=True)
 class Source:
-    """Answers from one place: rows of a space of their own, or a table, and what was said to them."""
+    """Answers from one place: to rows of a space of their own, or to those of a table."""
 
     name: str
-    said: Answers
+    answers: Answers
     space: Space | None = None
     rows: np.ndarray | None = None
     """Rows of that space's matrix, if there is one."""
@@ -48,9 +52,9 @@ class Source:
     classes: Labels | None = None
     """The labels that the scores are of, if there are some."""
     drawn: int = 0
-    """How many of the rows a run drew; others are as somebody has them."""
+    """The number of rows that a run drew; all others are real."""
 
-    def presented(self) -> tuple[Frame, np.ndarray]:
+    def present(self) -> tuple[Frame, np.ndarray]:
         """The rows of a space in the layout of production, and their places; only those with all values kept."""
         import pandas as pd
 
@@ -62,7 +66,7 @@ class Source:
         return pd.DataFrame(space.present(self.rows[places][:, kept]), columns=list(space.names)), places
 
 
-def sources_of(given: AnswerSources) -> list[Source]:
+def read_sources(given: AnswerSources) -> list[Source]:
     """Read answers, from one place or several."""
     listed = list(given) if isinstance(given, (list, tuple)) else [given]
     return [_source(one) for one in listed]
@@ -92,26 +96,98 @@ def _of_table(frame: Frame, name: str) -> Source:
 
 
 def _of_directory(path: Path) -> Source:
-    if not (path / NAME).is_file():
+    if not (path / LEDGER).is_file():
         hint = "name the directory of a run that was given --out, or of kept traffic"
         raise DirectoryError(str(path), "a directory with a ledger of answers", "none", hint)
-    settings, found = settings_of(path / NAME) or {}, answers(path / NAME)
+    settings, found = settings_of(path / LEDGER) or {}, read_answers(path / LEDGER)
     try:
         check_type(settings, KeptTraffic, "settings")
     except ValueError as error:
-        raise IntegrityError(str(path / NAME), "the settings of a run or of kept traffic", str(error)) from error
-    parts = {purpose: told for purpose, told in found.items() if purpose != REPEAT}
+        raise IntegrityError(str(path / LEDGER), "the settings of a run or of kept traffic", str(error)) from error
+    parts = {purpose: part for purpose, part in found.items() if purpose != Purpose.REPEAT}
     if not parts:
-        raise DirectoryError(str(path / NAME), "answers", "none", "name a run that has asked something")
-    rows, said = _in_order(parts)
-    drawn = sum(len(told[1]) for purpose, told in parts.items() if purpose not in (GIVEN, TRAFFIC))
+        raise DirectoryError(str(path / LEDGER), "answers", "none", "name a run that has asked something")
+    rows, answers = _own_first(parts)
+    drawn = sum(len(part[1]) for purpose, part in parts.items() if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC))
     classes = settings.get("classes")
     known = None if classes is None else Labels(classes)
-    space, dropped = space_of(path / NAME), tuple(settings.get(DROPPED, ()))
-    return Source(str(path), said, space, rows, None, dropped, known, drawn)
+    space, dropped = space_of(path / LEDGER), tuple(settings.get(DROPPED, ()))
+    return Source(str(path), answers, space, rows, None, dropped, known, drawn)
 
 
-def _in_order(parts: dict[str, LabelledRows]) -> LabelledRows:
-    """All answers, those that were asked first; of two to the same row, so, the run's own comes first."""
-    order: Iterable[str] = sorted(parts, key=lambda purpose: purpose == GIVEN)
+def _own_first(parts: dict[str, LabelledRows]) -> LabelledRows:
+    """All answers, prior ones last: of two answers to the same row, the run's own comes first."""
+    order: Iterable[str] = sorted(parts, key=lambda purpose: purpose == Purpose.GIVEN)
     return concatenate(parts[purpose] for purpose in order)
+
+
+# --- their rows in another space --------------------------------------------------------------------------------------
+
+
+class ConvertedRows(NamedTuple):
+    """Rows of a space's matrix, NaN where a column is not known, and their places in the source."""
+
+    rows: np.ndarray
+    places: np.ndarray
+
+    def where(self, keep: np.ndarray) -> ConvertedRows:
+        """Some of the rows."""
+        return ConvertedRows(self.rows[keep], self.places[keep])
+
+
+def convert_rows(source: Source, space: Space, exclude: Sequence[str]) -> tuple[ConvertedRows, Counter[str]]:
+    """The rows of a source that the space can have, and how many of the others there are, by reason.
+
+    Columns that are excluded need not be known: rows are then judged by all others.
+    """
+    found, lacking, left_out = _rows_in(source, space, exclude)
+    if lacking - {*exclude}:
+        return ConvertedRows(np.empty((0, space.d)), np.empty(0, int)), Counter({COLUMNS: len(source.answers)})
+    unknown = [name for j, name in enumerate(space.names) if name in lacking or _unknown(j, found.rows, space, exclude)]
+    judged = [j for j, name in enumerate(space.names) if name not in unknown]
+    there = has_required_values(space, found.rows, judged)
+    found, left_out[COLUMNS] = found.where(there), left_out[COLUMNS] + int((~there).sum())
+    wrong = outside_by_reason(space.without(unknown) if unknown else space, found.rows[:, judged])
+    left_out.update({why: int(which.sum()) for why, which in wrong.items()})
+    return found.where(~np.logical_or.reduce([*wrong.values()])), +left_out
+
+
+def _unknown(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> bool:
+    """Whether a column is excluded, and not known of every row."""
+    return space.names[j] in exclude and not has_required_values(space, rows, [j]).all()
+
+
+def _rows_in(source: Source, space: Space, exclude: Sequence[str]) -> tuple[ConvertedRows, set[str], Counter[str]]:
+    """The rows of a source in the space, the columns that it lacks, and counts of lost rows; none, if one is needed."""
+    if source.space is not None and source.rows is not None and source.space.digest == space.digest:
+        return ConvertedRows(source.rows, np.arange(len(source.rows))), {*source.dropped}, Counter()
+    frame, places = _present(source, space)
+    lacking = {*space.names} - {*frame.columns}
+    if lacking - {*exclude}:
+        return ConvertedRows(np.empty((0, space.d)), places[:0]), lacking, Counter()
+    found = _read(frame, places, space, sorted(lacking), source.name)
+    left_out = {COLUMNS: len(source.answers) - len(places), IMPOSSIBLE_VALUES: len(places) - len(found.places)}
+    return found, lacking, Counter(left_out)
+
+
+def _present(source: Source, space: Space) -> tuple[Frame, np.ndarray]:
+    """The rows of a source by the names of the new space, and their places; without those that lack a value."""
+    if source.table is not None:
+        frame, places = source.table.reset_index(drop=True), np.arange(len(source.table))
+    else:
+        frame, places = source.present()
+    if not space.frame and not {*space.names} <= {*frame.columns} and frame.shape[1] == space.d:
+        frame = frame.set_axis(list(space.names), axis=1)  # names that nobody gave are no names
+    return frame, places
+
+
+def _read(frame: Frame, places: np.ndarray, space: Space, lacking: Sequence[str], name: str) -> ConvertedRows:
+    """Rows of a data frame in the space, but for columns that are lacking; without gaps where it has none."""
+    read = space.without(lacking) if lacking else space
+    frame = frame[list(read.names)].reset_index(drop=True)
+    gaps = [column.name for column in read.columns if not column.missing]
+    there = ~frame[gaps].isna().to_numpy().any(axis=1)
+    rows = np.full((int(there.sum()), space.d), np.nan)
+    with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted
+        rows[:, [space.names.index(column) for column in read.names]] = read.read(frame[there], name)
+    return ConvertedRows(rows, places[there])

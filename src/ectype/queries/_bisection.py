@@ -1,4 +1,4 @@
-"""Which rows go into a request, and which of them it fails for."""
+"""Split rows into requests, and find the rows that a request fails for."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterator
 
 from ectype.errors import OriginalError, OutageError
 
-Part = slice
-"""Which rows go into one request."""
+RowSlice = slice
+"""The places of the rows of one request."""
 
 
-def parts(n: int, size: int, start: int = 0) -> list[Part]:
+def request_slices(n: int, size: int, start: int = 0) -> list[RowSlice]:
     """n rows, from some on, in requests of at most `size`.
 
-    >>> parts(5, 2)
+    >>> request_slices(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return [slice(at, min(at + size, n)) for at in range(start, n, size)]
 
 
 def failing_rows(
-    part: Part, first: OriginalError, ask: Callable[[Part], OriginalError | None]
-) -> Iterator[tuple[Part, OriginalError]]:
+    part: RowSlice, first: OriginalError, ask: Callable[[RowSlice], OriginalError | None]
+) -> Iterator[tuple[RowSlice, OriginalError]]:
     """Bisect a request that failed: each row that fails alone, with its error. `ask` gives a half's error, if any.
 
     Where the first half is answered, the second is to blame, and is not asked as a whole again: to find one row takes
@@ -32,7 +32,7 @@ def failing_rows(
     >>> [row for row, _ in failing_rows(slice(0, 8), broken, ask)], asked
     ([slice(5, 6, None)], [4, 2, 1, 1, 2])
     """
-    suspects: list[tuple[Part, OriginalError | None]] = [(part, first)]  # without an error: not asked by itself yet
+    suspects: list[tuple[RowSlice, OriginalError | None]] = [(part, first)]  # without an error: not asked by itself yet
     while suspects:
         suspect, error = suspects.pop()
         if error is None and (error := ask(suspect)) is None:

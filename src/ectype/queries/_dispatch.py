@@ -1,8 +1,7 @@
-"""Asking an original about many rows: in requests of the size it takes, several at once where it can.
+"""Send rows to an original in requests of the size it takes, several in flight where it can.
 
-Each is counted and written down before it is sent, and so is every attempt to send it once more.
-
-A request that fails is halved until the row that makes it fail is found. What was answered meanwhile is kept.
+Each request is counted and written to a journal before it is sent, and so is every retry. A request that fails is
+bisected until the row that makes it fail is found; answers that came meanwhile are kept.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import numpy as np
 from ectype import progress
 from ectype.errors import AnswerCountError, OriginalError, OutageError, QuotaError
 from ectype.original import Answers, Original
-from ectype.queries._bisection import Part, failing_rows, parts
-from ectype.queries._quota import Meter
+from ectype.queries._bisection import RowSlice, failing_rows, request_slices
+from ectype.queries._quota import Quota
 from ectype.types import Table
 
 # How many requests may be announced before they are sent, so that only the first has to wait for it.
@@ -34,65 +33,69 @@ Ticket = TypeVar("Ticket")
 
 
 class Journal(Protocol[Ticket]):
-    """Where requests are announced before they are sent, and answers written down."""
+    """A write-ahead log of requests and answers. The default methods write nothing."""
 
-    def asked_before(self, part: Part) -> int:
+    def asked_before(self, part: RowSlice) -> int:
         """How many of these rows were sent before, and not answered."""
+        return 0
 
-    def announce(self, part: Part) -> Ticket:
-        """Write down that these rows will be asked; gives a ticket."""
+    def announce(self, part: RowSlice) -> Ticket:
+        """Write that these rows will be sent; gives a ticket."""
 
     def ready(self, ticket: Ticket) -> None:
-        """Wait until the announcement is safe."""
+        """Wait until the announcement is on disk."""
+        return
 
     def withdraw(self, ticket: Ticket) -> None:
         """Take an announcement back: the request was not sent."""
+        return
 
     def again(self, ticket: Ticket, n: int) -> None:
-        """Write down that n rows of a request are sent once more, safely, or, below zero, that they never arrived."""
+        """Write that n rows are sent once more, and wait until that is on disk; or, if n < 0, that -n never arrived."""
+        return
 
-    def answered(self, ticket: Ticket, said: Answers) -> None:
-        """Write down what was answered."""
+    def answered(self, ticket: Ticket, answers: Answers) -> None:
+        """Write the answers."""
 
     def failed(self, ticket: Ticket, error: OriginalError) -> None:
-        """Write down that there was no answer."""
+        """Write that there was no answer."""
+        return
 
 
-def ask(
+def send(
     original: Original,
-    rows_of: Callable[[Part], Table],
+    rows_of: Callable[[RowSlice], Table],
     n: int,
     journal: Journal[Ticket],
-    meter: Meter,
+    quota: Quota,
     gently: bool = False,
 ) -> None:
-    """Ask about n rows, until all are answered in the journal. `rows_of` gives them as the original takes them.
+    """Send n rows, until all are answered in the journal. `rows_of` gives them as the original takes them.
 
-    `gently`: of an original that never answered yet, the first request is a small one. If it cannot answer, few rows
-    are to be sent again once it can.
+    `gently`: start with a small request, until the original has answered once. If it cannot answer, few rows have to
+    be sent again once it can.
     """
-    asked = _Asked(original, rows_of, journal, meter)
-    asked.n = n
-    size = original.request_rows if original.remote else meter.near(original.request_rows)
+    sending = _Sending(original, rows_of, n, journal, quota)
+    size = original.request_rows if original.remote else quota.near(original.request_rows)
     first = min(FIRST, n) if gently and original.request_rows > LARGE else 0
-    requests = [*parts(first, size), *parts(n, size, first)]
+    requests = [*request_slices(first, size), *request_slices(n, size, first)]
     if original.concurrency == 1 and not original.remote:
-        asked.one_by_one(requests)
+        sending.one_by_one(requests)
     else:
-        asked.several_at_once(requests)
+        sending.several_at_once(requests)
 
 
-class _Toll(Generic[Ticket]):
-    """The attempts of one request: the first is counted with its announcement, each further one before it is sent."""
+class _RequestMeter(Generic[Ticket]):
+    """Counts the attempts of one request: the first with its announcement, each further one before it is sent."""
 
-    def __init__(self, meter: Meter, journal: Journal[Ticket], ticket: Ticket, n: int):
-        self._meter, self._journal, self._ticket, self._n = meter, journal, ticket, n
+    def __init__(self, quota: Quota, journal: Journal[Ticket], ticket: Ticket, n: int):
+        self._quota, self._journal, self._ticket, self._n = quota, journal, ticket, n
         self._paid, self._cause = True, ""
 
     def sending(self) -> None:
         """Count an attempt, or refuse it."""
         if not self._paid:
-            self._meter.take(self._n, first=0, cause=self._cause)
+            self._quota.take(self._n, first=0, cause=self._cause)
             self._journal.again(self._ticket, self._n)
         self._paid = False
 
@@ -100,45 +103,49 @@ class _Toll(Generic[Ticket]):
         """Keep the cause; rows that never arrived do not count."""
         self._cause = found
         if not reached:
-            self._meter.give_back(self._n)
+            self._quota.give_back(self._n)
             self._journal.again(self._ticket, -self._n)
 
 
-class _Asked(Generic[Ticket]):
-    def __init__(self, original: Original, rows_of: Callable[[Part], Table], journal: Journal[Ticket], meter: Meter):
-        self.original, self.rows_of, self.journal, self.meter = original, rows_of, journal, meter
-        self.n = self.answered = 0
+class _Sending(Generic[Ticket]):
+    """The requests of one batch: those that wait, those under way, and what came of them."""
 
-    def one_by_one(self, requests: list[Part]) -> None:
-        waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()
-        announced, ahead = deque(self.following(waiting, 1, failed)), 1  # the first alone, as it is waited for
+    def __init__(
+        self, original: Original, rows_of: Callable[[RowSlice], Table], n: int, journal: Journal[Ticket], quota: Quota
+    ):
+        self.original, self.rows_of, self.n, self.journal, self.quota = original, rows_of, n, journal, quota
+        self.answered = 0
+
+    def one_by_one(self, requests: list[RowSlice]) -> None:
+        waiting, failed = deque(requests), list[tuple[RowSlice, OriginalError]]()
+        announced, ahead = deque(self.announce_next(waiting, 1, failed)), 1  # the first alone, as it is waited for
         try:
             while announced:
                 part, ticket = announced.popleft()
                 self.journal.ready(ticket)
                 # Written down while this one is asked: more and more, or, while it is slow, one.
-                announced.extend(self.following(waiting, ahead - len(announced), failed))
+                announced.extend(self.announce_next(waiting, ahead - len(announced), failed))
                 clock = perf_counter()
-                error = self.put(part, ticket)
+                error = self.send_one(part, ticket)
                 ahead = min(ahead + 1, AHEAD) if perf_counter() - clock < SLOW else 1
                 if error:
-                    self.halve(part, error)
+                    self.bisect(part, error)
         finally:
             for part, ticket in announced:
                 self.withdraw(part, ticket)
         for _, error in failed:
             raise error
 
-    def several_at_once(self, requests: list[Part]) -> None:
-        """Up to `concurrency` requests under way; once one fails, those are waited for, and their answers kept."""
-        under_way: dict[Future[Answers], tuple[Part, Ticket]] = {}
-        waiting, failed = deque(requests), list[tuple[Part, OriginalError]]()
+    def several_at_once(self, requests: list[RowSlice]) -> None:
+        """Keep up to `concurrency` requests in flight. Once one fails, wait for the others, and keep their answers."""
+        under_way: dict[Future[Answers], tuple[RowSlice, Ticket]] = {}
+        waiting, failed = deque(requests), list[tuple[RowSlice, OriginalError]]()
         with ThreadPoolExecutor(self.original.concurrency, thread_name_prefix="ectype-ask") as pool:
             try:
                 while under_way or (waiting and not failed):
-                    for part, ticket in self.following(waiting, self.original.concurrency - len(under_way), failed):
+                    for part, ticket in self.announce_next(waiting, self.original.concurrency - len(under_way), failed):
                         self.journal.ready(ticket)
-                        under_way[pool.submit(self.said, part, ticket)] = part, ticket
+                        under_way[pool.submit(self.query, part, ticket)] = part, ticket
                     for done in wait(under_way, return_when=FIRST_COMPLETED).done:
                         part, ticket = under_way.pop(done)
                         if error := self.settle(ticket, done.result):
@@ -149,15 +156,15 @@ class _Asked(Generic[Ticket]):
                     self.settle(ticket, done.result)
                 raise
         for part, error in sorted(failed, key=lambda failure: not isinstance(failure[1], OutageError)):
-            self.halve(part, error)
+            self.bisect(part, error)
         if waiting:
             self.several_at_once(list(waiting))
 
-    def following(
-        self, waiting: deque[Part], most: int, failed: list[tuple[Part, OriginalError]]
-    ) -> list[tuple[Part, Ticket]]:
-        """The next requests, announced, unless one has failed; one that may not be sent has."""
-        found: list[tuple[Part, Ticket]] = []
+    def announce_next(
+        self, waiting: deque[RowSlice], most: int, failed: list[tuple[RowSlice, OriginalError]]
+    ) -> list[tuple[RowSlice, Ticket]]:
+        """Announce the next requests, unless one has failed. One that exceeds the quota counts as failed."""
+        found: list[tuple[RowSlice, Ticket]] = []
         try:
             while waiting and len(found) < most and not failed:
                 found.append((waiting[0], self.announce(waiting[0])))
@@ -166,41 +173,41 @@ class _Asked(Generic[Ticket]):
             failed.append((waiting[0], error))
         return found
 
-    def announce(self, part: Part, after: OriginalError | None = None) -> Ticket:
-        """Count a request and write it down before it is sent; `after` is the failure that it follows."""
+    def announce(self, part: RowSlice, after: OriginalError | None = None) -> Ticket:
+        """Count and announce a request before it is sent; `after` is the failure that it follows."""
         n = part.stop - part.start
         first = 0 if after else n - self.journal.asked_before(part)
-        self.meter.take(n, first, str(after.found) if after else "")
+        self.quota.take(n, first, str(after.found) if after else "")
         return self.journal.announce(part)
 
-    def withdraw(self, part: Part, ticket: Ticket) -> None:
+    def withdraw(self, part: RowSlice, ticket: Ticket) -> None:
         """Take back a request that was not sent."""
         n = part.stop - part.start
-        self.meter.give_back(n, n - self.journal.asked_before(part))
+        self.quota.give_back(n, n - self.journal.asked_before(part))
         self.journal.withdraw(ticket)
 
-    def put(self, part: Part, ticket: Ticket) -> OriginalError | None:
-        """Ask, and write down what came of it; gives the error, if it failed."""
-        return self.settle(ticket, lambda: self.said(part, ticket))
+    def send_one(self, part: RowSlice, ticket: Ticket) -> OriginalError | None:
+        """Send a request and write its outcome; gives the error, if it failed."""
+        return self.settle(ticket, lambda: self.query(part, ticket))
 
-    def said(self, part: Part, ticket: Ticket) -> Answers:
-        toll = _Toll(self.meter, self.journal, ticket, part.stop - part.start)
-        return self.original.said(self.rows_of(part), toll)
+    def query(self, part: RowSlice, ticket: Ticket) -> Answers:
+        meter = _RequestMeter(self.quota, self.journal, ticket, part.stop - part.start)
+        return self.original.said(self.rows_of(part), meter)
 
     def settle(self, ticket: Ticket, answer: Callable[[], Answers]) -> OriginalError | None:
         try:
-            said = answer()
+            answers = answer()
         except OriginalError as error:
             self.journal.failed(ticket, error)
             return error
-        self.journal.answered(ticket, said)
-        self.meter.answer(len(said))
-        self.answered += len(said)
+        self.journal.answered(ticket, answers)
+        self.quota.answer(len(answers))
+        self.answered += len(answers)
         progress.report_answered(self.answered, self.n)
         return None
 
-    def halve(self, part: Part, first: OriginalError) -> None:
-        """Halve a request that failed until the row to blame is found; then that is the error.
+    def bisect(self, part: RowSlice, first: OriginalError) -> None:
+        """Bisect a request that failed until the row to blame is found; then its error is raised.
 
         A row alone comes first: if it fails, and so do two others, no row is to blame, and the first error stands. If
         everything is answered, the failure was passing. Where too few answers came, that is what stands if no more rows
@@ -209,13 +216,13 @@ class _Asked(Generic[Ticket]):
         if isinstance(first, OutageError) or part.stop - part.start == 1:
             raise first
         try:
-            self._halve(part, first)
+            self._bisect(part, first)
         except QuotaError as spent:
             if isinstance(first, AnswerCountError):
                 raise first from spent
             raise
 
-    def _halve(self, part: Part, first: OriginalError) -> None:
+    def _bisect(self, part: RowSlice, first: OriginalError) -> None:
         head, rest = slice(part.start, part.start + 1), slice(part.start + 1, part.stop)
         if error := self.ask_after(first, head):
             others = {(part.start + part.stop) // 2, part.stop - 1}
@@ -226,16 +233,16 @@ class _Asked(Generic[Ticket]):
             for row, error in failing_rows(rest, left, partial(self.ask_after, first)):
                 raise self.blame(row, error)
 
-    def ask_after(self, first: OriginalError, part: Part) -> OriginalError | None:
-        """Ask about a part of a request that failed; an outage is raised."""
+    def ask_after(self, first: OriginalError, part: RowSlice) -> OriginalError | None:
+        """Send a part of a request that failed; an outage is raised."""
         ticket = self.announce(part, first)
         self.journal.ready(ticket)
-        error = self.put(part, ticket)
+        error = self.send_one(part, ticket)
         if isinstance(error, OutageError):
             raise error
         return error
 
-    def blame(self, part: Part, error: OriginalError) -> OriginalError:
+    def blame(self, part: RowSlice, error: OriginalError) -> OriginalError:
         rows = self.rows_of(part)
         row = rows[0].tolist() if isinstance(rows, np.ndarray) else rows.iloc[0].to_dict()
         hint = "keep such rows out of the space by a bound, a level or a rule, or have the original mended"

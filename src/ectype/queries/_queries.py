@@ -1,4 +1,4 @@
-"""Queries: fresh rows of a space with the original's answers, counted, and never beyond a budget."""
+"""Queries to an original, counted by purpose and never beyond a budget; and the checks before the first one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from ectype._common.formatting import join_names
 from ectype.errors import BudgetError, SettingError, SpaceError
-from ectype.ledger import Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.original import CHUNK, Answers, Original
-from ectype.queries._answer_buffer import AnswerBuffer, AnswerStore
-from ectype.queries._dispatch import ask
-from ectype.queries._quota import NEAR, Allowance, Meter
+from ectype.queries._dispatch import send
+from ectype.queries._quota import NEAR, Allowance, Quota
+from ectype.queries._store import Batch, MemoryStore, Store
 from ectype.rng import Stream, stream
 from ectype.space import Space
 from ectype.types import Table
@@ -24,20 +24,20 @@ from ectype.types import Table
 DROPPED = 8
 
 Present: TypeAlias = Callable[[np.ndarray], Table]
-"""From the places of rows to these rows as an original takes them."""
+"""Gives rows, named by their places, in the layout that an original takes."""
 
 
 class Queries:
-    """An original and the space to ask it about, with a hard limit for each purpose, and a ledger where there is one.
+    """An original and the space that its rows are from, with a hard limit for each purpose.
 
-    The allowance is the most rows that may reach the original, those that are sent again after a failure included; the
-    ledger's counts from the beginning of its run.
+    Answers go to the ledger, if there is one, else to memory. The allowance is the most rows that may reach the
+    original, those that are sent again after a failure included. A ledger counts from the beginning of its run.
 
-    >>> queries = Queries(Original(lambda rows: rows[:, 0] > 0), Space.normal(1), {"training": 10})
-    >>> rows, said = next(queries.fresh("training", 6, np.random.default_rng(0)))
-    >>> len(said), queries.made
+    >>> queries = Queries(Original(lambda rows: rows[:, 0] > 0), Space.normal(1), {Purpose.TRAINING: 10})
+    >>> rows, answers = next(queries.fresh(Purpose.TRAINING, 6, np.random.default_rng(0)))
+    >>> len(answers), queries.made
     (6, {'training': 6})
-    >>> next(queries.fresh("training", 6, np.random.default_rng(0)))
+    >>> next(queries.fresh(Purpose.TRAINING, 6, np.random.default_rng(0)))
     Traceback (most recent call last):
         ...
     ectype.errors.BudgetError: budget: expected at most 10 queries, found 6 made and 6 more asked for; raise it
@@ -47,72 +47,76 @@ class Queries:
         self,
         original: Original,
         space: Space,
-        limits: Mapping[str, int],
+        limits: Mapping[Purpose, int],
         ledger: Ledger | None = None,
         seed: int = 0,
         allowance: Allowance | None = None,
     ):
         check_fit(original, space)
         self.original, self.space, self.limits, self.ledger = original, space, dict(limits), ledger
-        self.made = dict.fromkeys(limits, 0)
-        self.kept = AnswerBuffer()
-        """What no ledger holds."""
-        self._store: AnswerStore = self.kept if ledger is None else ledger
-        self.meter = Meter(None if ledger is None else ledger.counts)
+        self.made = dict.fromkeys(map(str, limits), 0)
+        self.memory = MemoryStore()
+        """Answers that are in no ledger: all where there is none, and those of a table."""
+        self._store: Store = self.memory if ledger is None else ledger
+        self.quota = Quota(self._store.counts)
         usual = allowance_of(original, sum(limits.values()), max(limits.values(), default=0))
-        self.meter.allow(usual if allowance is None else allowance)
+        self.quota.allow(usual if allowance is None else allowance)
         self._stored = None if original.stored is None else _Stored(original, space, seed, sum(limits.values()))
 
-    def fresh(self, purpose: str, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Answers]]:
-        """n fresh rows with what the original says to them, a chunk at a time; refused whole if beyond the limit."""
+    def fresh(self, purpose: Purpose, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Answers]]:
+        """Draw n rows of the space and query them, a chunk at a time. All are refused if they exceed the limit."""
         self._allow(purpose, n)
         for at in range(0, n, CHUNK):
             size = min(CHUNK, n - at)
             if self._stored is not None:
                 self.made[purpose] += size
                 rows, labels = self._stored.take(size)
-                self.kept.add(purpose, rows, Answers(labels))
+                self.memory.add(purpose, rows, Answers(labels))
                 yield rows, Answers(labels)
             else:
                 rows = self.space.sample(size, rng)
-                yield rows, self.said(purpose, rows)
+                yield rows, self.query(purpose, rows)
 
-    def ask(self, purpose: str, rows: np.ndarray, present: Present | None = None) -> np.ndarray:
-        """The original's labels for these rows."""
-        return self.said(purpose, rows, present).labels
+    def query_labels(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> np.ndarray:
+        """Query rows, for the labels alone."""
+        return self.query(purpose, rows, present).labels
 
-    def said(self, purpose: str, rows: np.ndarray, present: Present | None = None) -> Answers:
-        """What the original says to these rows; `present` gives them as it takes them, if not the space does.
+    def query(self, purpose: Purpose, rows: np.ndarray, present: Present | None = None) -> Answers:
+        """Answers to rows: those that the store has, and for all other rows the original's.
 
-        What a ledger has is taken from it; all else is asked, and written down there.
+        `present` gives rows in the layout that the original takes; by default, the space does.
         """
         self._allow(purpose, len(rows))
         self.made[purpose] += len(rows)
         batch = self._store.batch(rows, purpose, self._scores)
         if len(batch.fresh):
-            shown = present or (lambda places: self.space.present(rows[places]))
-            before = Counter(self.original.failures)
-            gently = self.ledger is not None and not self.meter.counts.answered
-            try:
-                ask(self.original, lambda part: shown(batch.fresh[part]), len(batch.fresh), batch, self.meter, gently)
-            finally:
-                batch.end(self.original.failures - before)
+            present = present or (lambda places: self.space.present(rows[places]))
+            self._send(batch, present)
         return batch.answers
+
+    def _send(self, batch: Batch, present: Present) -> None:
+        """Send the rows of a batch that have no answer yet."""
+        before = Counter(self.original.failures)
+        gently = self.ledger is not None and not self.quota.counts.answered
+        try:
+            send(self.original, lambda part: present(batch.fresh[part]), len(batch.fresh), batch, self.quota, gently)
+        finally:
+            batch.end(self.original.failures - before)
 
     @property
     def _scores(self) -> int:
-        """How many scores the original gives to a row; 0 if it is not asked for them."""
+        """The number of scores per row; 0 if the original is not asked for them."""
         declared = self.original.declared
         return len(declared) if self.original.scored and declared is not None else 0
 
-    def _allow(self, purpose: str, n: int) -> None:
+    def _allow(self, purpose: Purpose, n: int) -> None:
         made, limit = self.made[purpose], self.limits[purpose]
         if made + n > limit:
             raise BudgetError("budget", f"at most {limit} queries", f"{made} made and {n} more asked for", "raise it")
 
 
 def allowance_of(original: Original, planned: int, at_once: int, share: float | None = None) -> Allowance:
-    """The most rows that may reach an original: those planned, of which so many are asked at once, and for retries.
+    """The most rows that may reach an original: the planned ones, at most `at_once` in one call, and retries.
 
     Requests to an original in this process are as large as the retries allow, not the other way round.
     """
@@ -122,7 +126,7 @@ def allowance_of(original: Original, planned: int, at_once: int, share: float | 
 
 
 class _Stored:
-    """The rows of a table of stored answers, each used once, in an order that the seed decides."""
+    """Rows of a table of stored answers, each used once, in random order."""
 
     def __init__(self, original: Original, space: Space, seed: int, wanted: int):
         assert original.stored is not None
@@ -142,8 +146,8 @@ class _Stored:
         return self._rows[chosen], self._labels[chosen]
 
 
-def unused(original: Original, seed: int, used: int) -> Original:
-    """A table of stored answers without those that a run with this seed used, so many."""
+def unused_rows(original: Original, seed: int, used: int) -> Original:
+    """A table of stored answers without the `used` ones that a run with this seed took."""
     assert original.stored is not None
     rows, labels = original.stored
     left = stream(seed, Stream.TABLE).permutation(len(labels))[used:]
@@ -156,7 +160,7 @@ def unused(original: Original, seed: int, used: int) -> Original:
 
 
 def check_fit(original: Original, space: object) -> None:
-    """Whether the space has the columns that the original takes, as far as it says."""
+    """Refuse a space without the columns that the original takes, as far as it tells them."""
     if not isinstance(space, Space):
         raise SpaceError("space", "a Space", type(space).__name__, "e.g. Space.normal(d) or Space.from_data(rows)")
     if original.stored is not None:  # read by the names of the space's columns, further ones left out
@@ -169,7 +173,7 @@ def check_fit(original: Original, space: object) -> None:
 
 
 def _refuse_names(name: str, wanted: Sequence[str], given: Sequence[str]) -> NoReturn:
-    """Say which columns an original lacks, or has no use for."""
+    """Refuse a space, naming the columns that the original lacks or does not take."""
     more, absent = [n for n in given if n not in wanted], [n for n in wanted if n not in given]
     expected = f"the {len(wanted)} columns that {name} takes"
     if absent:

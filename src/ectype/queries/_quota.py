@@ -1,4 +1,4 @@
-"""The meter: rows that may have reached an original, and the most that may.
+"""The quota: a count of the rows that may have reached an original, and its limit.
 
 Every attempt counts with all of its rows before it is sent, whatever comes of it; only one that found no connection
 does not. A row's first time is planned for, every further one is taken from a share for retries.
@@ -22,14 +22,14 @@ NEAR = 100
 
 
 class Allowance(NamedTuple):
-    """The most rows that may reach an original: those that are planned, and those for retries."""
+    """The limit of rows that may reach an original: planned rows, and retries."""
 
     planned: int
     retries: int
 
     @classmethod
     def of(cls, planned: int, share: float | None, request_rows: int, most_at_once: int) -> Allowance:
-        """An allowance with a share for retries; left open, there is room for some requests at least.
+        """An allowance with a share for retries. If it is None, there is room for a few requests at least.
 
         A single request is never larger than what is asked at once, and finding the row that it fails for takes as many
         rows as it has.
@@ -43,22 +43,22 @@ class Allowance(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Planned rows and retries."""
         return self.planned + self.retries
 
 
-class Meter:
+class Quota:
     """Counts rows as they are sent, and refuses to send those beyond an allowance; without one, it only counts.
 
     Rows that were lost, under way when an earlier process was killed, are asked again on top of the allowance, which is
     said.
 
-    >>> meter = Meter()
-    >>> meter.allow(Allowance(10, 5))
-    >>> meter.take(10, first=10)
-    >>> meter.take(5, first=0)
-    >>> meter.answer(10)
-    >>> meter.take(1, first=0, cause="status 500")
+    >>> quota = Quota()
+    >>> quota.allow(Allowance(10, 5))
+    >>> quota.take(10, first=10)
+    >>> quota.take(5, first=0)
+    >>> quota.answer(10)
+    >>> quota.take(1, first=0, cause="status 500")
     Traceback (most recent call last):
         ...
     ectype.errors.QuotaError: retries: expected at most 5 rows sent again, found 5 sent and 1 more to send after \
@@ -72,18 +72,18 @@ rate: --retries 0.6 (retries=0.6)
         self._lock = threading.Lock()
 
     def allow(self, allowance: Allowance) -> None:
-        """Set the most rows."""
+        """Set the limit."""
         self._allowed = allowance
 
     def near(self, request_rows: int) -> int:
-        """The most rows of a request to an original in this process, of those that it takes.
+        """The size of a request to an original in this process, at most the size that it takes.
 
         One that fails can be halved until a row is to blame, which takes as many rows again. Smaller requests to an
         original that is near cost little; room for a large one would be most of the sum that is announced.
 
-        >>> meter = Meter()
-        >>> meter.allow(Allowance.of(2400, None, NEAR, 2000))
-        >>> meter.near(8192)
+        >>> quota = Quota()
+        >>> quota.allow(Allowance.of(2400, None, NEAR, 2000))
+        >>> quota.near(8192)
         600
         """
         retries = 0 if self._allowed is None else self._allowed.retries
@@ -98,7 +98,7 @@ rate: --retries 0.6 (retries=0.6)
             self.counts.different += first
 
     def give_back(self, n: int, first: int = 0) -> None:
-        """Count rows no longer: they were not sent."""
+        """Uncount rows that were not sent."""
         with self._lock:
             self.counts.sent -= n
             self.counts.different -= first
@@ -116,7 +116,7 @@ rate: --retries 0.6 (retries=0.6)
         raise QuotaError("retries", f"at most {most.retries} rows sent again", found, self._advice(most, n))
 
     def _advice(self, most: Allowance, n: int) -> str:
-        """What it takes to go on: those that wait for an answer; and to finish, at the rate of failures so far."""
+        """The retries that it takes to resume, and to finish at the rate of failures so far."""
         now = self.counts
         least = max(now.again, 0) + max(n, now.different - now.answered)
         rate = (now.sent - now.lost - now.answered) / now.answered if now.answered else 0.0

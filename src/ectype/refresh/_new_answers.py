@@ -55,16 +55,16 @@ class NewAnswers:
         columns = [*map(space.names.index, past.result.copy.space.names)]
         every = PriorAnswers.all_of(
             sources, AnswerFilter(space, asked.exclude, original.declared, original.scored)
-        ).some()
+        ).require_some()
         fresh = fresh_of(sources, past.result.copy, space, directory)
         order = stream(asked.seed, Stream.OWN, fresh.seed).permutation(len(fresh))
         n = min(asked.certificate_n, int(SHARE * len(order)))
         teach, measure = np.sort(order[n:]), np.sort(order[:n])
-        apart = fresh.where(measure).without(fresh.rows[teach], APART)
+        apart = fresh.select(measure).without(fresh.rows[teach], APART)
         learned = every.distinct().without(apart.rows, APART, columns)
         if past.certifies_again:
             learned = learned.without(past.rows[len(past.rows) - past.held_out :], HELD_OUT)
-        return cls(learned.some(), fresh, apart, _claims(every, past), columns, every.digest)
+        return cls(learned.require_some(), fresh, apart, _claims(every, past), columns, every.digest)
 
     def as_json(self) -> Json:
         """How many teach, and what was left out, as JSON values."""
@@ -108,4 +108,4 @@ def _claims(every: PriorAnswers, past: PreviousRun) -> LabelClaims:
     rows = np.concatenate([every.rows, past.rows[places]])
     first = first_occurrences(rows, row_hashes(rows))[len(every) :]
     told = first < len(every)
-    return LabelClaims(np.flatnonzero(told), every.said.labels[first[told]])
+    return LabelClaims(np.flatnonzero(told), every.answers.labels[first[told]])

@@ -14,23 +14,23 @@ from ectype._common import validation
 from ectype._common.atomic_io import as_path
 from ectype.algorithm.training import steps
 from ectype.errors import SettingError
-from ectype.ledger import CHECK, REPEAT, Ledger, session, taken_over
+from ectype.ledger import Ledger, Purpose, open_session, take_over_session
 from ectype.models.training_rows import TrainingRows
 from ectype.original import Original
 from ectype.plan.batch_schedule import BATCH, growing
 from ectype.plan.effects import refuse_without_effect
 from ectype.plan.plan import Plan, settings_of_json
 from ectype.queries import (
-    MORE,
-    ROWS,
+    DRIFT_TEST_FACTOR,
+    DRIFT_TEST_ROWS,
     Allowance,
     AnswerSources,
     DriftTest,
     Queries,
     allowance_of,
-    check,
     check_fit,
-    sources_of,
+    read_sources,
+    run_drift_test,
 )
 from ectype.refresh._flips import flips
 from ectype.refresh._new_answers import AGAIN, NewAnswers, measured
@@ -77,7 +77,7 @@ class Refresh:
         given: Mapping[str, Any],
         out: str | Path | None = None,
         budget: int | None = None,
-        check: int = ROWS,
+        check: int = DRIFT_TEST_ROWS,
         deterministic: bool = False,
         test: tuple[Any, ...] | None = None,
         answers: AnswerSources | None = None,
@@ -98,7 +98,7 @@ class Refresh:
         original = original.with_scores(plan.asked.scores)
         truth = None if test is None else EvaluationData.of(test, space, FeatureView(space, plan.asked.exclude))
         place = path.with_name(f"{path.name}-refreshed") if out is None else as_path(out)
-        sources = [] if answers is None else sources_of(answers)
+        sources = [] if answers is None else read_sources(answers)
         told = NewAnswers.of(sources, path, past, original, plan) if sources else None
         return cls(path, past, original, plan, check, budget, bool(deterministic), truth, place, told)
 
@@ -110,7 +110,7 @@ class Refresh:
     @property
     def most_checked(self) -> int:
         """The most rows that are asked again to see whether answers changed; those that did are asked once more."""
-        return min(MORE * self.check, self.budget)
+        return min(DRIFT_TEST_FACTOR * self.check, self.budget)
 
     @property
     def repeats(self) -> int:
@@ -120,7 +120,7 @@ class Refresh:
     @property
     def again(self) -> int:
         """The most queries about rows with given answers, to see that these are its own."""
-        return 0 if self.given is None else 2 * min(MORE * AGAIN, len(self.given.learned))
+        return 0 if self.given is None else 2 * min(DRIFT_TEST_FACTOR * AGAIN, len(self.given.learned))
 
     @property
     def _contested(self) -> int:
@@ -147,7 +147,7 @@ class Refresh:
 
         What is asked is kept beside the run: the same check goes on where it was interrupted.
         """
-        with session(self.directory, CHECK, self.original, self.past.result.space, self.about) as ledger:
+        with open_session(self.directory, Purpose.CHECK, self.original, self.past.result.space, self.about) as ledger:
             since = time.time() if ledger is None else ledger.since
             return self._checked(ledger), since
 
@@ -158,10 +158,10 @@ class Refresh:
             result = load(self.out)
             yield from result.history
             return result
-        told = None if self.given is None else self.given.learned.told
+        told = None if self.given is None else self.given.learned.labelled_rows
         with open_run(self.out, self.about, past.result.space, told) as ledger:
             warn_in_flight(ledger, self.allowance)
-            taken_over(self.directory, CHECK, self.original, past.result.space, self.about, ledger)
+            take_over_session(self.directory, Purpose.CHECK, self.original, past.result.space, self.about, ledger)
             again = self._checked(ledger)
             origin = {"of": str(self.directory), "sha256": past.digest, "whole": _whole(past), "check": again.as_json()}
             if not again.changed:
@@ -171,19 +171,21 @@ class Refresh:
             result, run = yield from run_steps(self._job(warm), ledger)
             ledger.settle()
             result = replace(result, copy=result.copy.taught_by(self._training_rows(warm, run)))
-            queries = {**result.queries, REPEAT: result.queries.get(REPEAT, 0) + again.repeated}
+            queries = {**result.queries, str(Purpose.REPEAT): result.queries.get(Purpose.REPEAT, 0) + again.repeated}
             found = {"verdict": "changed", **origin, **flips(past.result, result, warm.held_out_before[1], run)}
             result = self._with_answers(replace(result, queries=queries, refreshed=found))
             return replace(result, directory=result.commit(self.out))
 
     def _checked(self, ledger: Ledger | None) -> DriftTest:
-        past, limits = self.past, {CHECK: self.budget, REPEAT: self.budget + self._contested}
+        past, limits = self.past, {Purpose.CHECK: self.budget, Purpose.REPEAT: self.budget + self._contested}
         queries = Queries(self.original, past.result.space, limits, ledger, allowance=self.allowance)
         rng = stream(self.plan.asked.seed, past.seed, Stream.CHECK)
         able = past.askable
         rows, said = past.rows[able], past.answers[able]
         claims = None if self.given is None else self.given.claims
-        found = check(queries, rows, said, self.check, self.most_checked, rng, self.deterministic, claims=claims)
+        found = run_drift_test(
+            queries, rows, said, self.check, self.most_checked, rng, self.deterministic, claims=claims
+        )
         return replace(found, places=able[found.places])
 
     def _training_rows(self, warm: WarmStart, run: Run) -> TrainingRows:
@@ -266,4 +268,4 @@ def _plan(past: PreviousRun, budget: int, given: Mapping[str, Any]) -> Plan:
 
 def _whole(past: PreviousRun) -> int:
     """The training queries of the first run, before any refresh."""
-    return past.result.refreshed["whole"] if past.result.refreshed else past.result.queries["training"]
+    return past.result.refreshed["whole"] if past.result.refreshed else past.result.queries[Purpose.TRAINING]

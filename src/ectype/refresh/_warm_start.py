@@ -13,6 +13,7 @@ from ectype.algorithm.mlp import MLP, Network
 from ectype.algorithm.sample_set import SampleSet
 from ectype.algorithm.selection import keep_all
 from ectype.algorithm.training import Trained, Trainer
+from ectype.ledger import Purpose
 from ectype.methods.acquisition import POLICIES, Policy, margin
 from ectype.models.base import Model
 from ectype.models.blend_fitting import BLEND, FAMILIES
@@ -66,17 +67,17 @@ class WarmStart(NoPriorAnswers):
         n = inquiry.plan.asked.certificate_n
         rows = self.held_out_before[0][:n]
         if not len(rows):
-            return inquiry.fresh("certificate", n, Stream.HELD_OUT)
-        again = rows, inquiry.queries.ask("certificate", rows)
+            return inquiry.fresh(Purpose.CERTIFICATE, n, Stream.HELD_OUT)
+        again = rows, inquiry.queries.query_labels(Purpose.CERTIFICATE, rows)
         if len(rows) == n:
             return again
-        more = inquiry.fresh("certificate", n - len(rows), Stream.MORE_HELD_OUT)
+        more = inquiry.fresh(Purpose.CERTIFICATE, n - len(rows), Stream.MORE_HELD_OUT)
         return np.concatenate([again[0], more[0]]), np.concatenate([again[1], more[1]])
 
     def first(self, inquiry: QuerySession) -> LabelledRows:
         """The rows of the check, already answered."""
         rows = self.past.rows[self.check.places]
-        return rows, inquiry.queries.said("training", rows)
+        return rows, inquiry.queries.query(Purpose.TRAINING, rows)
 
     def labels(self, found: Labels) -> Labels:
         """The labels found, and those of the earlier copy."""
@@ -163,4 +164,4 @@ class WarmStartWithAnswers(PriorAnswersMixin, WarmStart):
 
     def first(self, inquiry: QuerySession) -> LabelledRows:
         """The answers given, and the rows of the check."""
-        return concatenate([self.known.told, super().first(inquiry)])
+        return concatenate([self.known.labelled_rows, super().first(inquiry)])

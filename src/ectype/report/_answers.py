@@ -11,7 +11,7 @@ import numpy as np
 
 from ectype._kernel import BoostingSettings
 from ectype.certificate.differences import Comparison
-from ectype.ledger import CHECK, GIVEN, NAME, Summary, answers, summary
+from ectype.ledger import LEDGER, Purpose, Summary, read_answers, summarise_ledger
 from ectype.models.base import Model
 from ectype.models.families import Family, FamilyLimits, boosted, fit
 from ectype.original import Answers, LabelledRows, Labels, concatenate
@@ -43,12 +43,13 @@ class PaidAnswers:
     def of(cls, result: Result, directory: str | Path | None) -> PaidAnswers:
         """What the ledger in a run's directory holds, or else what the result still has."""
         folder = None if directory is None else Path(directory)
-        book = None if folder is None or not (folder / NAME).is_file() else folder / NAME
-        found = {**result.asked, **({} if book is None else answers(book))}
-        if GIVEN in found:  # those that lack a column are no use where all are seen
-            found[GIVEN] = _complete(result.space, found[GIVEN])
-        training, held_out = (_labelled(found, purposes) for purposes in ((GIVEN, CHECK, "training"), ("certificate",)))
-        return cls(result, training, held_out, None if book is None else summary(book), folder)
+        book = None if folder is None or not (folder / LEDGER).is_file() else folder / LEDGER
+        found = {**result.asked, **({} if book is None else read_answers(book))}
+        if Purpose.GIVEN in found:  # those that lack a column are no use where all are seen
+            found[Purpose.GIVEN] = _complete(result.space, found[Purpose.GIVEN])
+        training = _labelled(found, (Purpose.GIVEN, Purpose.CHECK, Purpose.TRAINING))
+        held_out = _labelled(found, (Purpose.CERTIFICATE,))
+        return cls(result, training, held_out, None if book is None else summarise_ledger(book), folder)
 
     @property
     def run(self) -> Path | None:

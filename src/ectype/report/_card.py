@@ -14,8 +14,8 @@ from ectype._common.bounded_io import open_regular
 from ectype._common.formatting import as_sentence
 from ectype.certificate.certificate import Certificate, Differences
 from ectype.certificate.formatting import GIVEN, about_rows, caveats, strata
-from ectype.ledger import NAME, Summary, summary
-from ectype.queries import sentence
+from ectype.ledger import LEDGER, Summary, summarise_ledger
+from ectype.queries import describe_answers
 from ectype.report._markdown import escaped, table
 from ectype.runs.directory import FILES
 from ectype.runs.formatting import picking
@@ -29,7 +29,7 @@ FEW = 50
 def card(directory: str | Path, types: Sequence[str] = ()) -> str:
     """The card of the finished run in a directory, as Markdown."""
     path, result = Path(directory), load(directory, types)
-    asked = summary(path / NAME) if (path / NAME).is_file() else None
+    asked = summarise_ledger(path / LEDGER) if (path / LEDGER).is_file() else None
     sections = {
         f"A copy of {escaped(result.settings['original'])}": _facts(result),
         "Inputs": _inputs(result),
@@ -88,7 +88,7 @@ def _facts(result: Result) -> Iterator[str]:
         ),
         ("queries", sum(result.queries.values())),
     ]
-    rows += [("answers given", sentence(given)) for given in result.supplied]
+    rows += [("answers given", describe_answers(given)) for given in result.supplied]
     if settings.get("stages"):
         earlier = " and ".join(map(str, settings["stages"]))
         rows.append(("went on", f"to {settings['budget']} training queries, after {earlier}"))
@@ -219,7 +219,7 @@ def _files(path: Path, result: Result) -> Iterator[str]:
 
 def hashes(path: Path) -> Iterator[tuple[str, str]]:
     """The files of a run, with their checksums."""
-    for name in (*FILES, NAME):
+    for name in (*FILES, LEDGER):
         if (path / name).is_file():
             with directory_errors(path / name, "a file that can be read"), open_regular(path / name) as file:
                 yield name, file_digest(file, "sha256").hexdigest()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ectype.ledger import session
+from ectype.ledger import Purpose, open_session
 from ectype.original import Labels, Original, as_original
 from ectype.queries import Queries
 from ectype.report._bins import shown
@@ -19,8 +19,6 @@ from ectype.space import Space
 
 # What stands for a point at which they differ, after the labels' colours.
 DIFFERS = len(COLOURS)
-# What its points are asked for.
-PAGE = "page"
 # The side of a map, in the units of its text.
 SIDE = 240
 # How wide a digit of its text is at most.
@@ -54,8 +52,8 @@ def maps_of(result: Result, original: Original | None, run: Path | None = None) 
 
 
 def _answers(original: Original, space: Space, rows: np.ndarray, run: Path | None) -> np.ndarray:
-    with session(run, PAGE, original, space, {}) as ledger:
-        return Queries(original, space, {PAGE: len(rows)}, ledger).ask(PAGE, rows)
+    with open_session(run, Purpose.PAGE, original, space, {}) as ledger:
+        return Queries(original, space, {Purpose.PAGE: len(rows)}, ledger).query_labels(Purpose.PAGE, rows)
 
 
 def _svg(title: str, codes: np.ndarray, plane: Plane, names: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from ectype._kernel import LEAF
 from ectype.algorithm.mlp import Network
 from ectype.certificate.certificate import Certificate
 from ectype.conditions.formatting import word
+from ectype.ledger import Purpose
 from ectype.models.base import Model, size_of
 from ectype.models.blend import Blend
 from ectype.models.linear import Linear
@@ -143,4 +144,4 @@ def _which(evidence: PaidAnswers) -> str:
     """The answers that there are: a run in memory lets go of what is beyond its bound."""
     assert evidence.training is not None
     there = len(evidence.training[1])
-    return "the same answers" if there >= evidence.result.queries["training"] else f"the first {there:,} answers"
+    return "the same answers" if there >= evidence.result.queries[Purpose.TRAINING] else f"the first {there:,} answers"

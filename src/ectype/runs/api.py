@@ -20,7 +20,7 @@ from ectype.plan.effects import refuse_without_effect_on
 from ectype.plan.plan import Plan
 from ectype.plan.settings import Settings, about
 from ectype.progress import ITERATIONS, ProgressTracker, show_progress
-from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, sources_of
+from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, read_sources
 from ectype.runs.directory import open_run
 from ectype.runs.evaluation import EvaluationData
 from ectype.runs.extend import in_directory
@@ -207,7 +207,7 @@ def build_job(
         source = source.with_scores()
     check_fit(source, space)
     truth = None if test is None else EvaluationData.of(test, space, FeatureView(space, plan.asked.exclude))
-    known = None if answers is None else _known(sources_of(answers), source, space, plan)
+    known = None if answers is None else _known(read_sources(answers), source, space, plan)
     own = None if rows is None else UserRows.of(rows, source, space, plan, known)
     plan = plan if known is None else plan.knowing(len(known), known.drawn)
     about = describe(source, space, plan, truth) | ({} if own is None else own.about)

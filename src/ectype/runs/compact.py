@@ -10,7 +10,7 @@ from ectype._common import manifest
 from ectype._common.atomic_io import as_path, folder_lock, replace_together
 from ectype._common.manifest import RUN, Key
 from ectype.errors import DirectoryError
-from ectype.ledger import NAME, anchored, compacted
+from ectype.ledger import LEDGER, chain_anchor, compact_ledger
 from ectype.runs.directory import finished
 
 
@@ -30,17 +30,17 @@ def compact(directory: str | Path) -> Compacted:
     again, by the key in the environment.
     """
     path = as_path(directory)
-    ledger = path / NAME
+    ledger = path / LEDGER
     if not ledger.is_file():
         raise DirectoryError(str(path), "a directory with a ledger", "none")
     with folder_lock(path):
-        if (path / f"{NAME}-head").exists():
+        if (path / f"{LEDGER}-head").exists():
             hint = "wait for it, or run its command once more"
             raise DirectoryError(str(path), "a run that is finished", "one that is at work, or was killed", hint)
         run = manifest.read_run(path) if finished(path) else None
         key = Key.needed() if run is not None and manifest.SIGNATURE in run else None
         with replace_together(path) as work:
-            before, dropped = ledger.stat().st_size, compacted(ledger, work / NAME)
+            before, dropped = ledger.stat().st_size, compact_ledger(ledger, work / LEDGER)
             if run is not None:
                 _seal(run, work, key)
     return Compacted(before, ledger.stat().st_size, dropped)
@@ -48,7 +48,7 @@ def compact(directory: str | Path) -> Compacted:
 
 def _seal(run: dict[str, object], work: Path, key: Key | None) -> None:
     """run.json with where the new chain is."""
-    anchor = anchored(work / NAME)
+    anchor = chain_anchor(work / LEDGER)
     assert anchor is not None
     content = {name: part for name, part in run.items() if name not in (manifest.CHECKSUMS, manifest.SIGNATURE)}
     sealed = manifest.seal({**content, "ledger": asdict(anchor)}, key)

@@ -24,7 +24,7 @@ from ectype._common.atomic_io import (
 from ectype._common.manifest import RUN, read_run
 from ectype._common.portable import UNFINISHED, lock_folder
 from ectype.errors import DirectoryError, warn
-from ectype.ledger import BESIDE, NAME, SESSIONS, Ledger, settings_of
+from ectype.ledger import BESIDE_LEDGER, LEDGER, SESSIONS, Ledger, settings_of
 from ectype.original import LabelledRows
 from ectype.original.registry import MEANS
 from ectype.space import Space
@@ -96,14 +96,14 @@ def open_run(
     """
     path = claim(path, settings)
     with held(path):
-        ledger = Ledger(path / NAME, settings, space, given)
+        ledger = Ledger(path / LEDGER, settings, space, given)
         try:
             yield ledger
         finally:
             ledger.close()
             if ledger.empty and not finished(path):
-                for suffix in ("", *BESIDE):
-                    (path / f"{NAME}{suffix}").unlink(missing_ok=True)
+                for suffix in ("", *BESIDE_LEDGER):
+                    (path / f"{LEDGER}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def settings_there(path: Path) -> Json | None:
         if not isinstance(there, dict):
             raise DirectoryError(str(path / RUN), "the settings of a run", repr(there)[:80])
         return there
-    return settings_of(path / NAME) if (path / NAME).is_file() else None
+    return settings_of(path / LEDGER) if (path / LEDGER).is_file() else None
 
 
 def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
@@ -135,7 +135,7 @@ def _refuse_other(path: Path, settings: dict[str, Any]) -> None:
     there = settings_there(path)
     if there is not None:
         refuse_differences(path, there, settings)
-    elif not (path / NAME).is_file() and any(map(_foreign, path.iterdir())):
+    elif not (path / LEDGER).is_file() and any(map(_foreign, path.iterdir())):
         expected = "a new or empty directory, or one with the same run"
         raise DirectoryError(str(path), expected, "other files", "choose another directory")
 

@@ -9,24 +9,16 @@ from typing import TYPE_CHECKING
 from ectype._common.formatting import LINES, Grid, as_sentence, join_names, paragraphs, wrap_text
 from ectype.certificate.formatting import GIVEN, about_rows, sentence
 from ectype.certificate.formatting import short as in_short
+from ectype.ledger import Purpose
 from ectype.models.base import size_of
 from ectype.models.distillation import NO_TEACHER
-from ectype.queries import sentence as sentence_of
+from ectype.queries import describe_answers as sentence_of
 
 if TYPE_CHECKING:
     from ectype.runs.result import Result
 
 # The most rounds that are shown, of more the last ones; and pieces of advice.
 ROUNDS, ADVICE = 6, 3
-# What queries were for, in words.
-PURPOSES = {
-    "training": "to learn from",
-    "certificate": "for the certificate",
-    "repeat": "asked again",
-    "rows": "about rows of your own",
-    "check": "to see whether answers changed",
-    "same": "to see whether the answers given are its own",
-}
 # The picture's size and its margins, in pixels.
 WIDE, HIGH, LEFT, EDGE = 320, 120, 46, 18
 
@@ -49,7 +41,7 @@ def short(result: Result) -> str:
     """A result in one line."""
     proof = result.certificate
     known = "no certificate" if proof is None else in_short(proof)
-    return f"{result.family}, {known}, {result.queries['training']} queries"
+    return f"{result.family}, {known}, {result.queries[Purpose.TRAINING]} queries"
 
 
 def text(result: Result) -> str:
@@ -78,7 +70,7 @@ def _proved(result: Result) -> list[str]:
 
 
 def _spent(result: Result) -> str:
-    made = [f"{n} {PURPOSES.get(purpose, f'for {purpose}')}" for purpose, n in result.queries.items() if n]
+    made = [f"{n} {Purpose.describe(purpose)}" for purpose, n in result.queries.items() if n]
     took = f"{len(result.history)} rounds" if len(result.history) > 1 else "1 round"
     if result.remade is not None:
         whose = f"Made in {result.seconds:.1f} s of the answers in {result.remade['of']}, without a query."

@@ -17,6 +17,7 @@ from ectype.algorithm.mlp import MLP
 from ectype.algorithm.sample_set import SampleSet
 from ectype.algorithm.selection import Select, drop_compressed, keep_all, keep_fresh
 from ectype.algorithm.training import Train
+from ectype.ledger import Purpose
 from ectype.methods.acquisition import POLICIES, Policy
 from ectype.original import LabelledRows, Labels
 from ectype.rng import Stream, stream
@@ -49,7 +50,7 @@ class Start(Protocol):
         """Answers that the run was given, for its ledger."""
 
     @property
-    def checks(self) -> Mapping[str, int]:
+    def checks(self) -> Mapping[Purpose, int]:
         """By purpose, the most queries that the run makes beside its plan."""
 
     def prepare(self, inquiry: QuerySession) -> None:
@@ -95,7 +96,7 @@ class NoPriorAnswers:
         return None
 
     @property
-    def checks(self) -> Mapping[str, int]:
+    def checks(self) -> Mapping[Purpose, int]:
         """None."""
         return {}
 
@@ -123,7 +124,7 @@ class ColdStart(NoPriorAnswers):
 
     def held_out(self, inquiry: QuerySession) -> Answered:
         """Fresh rows."""
-        return inquiry.fresh("certificate", inquiry.plan.asked.certificate_n, Stream.HELD_OUT)
+        return inquiry.fresh(Purpose.CERTIFICATE, inquiry.plan.asked.certificate_n, Stream.HELD_OUT)
 
     def first(self, inquiry: QuerySession) -> LabelledRows:
         """A batch of fresh rows."""

@@ -21,7 +21,7 @@ from ectype.certificate.diagnosis import Diagnosis, diagnose, flattened
 from ectype.certificate.differences import explained, low_margin
 from ectype.certificate.repeats import Repeats
 from ectype.errors import SettingError
-from ectype.ledger import Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.models.base import Model
 from ectype.models.blend_fitting import BLEND
 from ectype.models.copy_classifier import CopyClassifier
@@ -163,7 +163,7 @@ class Run:
 
     def _asked(self, before: list[Record]) -> list[int]:
         """The answers after every round, this one included."""
-        made = [*(record.queries for record in before), self.inquiry.queries.made["training"]]
+        made = [*(record.queries for record in before), self.inquiry.queries.made[Purpose.TRAINING]]
         return [self.job.plan.known + n for n in made]
 
     def result(self, ended: RoundsOutcome) -> Result:
@@ -189,7 +189,7 @@ class Run:
             tried=listed(ended.outcome.tried, self._copy),
             ms=rounded_latency(copy),
             given=self.job.given,
-            asked=self.inquiry.queries.kept.answers,
+            asked=self.inquiry.queries.memory.answers,
         )
 
     def _held(self) -> HeldOut:
@@ -225,7 +225,7 @@ class Run:
         truth, proof = self.job.truth, outcome.certificate
         return Record(
             iteration=step.t,
-            queries=self.inquiry.queries.made["training"],
+            queries=self.inquiry.queries.made[Purpose.TRAINING],
             kept=len(step.S),
             dropped=step.dropped,
             lam=step.lam,

@@ -16,7 +16,7 @@ from ectype.algorithm.mlp import PAPER_LAYERS, Network
 from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import DirectoryError
-from ectype.ledger import CHECK, GIVEN, NAME, USER_ROWS, learned
+from ectype.ledger import LEDGER, Purpose, read_answers_and_round
 from ectype.models.training_rows import hashed
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.plan.plan import settings_of_json
@@ -56,20 +56,20 @@ class PreviousRun:
     def of(cls, directory: str | Path) -> PreviousRun:
         """Read a run's directory."""
         path = as_path(directory)
-        if not finished(path) and (path / NAME).is_file():
+        if not finished(path) and (path / LEDGER).is_file():
             hint = "run the command that made it once more: it goes on where it was"
             raise DirectoryError(str(path), "a finished run", "one that was interrupted", hint)
         result = load(path)
         _check_planned(path, result.settings)
         # Not the copy itself: the held-out rows may have selected it, and they are to measure again.
-        found, t, theta = learned(path / NAME)
-        purposes = (GIVEN, CHECK, "training", "certificate")
+        found, t, theta = read_answers_and_round(path / LEDGER)
+        purposes = (Purpose.GIVEN, Purpose.CHECK, Purpose.TRAINING, Purpose.CERTIFICATE)
         rows, said = concatenate(found[purpose] for purpose in purposes if purpose in found)
-        held_out = len(found["certificate"][1]) if "certificate" in found else 0
+        held_out = len(found[Purpose.CERTIFICATE][1]) if Purpose.CERTIFICATE in found else 0
         network = _network(path, result, theta)
         digest = hashlib.sha256(read_bytes(path / RUN) + read_bytes(path / "copy.json")).hexdigest()
         seed = int(read_json(path / "copy.json")["sha256"][:12], 16)
-        return cls(result, network, t, rows, said, held_out, digest, seed, found.get(USER_ROWS))
+        return cls(result, network, t, rows, said, held_out, digest, seed, found.get(Purpose.USER_ROWS))
 
     @property
     def user_sample(self) -> UserSample | None:
@@ -138,7 +138,9 @@ def _network(path: Path, result: Result, theta: np.ndarray) -> Network:
     try:
         return Network.of_state(about, {"theta": theta}, result.copy.encoding.width, len(result.copy.classes))
     except ValueError as error:
-        raise DirectoryError(str(path / NAME), "the network that the run trained", str(error), "copy again") from error
+        raise DirectoryError(
+            str(path / LEDGER), "the network that the run trained", str(error), "copy again"
+        ) from error
 
 
 def _check_planned(path: Path, settings: Json) -> None:

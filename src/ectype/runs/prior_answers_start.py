@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ectype.errors import PriorAnswersError, warn
-from ectype.ledger import REPEAT
+from ectype.ledger import Purpose
 from ectype.methods.acquisition import POLICIES, Policy
 from ectype.original import LabelledRows, concatenate
-from ectype.queries import MORE, DriftTest, PriorAnswers, Queries, check
+from ectype.queries import DRIFT_TEST_FACTOR, DriftTest, PriorAnswers, Queries, run_drift_test
 from ectype.rng import Stream, stream
 from ectype.runs.initialisation import ColdStart
 from ectype.runs.query_session import QuerySession
 from ectype.space import Space
 
-# The purpose of given rows that are asked again, to see whether the original is the same.
-SAME = "same"
-# How many; while it is not clear, up to so many times more, and those that differ once more.
+# How many given rows are asked again, to see whether the original is the same. While that is not clear, up to MORE
+# times as many are, and those that differ once more.
 ROWS = 16
 # How many rows that differ a message shows, and columns of each.
 SHOWN, COLUMNS = 5, 8
@@ -38,13 +37,13 @@ class PriorAnswersMixin:
     @property
     def given(self) -> LabelledRows | None:
         """The answers."""
-        return self.known.told
+        return self.known.labelled_rows
 
     @property
-    def checks(self) -> Mapping[str, int]:
+    def checks(self) -> Mapping[Purpose, int]:
         """Rows that are asked again, and those of them that differ once more."""
-        most = min(MORE * self.again, len(self.known))
-        return {SAME: most, REPEAT: most}
+        most = min(DRIFT_TEST_FACTOR * self.again, len(self.known))
+        return {Purpose.RECHECK: most, Purpose.REPEAT: most}
 
     def prepare(self, inquiry: QuerySession) -> None:
         """Refuse answers of another original."""
@@ -67,21 +66,24 @@ class PriorAnswersStart(PriorAnswersMixin, ColdStart):
 
     def first(self, inquiry: QuerySession) -> LabelledRows:
         """The answers, and a batch of fresh rows, if the plan has one."""
-        return concatenate([self.known.told, inquiry.opening()]) if inquiry.plan.batch else self.known.told
+        given = self.known.labelled_rows
+        return concatenate([given, inquiry.opening()]) if inquiry.plan.batch else given
 
 
 def recognise(start: PriorAnswersMixin, queries: Queries, space: Space, rng: np.random.Generator) -> DriftTest | None:
     """Ask a few rows again, and refuse the answers if more of them changed than noise explains; gives the check."""
     known = start.known
-    places = known.askable(space)
+    places = known.complete_places(space)
     if not len(places):
         said = (
             "none of the given answers has all columns that the original takes: whether they are its own is not known"
         )
         warn(said)
         return None
-    rows, labels = known.rows[places], known.said.labels[places]
-    found = check(queries, rows, labels, start.again, MORE * start.again, rng, start.deterministic, SAME)
+    rows, labels = known.rows[places], known.answers.labels[places]
+    found = run_drift_test(
+        queries, rows, labels, start.again, DRIFT_TEST_FACTOR * start.again, rng, start.deterministic, Purpose.RECHECK
+    )
     _refuse_type(labels, found.answers)
     differ = found.answers != labels[found.places]
     shown = [*_differences(space, rows[found.places[differ]], labels[found.places[differ]], found.answers[differ])]

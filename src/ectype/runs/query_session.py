@@ -15,7 +15,7 @@ from ectype.algorithm.sample_set import SampleSet
 from ectype.certificate.repeats import Repeats
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import TooManyLabelsError, warn
-from ectype.ledger import REPEAT, USER_ROWS, Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.methods import committee
 from ectype.methods.acquisition import LATER, Candidates
 from ectype.models.base import Model
@@ -58,10 +58,10 @@ class QuerySession:
     ):
         self.original, self.space, self.plan, self.start, self.own = original, space, plan, start, own
         limits = {
-            "training": start.training_queries(plan),
-            "certificate": plan.asked.certificate_n,
-            REPEAT: plan.repeats,
-            **({} if own is None else {USER_ROWS: own.queries}),
+            Purpose.TRAINING: start.training_queries(plan),
+            Purpose.CERTIFICATE: plan.asked.certificate_n,
+            Purpose.REPEAT: plan.repeats,
+            **({} if own is None else {Purpose.USER_ROWS: own.queries}),
         }
         for purpose, n in start.checks.items():
             limits[purpose] = limits.get(purpose, 0) + n
@@ -85,7 +85,7 @@ class QuerySession:
         if self.queries.ledger is not None:
             self.queries.ledger.abandon()
 
-    def fresh(self, purpose: str, n: int, stream: Stream, t: int = 0) -> Answered:
+    def fresh(self, purpose: Purpose, n: int, stream: Stream, t: int = 0) -> Answered:
         """n fresh rows of the space with their answers."""
         if not n:
             return np.empty((0, self.space.d)), np.empty(0)
@@ -103,14 +103,14 @@ class QuerySession:
 
     def _random(self, n: int, t: int, own: np.ndarray) -> LabelledRows:
         """What the original says to n random rows of the space, and to these of the user's."""
-        chunks = list(self.queries.fresh("training", n, self.stream(Stream.DRAW, t)))
+        chunks = list(self.queries.fresh(Purpose.TRAINING, n, self.stream(Stream.DRAW, t)))
         return concatenate([*chunks, (own, self._said_of(own))] if len(own) else chunks)
 
     def _said_of(self, own: np.ndarray) -> Answers:
         """What the original says to rows of the user's, sent as they came."""
         assert self.own is not None
         present = self.own.present
-        return self.queries.said("training", own, lambda places: present(own[places]))
+        return self.queries.query(Purpose.TRAINING, own, lambda places: present(own[places]))
 
     def _compare(self, said: Answers) -> None:
         """Refuse scores that contradict the labels."""
@@ -137,7 +137,7 @@ class QuerySession:
     def user_sample(self) -> UserSample:
         """The user's rows that were held out, with the original's labels."""
         assert self.own is not None
-        return self.own.held_out.asked(self.queries, USER_ROWS)
+        return self.own.held_out.asked(self.queries, Purpose.USER_ROWS)
 
     @property
     def training_rows(self) -> TrainingRows:
@@ -175,7 +175,9 @@ class QuerySession:
         whole = self.own is not None and self.own.every.further is not None and len(own) > 0
         parts = [chosen, own] if whole else [np.concatenate([chosen, own])]
         self._teach(np.concatenate(parts))
-        said = Answers.together([self.queries.said("training", parts[0]), *([self._said_of(own)] if whole else [])])
+        said = Answers.together(
+            [self.queries.query(Purpose.TRAINING, parts[0]), *([self._said_of(own)] if whole else [])]
+        )
         X = self.view(np.concatenate(parts))
         self._note(X[n:], said)
         return X, said
@@ -252,7 +254,7 @@ class QuerySession:
         n = min(self.plan.repeats, len(rows))
         if not n:
             return None
-        repeats = Repeats(n, int((self.queries.ask(REPEAT, rows[:n]) != answers[:n]).sum()))
+        repeats = Repeats(n, int((self.queries.query_labels(Purpose.REPEAT, rows[:n]) != answers[:n]).sum()))
         if repeats.disagreed:
             warn(repeats.text)
         return repeats

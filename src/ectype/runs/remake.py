@@ -21,7 +21,7 @@ from ectype.certificate.certificate import Certificate
 from ectype.certificate.certifier import Certifier
 from ectype.certificate.differences import explained, low_margin
 from ectype.errors import DirectoryError, SettingError
-from ectype.ledger import NAME, duplicate
+from ectype.ledger import LEDGER, copy_ledger
 from ectype.models.base import Model
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import TrainingRows, hashed
@@ -29,7 +29,7 @@ from ectype.original import LabelledRows, Labels, as_original
 from ectype.plan.effects import refuse_without_effect
 from ectype.plan.plan import Plan
 from ectype.plan.settings import MAKE, Settings, about
-from ectype.queries import HELD_OUT, OWN, AnswerFilter, AnswerSources, PriorAnswers, Source, sources_of
+from ectype.queries import HELD_OUT, OWN, AnswerFilter, AnswerSources, PriorAnswers, Source, read_sources
 from ectype.runs.directory import claim, finished
 from ectype.runs.frontier import taken
 from ectype.runs.model_selection import Selection, fit_context, listed, rounded_latency, select_copy
@@ -77,7 +77,7 @@ def remake(
     ('tree', 300)
     """
     clock, path = perf_counter(), as_path(directory)
-    making = _Making.of(path, made, [] if answers is None else sources_of(answers))
+    making = _Making.of(path, made, [] if answers is None else read_sources(answers))
     past, known = making.past, making.known
     if known is not None and take is not None:
         raise SettingError("answers", "none beside take: the frontier is of the run's own", f"{len(known)}")
@@ -103,7 +103,7 @@ def remake(
         },
     )
     if out is not None:
-        _write(result, path, as_path(out), key, None if known is None else known.told)
+        _write(result, path, as_path(out), key, None if known is None else known.labelled_rows)
         return replace(result, directory=as_path(out))
     return replace(result, directory=path)
 
@@ -137,7 +137,7 @@ class _Making:
         if not more:
             return cls(past, plan, view, labels, learned, held)
         known = _known(past, plan, view, labels, more)
-        given = points([(view(known.rows), known.said)], labels, past.declared)
+        given = points([(view(known.rows), known.answers)], labels, past.declared)
         return cls(past, plan, view, labels, given | learned, held, known)
 
     @property
@@ -223,7 +223,7 @@ def _known(past: PreviousRun, plan: Plan, view: FeatureView, labels: Labels, mor
     known = PriorAnswers.of(more, wanted)
     for rows, why in ((past.rows[held], HELD_OUT), (past.rows[learned], OWN)):
         known = known.without(rows, why)
-    return known.some()
+    return known.require_some()
 
 
 def _emphasised(past: PreviousRun, view: FeatureView, learned: SampleSet) -> SampleSet:
@@ -238,5 +238,5 @@ def _emphasised(past: PreviousRun, view: FeatureView, learned: SampleSet) -> Sam
 def _write(result: Result, source: Path, out: Path, key: Key | None, given: LabelledRows | None = None) -> None:
     """Write a run's directory with a ledger of its own; it appears whole."""
     with atomic_folder(out) as folder:
-        duplicate(source / NAME, folder / NAME, result.settings, given)
+        copy_ledger(source / LEDGER, folder / LEDGER, result.settings, given)
         result.save(folder, key)

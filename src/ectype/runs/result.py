@@ -25,7 +25,7 @@ from ectype.certificate.certificate import Certificate
 from ectype.certificate.diagnosis import Diagnosis
 from ectype.certificate.repeats import Repeats
 from ectype.errors import DirectoryError, warn
-from ectype.ledger import CHECK, GIVEN, NAME, anchored, answers
+from ectype.ledger import LEDGER, Purpose, chain_anchor, read_answers
 from ectype.metrics import efficiency
 from ectype.models.base import check_answers, model_of
 from ectype.models.copy_classifier import CopyClassifier
@@ -43,7 +43,7 @@ from ectype.types import Json, Label
 # Of copy.json.
 FORMAT = 1
 # Where run.json says which rows taught the copy, and for which purposes a ledger has such rows.
-TRAINING_ROWS, TAUGHT = "training_rows", (GIVEN, CHECK, "training")
+TRAINING_ROWS, TAUGHT = "training_rows", (Purpose.GIVEN, Purpose.CHECK, Purpose.TRAINING)
 # What the labels of a copy may be, by the kind of their type; and the most bytes that they may take.
 KINDS = {"b": "booleans", "U": "words", **dict.fromkeys("iuf", "numbers")}
 # The parts of a result that run.json holds as they are.
@@ -243,7 +243,7 @@ class Result:
 
     def commit(self, path: Path, key: Key | None = None) -> Path:
         """Write the files of a run whose directory this process holds."""
-        there = anchored(path / NAME) if (path / NAME).is_file() else None
+        there = chain_anchor(path / LEDGER) if (path / LEDGER).is_file() else None
         with replace_together(path) as folder:
             self._write(folder, there, key)
         return path
@@ -368,9 +368,9 @@ def _training_rows(path: Path, run: Json, excluded: tuple[int, ...]) -> Training
         if known.excluded != excluded:
             raise ValueError(f"training rows without the columns {known.excluded}, of a copy without {excluded}")
         return known
-    if not (path / NAME).is_file():
+    if not (path / LEDGER).is_file():
         return None
-    found = answers(path / NAME)
+    found = read_answers(path / LEDGER)
     return TrainingRows.of([found[purpose][0] for purpose in TAUGHT if purpose in found], excluded=excluded)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NotRequired, TypedDict, get_type_hints
 
 from ectype._common.bounded_io import check_type
 from ectype.plan.settings import Settings
-from ectype.queries import REASONS
+from ectype.queries import LEFT_OUT_REASONS
 from ectype.types import Json, Label
 
 
@@ -111,6 +111,6 @@ def check_records(run: Json, where: str) -> None:
     for name in settings.keys() & (hints.keys() - RememberedRecord.__annotations__.keys()):
         check_type(settings[name], hints[name], f"{where}: settings: {name}")
     for given in (run.get("given"), (run.get("remade") or {}).get("answers")):
-        unknown = set() if given is None else given["left_out"].keys() - REASONS.keys()
+        unknown = set() if given is None else given["left_out"].keys() - LEFT_OUT_REASONS.keys()
         if unknown:
             raise ValueError(f"{where}: left_out: expected reasons that are known, found {sorted(unknown)[0]!r}")

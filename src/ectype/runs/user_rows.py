@@ -9,7 +9,7 @@ import numpy as np
 
 from ectype.certificate.user_sample import UserSample
 from ectype.errors import SettingError
-from ectype.ledger import FURTHER
+from ectype.ledger import FURTHER_COLUMNS
 from ectype.models.training_rows import TrainingRows
 from ectype.original import Original
 from ectype.plan.plan import Plan
@@ -68,7 +68,7 @@ class UserRows:
     def about(self) -> Json:
         """What tells them from other rows: a run is recognised by it."""
         further = self.every.further
-        return {NAME: self.every.digest} | ({} if further is None else {FURTHER: list(further.columns)})
+        return {NAME: self.every.digest} | ({} if further is None else {FURTHER_COLUMNS: list(further.columns)})
 
     def present(self, rows: np.ndarray) -> Table:
         """Some of the rows as the original takes them."""

@@ -25,7 +25,7 @@ from ectype.cascades import ALONE, ASKED, COPY, ERROR, OUT, Routing, ask_fallbac
 from ectype.errors import EctypeError, OutageError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Labels, Original
-from ectype.queries import Part, parts
+from ectype.queries import RowSlice, request_slices
 from ectype.serve._http_types import Refusal
 from ectype.serve._inference import Answer, Question
 from ectype.serve._limits import WAITING_ROWS
@@ -185,13 +185,13 @@ class Fallback:
             LOG.warning("fallback: %s", failed)
         if isinstance(failed, OutageError):
             self._note_outage(failed.found)
-        answers = self._codes(unsure, parts(n, original.request_rows), found)
+        answers = self._codes(unsure, request_slices(n, original.request_rows), found)
         if len(answers) == n:
             return FallbackOutcome(unsure.written(answers, ASKED), {"original": n})
         reason = f"a label that is none of {self._labels}" if failed is None else failed.found
         return self._without(unsure, reason, self._pause, answers)
 
-    def _codes(self, unsure: UnsureRows, asked: list[Part], found: list[np.ndarray | None]) -> dict[int, int]:
+    def _codes(self, unsure: UnsureRows, asked: list[RowSlice], found: list[np.ndarray | None]) -> dict[int, int]:
         """The codes of the original's labels, by the places of rows; those that the copy does not have are left out."""
         answers = dict[int, int]()
         for part, labels in zip(asked, found, strict=True):

@@ -19,7 +19,7 @@ from ectype.certificate.bounds import lower_bound
 from ectype.errors import OriginalError, OutageError, SettingError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import Labels, Original
-from ectype.queries import Part, failing_rows, parts
+from ectype.queries import RowSlice, failing_rows, request_slices
 from ectype.serve._metrics import counter, label, total
 from ectype.serve._representable import representable, round_trip
 from ectype.serve._row_parser import ParsedRows, joined
@@ -173,7 +173,7 @@ class Shadow:
         """Ask in requests of the size that the original takes."""
         before = self._settled
         try:
-            for part in parts(len(rows), self._original.request_rows):
+            for part in request_slices(len(rows), self._original.request_rows):
                 self._ask(rows, codes, part)
         except OutageError:
             self.failed.inc(len(rows) - (self._settled - before))
@@ -184,7 +184,7 @@ class Shadow:
         """How many rows were compared, or failed."""
         return self.compared + total(self.failed)
 
-    def _ask(self, rows: ParsedRows, codes: np.ndarray, part: Part) -> None:
+    def _ask(self, rows: ParsedRows, codes: np.ndarray, part: RowSlice) -> None:
         """One request; one that fails is halved, so that no row is the reason that others have no answer."""
         put = partial(self._put, rows, codes)
         if failed := put(part):
@@ -192,7 +192,7 @@ class Shadow:
                 LOG.warning("shadow: %s", error)
                 self.failed.inc()
 
-    def _put(self, rows: ParsedRows, codes: np.ndarray, part: Part) -> OriginalError | None:
+    def _put(self, rows: ParsedRows, codes: np.ndarray, part: RowSlice) -> OriginalError | None:
         """Ask once and compare; gives the original's error, if it failed."""
         asked = rows.part(part)
         self.asked.inc(len(asked))

@@ -24,7 +24,7 @@ from ectype._common import validation
 from ectype._common.atomic_io import as_path, directory_errors, make_folder, missing_folders, remove_empty, write_text
 from ectype._common.manifest import RUN
 from ectype.errors import DirectoryError, IntegrityError, OriginalError, SettingError, WriteError
-from ectype.ledger import BESIDE, NAME, TRAFFIC, Ledger
+from ectype.ledger import BESIDE_LEDGER, LEDGER, Ledger, Purpose
 from ectype.original import Original
 from ectype.original.fingerprint import identified
 from ectype.runs.directory import finished, open_run, refuse_differences
@@ -96,7 +96,7 @@ class TrafficLog:
         self._pause, self._keep, self._masking = pause, keep, Masking(space, keep.without, keep.masked)
         dropped: Json = {"dropped": self._masking.dropped}
         dropped |= {"masked": self._masking.masked} if keep.masked else {}
-        self.settings: Json = {**identified(original), "space": space.digest, "kept": TRAFFIC, **dropped}
+        self.settings: Json = {**identified(original), "space": space.digest, "kept": Purpose.TRAFFIC, **dropped}
         self._lock, self._open, self._told = threading.Lock(), ExitStack(), set[str]()
         self._ledger: Ledger | None = None
         self._failing, self._again = False, 0.0  # whether the last rows were not written; when to try once more
@@ -197,7 +197,7 @@ class TrafficLog:
         try:
             if self._failing:
                 self._ledger.mend()
-            self._repeated += self._ledger.record(self._masking(rows), labels, TRAFFIC)
+            self._repeated += self._ledger.record(self._masking(rows), labels, Purpose.TRAFFIC)
             self._outcomes[KEPT], self._begun = self._outcomes[KEPT] + len(rows), self._begun or time.time()
             self._measure(self._ledger)
         except OriginalError:  # labels of another type than those before, which no ledger holds together
@@ -211,7 +211,7 @@ class TrafficLog:
         if self._failing:
             LOG.warning("keeping: %s: rows are kept again", self._keep.directory)
         self._failing, self.rows = False, ledger.counts.answered
-        names, self.bytes = (SPACE, *(f"{NAME}{suffix}" for suffix in ("", *BESIDE))), 0
+        names, self.bytes = (SPACE, *(f"{LEDGER}{suffix}" for suffix in ("", *BESIDE_LEDGER))), 0
         for name in names:
             with suppress(OSError):  # such as one that is not there
                 self.bytes += (self._keep.directory / name).stat().st_size

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ectype import ledger
 from ectype.errors import DirectoryError, EctypeError, OriginalError
-from ectype.ledger import REPEAT, Ledger
+from ectype.ledger import Ledger, Purpose
 from ectype.original import Original
 from ectype.space import RowIndex, Space, first_occurrences, row_hashes
 from problems import ask_through
@@ -42,12 +42,12 @@ def test_identical_rows_are_never_asked_twice(path, rng):
         np.testing.assert_array_equal(ask_through(book, counting(asked), LINE, rows, "training"), first[:100])
         assert sum(map(len, asked)) == 102
         for _ in range(2):
-            ask_through(book, counting(asked), LINE, rows[:5], REPEAT)
+            ask_through(book, counting(asked), LINE, rows[:5], Purpose.REPEAT)
             assert sum(map(len, asked)) == 107
-    found = ledger.summary(path)
+    found = ledger.summarise_ledger(path)
     assert (found.asked, found.answered, found.maybe_paid, found.saved, found.repeated) == (107, 107, 0, 255, 5)
     assert found.labels == {label: int((first == label)[[*range(100), 150, 151]].sum()) for label in ("yes", "no")}
-    table = ledger.entries(path, ledger.space_of(path))
+    table = ledger.query_table(path, ledger.space_of(path))
     assert len(table) == 107
     assert (table["label"] == np.where(table["x0"] > 0, "yes", "no")).all()
 
@@ -58,7 +58,7 @@ def test_discrete_rows_with_equal_keys_are_told_apart(path):
     with Ledger(path, {}, LINE) as book:
         for _ in range(2):
             np.testing.assert_array_equal(ask_through(book, box, LINE, grid, "training"), grid[:, 0] * 40 + grid[:, 1])
-    assert ledger.summary(path).asked == 1600
+    assert ledger.summarise_ledger(path).asked == 1600
     assert len(np.unique(row_hashes(grid))) == 1600
 
 
@@ -87,7 +87,7 @@ def test_rows_in_any_order_of_memory_are_kept_as_they_are(path, rng):
     asked, rows = [], np.asfortranarray(rng.normal(size=(70, 2)))
     with Ledger(path, {}, LINE) as book:
         ask_through(book, counting(asked), LINE, rows, "training")
-    np.testing.assert_array_equal(ledger.entries(path, LINE)[["x0", "x1"]], rows)
+    np.testing.assert_array_equal(ledger.query_table(path, LINE)[["x0", "x1"]], rows)
     np.testing.assert_array_equal(np.concatenate(asked), rows)
 
 
@@ -102,7 +102,7 @@ def test_what_was_answered_before_a_failure_is_kept(path, rng):
 
     with Ledger(path, {}, LINE) as book, pytest.raises(OriginalError, match="down"):
         ask_through(book, Original(failing, request_rows=30), LINE, rows, "training")
-    found = ledger.summary(path)
+    found = ledger.summarise_ledger(path)
     assert (found.answered, found.asked >= 90) == (60, True)
     again = []
     with Ledger(path, {}, LINE) as book:
@@ -157,7 +157,7 @@ def test_a_full_disk_is_an_error_and_no_wrong_answer(path, rng):
         book.writer._connection.execute("PRAGMA max_page_count = 12")
         with pytest.raises(DirectoryError, match="full"):
             ask_through(book, counting([]), LINE, rng.normal(size=(100_000, 2)), "training")
-    found = ledger.summary(path)
+    found = ledger.summarise_ledger(path)
     assert 0 < found.answered <= found.asked < 100_000
 
 
@@ -175,10 +175,10 @@ def test_answers_from_elsewhere_are_recorded_each_time_they_came(path, rng):
         with pytest.raises(OriginalError, match="one type"):
             book.record(rows, np.arange(5), "traffic")
         assert ask_through(book, counting([]), LINE, rows, "training").tolist() == labels.tolist()
-    kept, said = ledger.answers(path)["traffic"]
+    kept, said = ledger.read_answers(path)["traffic"]
     np.testing.assert_array_equal(kept, np.concatenate([rows, rows[[0, 0, 1]], again]))
     assert said.labels.tolist() == ["yes", "no", "yes", "no", "no", "yes", "yes", "no", "yes", "maybe", "maybe"]
-    found = ledger.summary(path)
+    found = ledger.summarise_ledger(path)
     assert (found.requests, found.answered, found.maybe_paid, found.lost) == (3, 11, 0, 0)
 
 
@@ -195,7 +195,7 @@ def test_a_ledger_goes_on_recording_once_there_is_room_again(path, rng):
         book.writer._connection.execute("PRAGMA max_page_count = 10000")
         book.record(rows[:3], np.full(3, "maybe"), "traffic")
         book.record(rows, np.full(len(rows), "no"), "traffic")
-    kept, said = ledger.answers(path)["traffic"]
+    kept, said = ledger.read_answers(path)["traffic"]
     np.testing.assert_array_equal(kept, np.concatenate([rows[:10], rows[:3], rows]))
     assert said.labels.tolist() == ["yes"] * 10 + ["maybe"] * 3 + ["no"] * len(rows)
 
@@ -218,7 +218,7 @@ def test_a_damaged_ledger_is_a_typed_error_or_a_ledger(tmp_path, junk, at, cut):
     at %= len(content)
     content[at : at + len(junk)] = junk
     path.write_bytes(bytes(content[:at]) if cut else bytes(content))
-    for read in (ledger.summary, ledger.settings_of, lambda p: ledger.entries(p, LINE)):
+    for read in (ledger.summarise_ledger, ledger.settings_of, lambda p: ledger.query_table(p, LINE)):
         with contextlib.suppress(EctypeError):
             read(path)
     with contextlib.suppress(EctypeError), Ledger(path, {"seed": 1}, LINE) as book:

@@ -13,10 +13,10 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype.errors import DirectoryError, IntegrityError
-from ectype.ledger import NAME
+from ectype.ledger import LEDGER
 from ectype.ledger import _connections as connections
 from ectype.ledger import _hash_chain as hash_chain
-from ectype.ledger._schema import begin
+from ectype.ledger._hash_chain import begin
 from problems import disc
 
 PLANE = ec.Space.normal(2)
@@ -36,7 +36,7 @@ def run(finished, tmp_path):
 
 
 def sql(run, *statements):
-    with closing(sqlite3.connect(run / NAME, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(run / LEDGER, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement)
 
@@ -58,9 +58,9 @@ ADDED = {
 @pytest.mark.parametrize("found", ADDED)
 def test_what_is_no_table_of_ours_is_noticed_and_never_run(run, found):
     sql(run, *ADDED[found])
-    for read in (ledger.verify, ledger.summary, ledger.answers, ledger.anchored):
+    for read in (ledger.verify_ledger, ledger.summarise_ledger, ledger.read_answers, ledger.chain_anchor):
         with pytest.raises(IntegrityError, match="the tables of a ledger and nothing else, found") as error:
-            read(run / NAME)
+            read(run / LEDGER)
         assert found in str(error.value)
 
 
@@ -71,7 +71,7 @@ def test_the_command_says_so_and_what_is_left(run, tmp_path):
     assert "found the trigger 'more'; answers to 150 rows are as they were written: restore it" in done.stderr
     done = run_command("ledger", run, "--salvage", tmp_path / "new")
     assert done.returncode == 0, done.stderr
-    assert ledger.summary(tmp_path / "new" / NAME).answered == 150
+    assert ledger.summarise_ledger(tmp_path / "new" / LEDGER).answered == 150
 
 
 def test_of_a_ledger_without_its_answers_nothing_is_left(run):
@@ -82,21 +82,24 @@ def test_of_a_ledger_without_its_answers_nothing_is_left(run):
 
 
 def test_nothing_is_written_through_a_trigger(run):
-    before = ledger.summary(run / NAME).answered
+    before = ledger.summarise_ledger(run / LEDGER).answered
     sql(run, "CREATE TRIGGER more AFTER INSERT ON requests BEGIN DELETE FROM answers; END")
     with pytest.raises(IntegrityError, match="found the trigger 'more'"):
         ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
     sql(run, "DROP TRIGGER more")
-    assert ledger.summary(run / NAME).answered == before
+    assert ledger.summarise_ledger(run / LEDGER).answered == before
 
 
 def test_reading_ends_after_as_many_steps_as_a_ledger_can_take(run, monkeypatch):
     """Whatever makes SQLite go on, as pages that refer to each other may."""
     monkeypatch.setattr(connections, "STEPS", 10**6)
     monkeypatch.setattr(connections, "ASKED_AFTER", 10**4)
-    with connections.readable(run / NAME) as connection, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with (
+        connections.open_for_reading(run / LEDGER) as connection,
+        pytest.raises(sqlite3.OperationalError, match="interrupted"),
+    ):
         connection.execute(f"{ENDLESS} count(*) FROM n")
-    assert ledger.summary(run / NAME).answered == 150
+    assert ledger.summarise_ledger(run / LEDGER).answered == 150
 
 
 # --- what is no file of its length ------------------------------------------------------------------------------------
@@ -105,7 +108,7 @@ def test_reading_ends_after_as_many_steps_as_a_ledger_can_take(run, monkeypatch)
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-head", "-journal"])
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_what_is_no_regular_file_is_not_waited_for(run, suffix, kind):
-    file = run / f"{NAME}{suffix}"
+    file = run / f"{LEDGER}{suffix}"
     file.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(file)
@@ -114,33 +117,33 @@ def test_what_is_no_regular_file_is_not_waited_for(run, suffix, kind):
     else:
         file.mkdir()
     with pytest.raises(DirectoryError, match=r"ledger, found nothing|no regular file"):
-        ledger.summary(run / NAME)
+        ledger.summarise_ledger(run / LEDGER)
     assert run_command("ledger", run).returncode == 2
 
 
 def test_a_file_that_is_longer_than_it_says(run):
-    os.truncate(run / NAME, 2**40)
+    os.truncate(run / LEDGER, 2**40)
     with pytest.raises(IntegrityError, match=r"a file of at most .* bytes, as it says, found 1099511627776"):
-        ledger.summary(run / NAME)
+        ledger.summarise_ledger(run / LEDGER)
 
 
 def test_a_file_that_says_to_be_as_long_as_it_is_but_is_mostly_a_hole(run):
     """Its pages would be copied to look for what is left of it."""
-    content = bytearray((run / NAME).read_bytes())
+    content = bytearray((run / LEDGER).read_bytes())
     page, size = int.from_bytes(content[16:18], "big"), 2**40
     content[28:32] = (size // page).to_bytes(4, "big")
     content[92:96] = content[24:28]  # by which SQLite takes the number of pages for valid
-    (run / NAME).write_bytes(content)
-    os.truncate(run / NAME, size)
+    (run / LEDGER).write_bytes(content)
+    os.truncate(run / LEDGER, size)
     with pytest.raises(IntegrityError, match="a file that is no hole, found 1099511627776 bytes, of which"):
-        ledger.summary(run / NAME)
+        ledger.summarise_ledger(run / LEDGER)
 
 
 def test_definitions_that_never_end_are_not_read_to_their_end(run):
     """Every page of the tree of definitions has the one below it as its child 400 times, eight levels deep."""
-    endless(run / NAME)
+    endless(run / LEDGER)
     with pytest.raises(IntegrityError, match="found interrupted"):
-        ledger.summary(run / NAME)
+        ledger.summarise_ledger(run / LEDGER)
     assert run_command("ledger", run).returncode == 2
 
 
@@ -197,7 +200,7 @@ def rechained(run, *statements):
     """Change rows, and have the chain and run.json fit."""
     from mutated_directories import rechain, sealed
 
-    with closing(sqlite3.connect(run / NAME, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(run / LEDGER, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(*statement)
         rechain(connection)
@@ -235,13 +238,13 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_rows_that_no_run_has_written_are_bad_input(run, tmp_path, wrong):
     statement, value = WRONG[wrong]
-    with closing(sqlite3.connect(run / NAME)) as connection:
+    with closing(sqlite3.connect(run / LEDGER)) as connection:
         columns = connection.execute(ROWS).fetchone()[0] // 8
     rechained(run, (statement, (value(columns),)))
     done = run_command("remake", run, "--out", tmp_path / "new", "--to", "linear")
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("ectype: ")
-    assert str(run / NAME) in done.stderr
+    assert str(run / LEDGER) in done.stderr
 
 
 def test_the_helper_changes_nothing_by_itself(run, tmp_path):
@@ -253,7 +256,7 @@ def test_the_helper_changes_nothing_by_itself(run, tmp_path):
 
 
 def tables(run):
-    with closing(sqlite3.connect(run / NAME)) as connection:
+    with closing(sqlite3.connect(run / LEDGER)) as connection:
         return connection.execute("SELECT name FROM sqlite_schema").fetchall()
 
 
@@ -275,7 +278,7 @@ def test_sessions_that_nobody_has_held(run, about, ended):
     path = run / ledger.SESSIONS
     rows = [("meta", ("session 1", about)), *([] if ended is None else [("meta", ("ended 1", ended))])]
     with closing(connections.connect(path)) as connection:
-        begin(connection, {"format": ledger.FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
+        begin(connection, {"format": ledger.LEDGER_FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
     done = run_command("ledger", run)
     assert done.returncode == 2, done.stderr
     assert f"{ledger.SESSIONS}: expected" in done.stderr
@@ -307,19 +310,19 @@ def test_a_frontier_that_is_none(run, tmp_path, content):
 
 def test_many_labels_of_which_one_is_long_are_refused_before_an_array_is_made(run):
     """As an array, each takes as much as the longest."""
-    with closing(sqlite3.connect(run / NAME)) as connection, connection:
+    with closing(sqlite3.connect(run / LEDGER)) as connection, connection:
         connection.execute("DELETE FROM labels")
         known = [*(f'"{code:06}"' for code in range(100_000)), f'"{"x" * 1000}"']
         connection.executemany("INSERT INTO labels VALUES (?, ?)", enumerate(known))
     rechained(run)
     with pytest.raises(IntegrityError, match="100001 labels of up to 1000 characters, which take more than"):
-        ledger.summary(run / NAME)
+        ledger.summarise_ledger(run / LEDGER)
 
 
 def test_a_batch_of_any_number_of_rows_can_be_read(tmp_path):
     """The line of a batch is one JSON document, and the reader bounds what is in one."""
-    path = tmp_path / NAME
+    path = tmp_path / LEDGER
     rows = [("failures", (number, 1, 0.0, "x")) for number in range(1, 2501)]
     with closing(connections.connect(path)) as connection:
-        begin(connection, {"format": ledger.FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
-    assert ledger.verify(path).batches == 3
+        begin(connection, {"format": ledger.LEDGER_FORMAT, "settings": {}, "space": PLANE.to_json()}, rows)
+    assert ledger.verify_ledger(path).batches == 3

@@ -12,14 +12,14 @@ from commands import run_command
 from ectype import ledger
 from ectype._common.manifest import Key
 from ectype.errors import DirectoryError, IntegrityError, PriorAnswersError
-from ectype.ledger import NAME, Ledger, timeline, verify
-from ectype.queries import merge
+from ectype.ledger import LEDGER, Ledger, read_timeline, verify_ledger
+from ectype.queries import merge_answers
 from ectype.runs.compact import compact
 from problems import ask_through, disc
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
 PLANE = ec.Space.normal(2)
-QUICK = {"budget": 200, "certificate_n": 100, "schedule": ec.algorithm.training.steps(100)}
+QUICK = {"budget": 200, "certificate_n": 100, "schedule": ec.training.steps(100)}
 
 
 def asked(path, function=disc, space=PLANE, name="disc", seed=0):
@@ -46,22 +46,22 @@ def damage(path, row):
 
 
 def test_rounds_are_those_of_the_history_and_bins_hold_everything(finished):
-    found, result = timeline(finished / NAME), ec.load(finished)
+    found, result = read_timeline(finished / LEDGER), ec.load(finished)
     queries = np.diff([0, *(one.queries for one in result.history)])
     assert [one["rows"] for one in found.rounds] == queries.tolist()
     assert found.bin == "minute"
-    assert sum(one.rows for one in found.bins) == ledger.summary(finished / NAME).asked == 306
+    assert sum(one.rows for one in found.bins) == ledger.summarise_ledger(finished / LEDGER).asked == 306
     assert sum(one.answered for one in found.bins) == 306
 
 
 def test_time_is_told_in_days_where_it_was_long(tmp_path, monkeypatch):
     now = [1.7e9]
     monkeypatch.setattr("ectype.ledger._batch.time.time", lambda: now[0])
-    with Ledger(tmp_path / NAME, {}, PLANE) as book:
+    with Ledger(tmp_path / LEDGER, {}, PLANE) as book:
         for day in range(5):
             now[0] = 1.7e9 + 86400 * day
             ask_through(book, ec.Original(disc), PLANE, PLANE.sample(3 + day, np.random.default_rng(day)), "traffic")
-    found = timeline(tmp_path / NAME)
+    found = read_timeline(tmp_path / LEDGER)
     assert (found.bin, [one.rows for one in found.bins]) == ("day", [3, 4, 5, 6, 7])
     assert found.bins[0].start == "2023-11-14T00:00:00+00:00"
     assert found.rounds == []
@@ -82,26 +82,26 @@ def test_verify_finds_damage(run, tmp_path):
     found = json.loads(run_command("ledger", "verify", "run", "--json", cwd=tmp_path).stdout)
     assert (found["checked"], found["rows"], found["anchors"]) == (True, 306, ["run.json"])
     assert "all agree, as run.json says" in run_command("ledger", "verify", "run", cwd=tmp_path).stdout
-    damage(run / NAME, ledger.answers(run / NAME)["training"][0][0])
+    damage(run / LEDGER, ledger.read_answers(run / LEDGER)["training"][0][0])
     with pytest.raises(IntegrityError, match="table requests"):
-        verify(run / NAME)
+        verify_ledger(run / LEDGER)
     assert run_command("ledger", "verify", "run", cwd=tmp_path).returncode == 2
 
 
 def test_a_compacted_run_has_the_same_answers_and_is_as_well_checked(run):
-    before, copy = ledger.answers(run / NAME), (run / "copy.safetensors").read_bytes()
-    summed = ledger.summary(run / NAME)
+    before, copy = ledger.read_answers(run / LEDGER), (run / "copy.safetensors").read_bytes()
+    summed = ledger.summarise_ledger(run / LEDGER)
     found = compact(run)
     assert found.after < found.before
-    assert found.after == os.path.getsize(run / NAME)
+    assert found.after == os.path.getsize(run / LEDGER)
     assert found.rounds == len(ec.load(run).history) - 1
-    assert ledger.summary(run / NAME) == summed
-    after = ledger.answers(run / NAME)
+    assert ledger.summarise_ledger(run / LEDGER) == summed
+    after = ledger.read_answers(run / LEDGER)
     assert before.keys() == after.keys()
     for purpose, (rows, said) in before.items():
         np.testing.assert_array_equal(rows, after[purpose][0])
         np.testing.assert_array_equal(said.labels, after[purpose][1].labels)
-    assert verify(run / NAME).anchors == ["run.json"]
+    assert verify_ledger(run / LEDGER).anchors == ["run.json"]
     (run / "run.json").unlink()  # the copy is made again, without a query
 
     def never(rows):
@@ -109,9 +109,9 @@ def test_a_compacted_run_has_the_same_answers_and_is_as_well_checked(run):
 
     asked(run, never)
     assert (run / "copy.safetensors").read_bytes() == copy
-    damage(run / NAME, before["training"][0][0])
+    damage(run / LEDGER, before["training"][0][0])
     with pytest.raises(IntegrityError):
-        verify(run / NAME)
+        verify_ledger(run / LEDGER)
 
 
 def test_a_signed_run_is_signed_again(run, monkeypatch):
@@ -126,7 +126,7 @@ def test_a_signed_run_is_signed_again(run, monkeypatch):
 
 
 def test_a_run_that_was_killed_is_not_compacted(run):
-    (run / f"{NAME}-head").write_text("")
+    (run / f"{LEDGER}-head").write_text("")
     with pytest.raises(DirectoryError, match="at work, or was killed"):
         compact(run)
 
@@ -135,8 +135,12 @@ def test_merged_answers_are_given_to_a_run(run, tmp_path):
     other = asked(tmp_path / "other", seed=1)
     done = run_command("ledger", "merge", run, other, "--out", tmp_path / "all", "--json")
     assert json.loads(done.stdout) == {"out": str(tmp_path / "all"), "answers": 612, "left_out": {}}
-    assert verify(tmp_path / "all" / NAME).rows == 612
-    assert ledger.summary(tmp_path / "all" / NAME).by_purpose == {"certificate": 200, "repeat": 12, "training": 400}
+    assert verify_ledger(tmp_path / "all" / LEDGER).rows == 612
+    assert ledger.summarise_ledger(tmp_path / "all" / LEDGER).by_purpose == {
+        "certificate": 200,
+        "repeat": 12,
+        "training": 400,
+    }
     result = ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, answers=tmp_path / "all", **QUICK)
     assert result.given["used"] == 600
     assert result.history[0].queries == 0  # drawn rows, so that none more is drawn at random
@@ -144,16 +148,16 @@ def test_merged_answers_are_given_to_a_run(run, tmp_path):
 
 def test_what_does_not_go_together_is_refused_and_nothing_is_written(run, tmp_path):
     with pytest.raises(DirectoryError, match="original: expected what"):
-        merge([run, asked(tmp_path / "another", name="another")], tmp_path / "all")
+        merge_answers([run, asked(tmp_path / "another", name="another")], tmp_path / "all")
     with pytest.raises(PriorAnswersError, match=r"one answer to every row, found x0=.*, x1=.* is (True|False) and "):
-        merge([run, asked(tmp_path / "opposite", lambda rows: ~disc(rows))], tmp_path / "all")
+        merge_answers([run, asked(tmp_path / "opposite", lambda rows: ~disc(rows))], tmp_path / "all")
     with pytest.raises(DirectoryError, match="a new or empty directory"):
-        merge([run], run)
+        merge_answers([run], run)
     assert not (tmp_path / "all").exists()
 
 
 def test_rows_outside_of_the_first_space_are_left_out(run, tmp_path):
     small = asked(tmp_path / "small", space=ec.Space.uniform(-1, 1, 2))
-    found = merge([small, run], tmp_path / "all")
+    found = merge_answers([small, run], tmp_path / "all")
     assert found.left_out["values"] > 100
     assert found.answers + found.left_out["values"] == 612

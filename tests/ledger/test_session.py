@@ -164,7 +164,7 @@ def test_what_was_paid_stays_on_record_and_is_shown(folder):
     assert "cascade, since" in run_command("ledger", "run", cwd=folder)[1]
     assert json.loads(run_command("ledger", "verify", "run", "--json", cwd=folder)[1])["since"]["rows"] == 600
     assert run_command("ledger", "compact", "run", cwd=folder).returncode == 0
-    assert len(session.sessions(run)) == 3
+    assert len(session.read_sessions(run)) == 3
     assert ec.load(run).certificate.n == 100
 
 
@@ -224,11 +224,11 @@ def test_only_the_same_session_is_gone_on_with(interrupted, name, options, rows)
 
 
 def test_answers_of_a_week_ago_are_asked_for_again(interrupted, monkeypatch):
-    monkeypatch.setattr(session, "WITHIN", 0.0)
+    monkeypatch.setattr(session, "SESSION_LIFETIME", 0.0)
     counting = Counting()
     certified(interrupted, counting)
     assert len(counting.rows) == 100
-    assert [entry.rows for entry in session.sessions(interrupted)] == [40, 100]
+    assert [entry.rows for entry in session.read_sessions(interrupted)] == [40, 100]
 
 
 def test_it_is_said_which_answers_are_of_before(interrupted):
@@ -300,35 +300,35 @@ def test_rows_that_differ_in_further_columns_alone_are_asked_each(folder):
 
 def about_check(folder, counting, rows, ends=False):
     """Ask about rows in the session of a check, which is interrupted unless it ends."""
-    with session.session(folder, "check", counting.original(), SPACE, {}, ends=ends) as found:
-        Queries(counting.original(), SPACE, {"check": len(rows)}, found).ask("check", rows)
+    with session.open_session(folder, "check", counting.original(), SPACE, {}, ends=ends) as found:
+        Queries(counting.original(), SPACE, {"check": len(rows)}, found).query_labels("check", rows)
 
 
 def test_a_run_whose_taking_over_was_killed_takes_over_the_rest(folder):
     """Each request is a transaction of its own: some may be there, and others not yet."""
     rows = np.random.default_rng(3).normal(size=(100, 2))
     about_check(folder / "run", Counting(), rows)
-    (entry,) = session.sessions(folder / "run")
+    (entry,) = session.read_sessions(folder / "run")
     with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
         to.record(rows[:30], (rows[:30] ** 2).sum(axis=1) < 1.4, "check")
     with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
         with pytest.warns(EctypeWarning, match="100 answers are taken from"):
-            session.taken_over(folder / "run", "check", Counting().original(), SPACE, {}, to)
+            session.take_over_session(folder / "run", "check", Counting().original(), SPACE, {}, to)
         counting = Counting()
         found = ask_through(to, counting.original(), SPACE, rows, "check")
     assert not counting.rows
     assert found.tolist() == ((rows**2).sum(axis=1) < 1.4).tolist()
-    (entry,) = session.sessions(folder / "run")
+    (entry,) = session.read_sessions(folder / "run")
     assert entry.ended is not None
 
 
 def test_what_is_too_old_is_not_taken_over(folder, monkeypatch):
     about_check(folder / "run", Counting(), np.ones((1, 2)))
-    monkeypatch.setattr(session, "WITHIN", 0.0)
+    monkeypatch.setattr(session, "SESSION_LIFETIME", 0.0)
     with ledger.Ledger(folder / "new.sqlite", {}, SPACE) as to:
-        session.taken_over(folder / "run", "check", Counting().original(), SPACE, {}, to)
+        session.take_over_session(folder / "run", "check", Counting().original(), SPACE, {}, to)
         assert to.empty
-    assert [entry.ended for entry in session.sessions(folder / "run")] == [None]
+    assert [entry.ended for entry in session.read_sessions(folder / "run")] == [None]
 
 
 def test_attempts_of_a_week_ago_that_nobody_answered_are_forgotten(folder, monkeypatch):
@@ -338,7 +338,7 @@ def test_attempts_of_a_week_ago_that_nobody_answered_are_forgotten(folder, monke
             certified(folder / "run", Counting(0), retries=0.2)
     with pytest.raises(QuotaError):
         certified(folder / "run", Counting(), retries=0)
-    monkeypatch.setattr(session, "WITHIN", 0.0)
+    monkeypatch.setattr(session, "SESSION_LIFETIME", 0.0)
     counting = Counting()
     certified(folder / "run", counting, retries=0)
     assert len(counting.rows) == 100
