@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import ectype as ec
-from ectype.errors import OriginalError, SpentError
+from ectype.errors import OriginalError, QuotaError
 from ectype.ledger import LEDGER, summarise_ledger
 from ectype.original import Original
 from ectype.original.http.factory import open_http
@@ -124,7 +124,7 @@ def tried(mix: Mix, folder: Path, expected: bytes) -> Outcome:
             try:
                 finish(run_job(in_directory(job, folder)))
                 outcome.copy = (folder / "copy.safetensors").read_bytes()
-            except SpentError as error:
+            except QuotaError as error:
                 outcome.spent += 1
                 asked = re.search(r"retries=([0-9.]+)\)", str(error))
                 retries = float(asked[1]) if asked else None

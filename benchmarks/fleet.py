@@ -30,7 +30,7 @@ import numpy as np
 
 import ectype as ec
 from ectype.fleet import FleetStatus, read_fleet, run_fleet
-from ectype.workers import drive, open_engine
+from ectype.workers import open_engine, run_jobs
 
 if TYPE_CHECKING:
     from fault_server import FaultyServer  # type: ignore[import-not-found]
@@ -236,9 +236,9 @@ def same(task: int) -> int:
 def overhead(units: int = 300) -> None:
     for name in ("local", "dask"):
         with open_engine(name, 1) as engine:
-            list(drive(Line(5), engine, same))
+            list(run_jobs(Line(5), engine, same))
             clock = perf_counter()
-            list(drive(Line(units), engine, same))
+            list(run_jobs(Line(units), engine, same))
             print(f"{name:<6} {1000 * (perf_counter() - clock) / units:6.2f} ms for a unit that does nothing")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "heavy.py").write_text(MODULE)

@@ -95,9 +95,9 @@ def driver(seconds: float) -> Driver:
     """Turns given to two threads over real sockets, and states written durably, for so many seconds each."""
     with tempfile.TemporaryDirectory() as name:
         purse = SpendLog(Path(name), FleetLimits())
-        with RateLimitServer(RequestScheduler(FleetLimits(), purse), lambda model, words: None) as keeper:
+        with RateLimitServer(RequestScheduler(FleetLimits(), purse), lambda model, words: None) as server:
             counts = Counter[int]()
-            threads = [threading.Thread(target=passing, args=(keeper, counts, i, seconds)) for i in range(2)]
+            threads = [threading.Thread(target=passing, args=(server, counts, i, seconds)) for i in range(2)]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -109,12 +109,12 @@ def driver(seconds: float) -> Driver:
         return Driver(sum(counts.values()) / seconds, written / seconds)
 
 
-def passing(keeper: RateLimitServer, counts: Counter[int], i: int, seconds: float) -> None:
-    with RateLimitClient(keeper.ticket, "m") as turnstile:
+def passing(server: RateLimitServer, counts: Counter[int], i: int, seconds: float) -> None:
+    with RateLimitClient(server.access, "m") as client:
         clock = perf_counter()
         while perf_counter() - clock < seconds:
-            turnstile.enter(100)
-            turnstile.leave(100)
+            client.enter(100)
+            client.leave(100)
             counts[i] += 1
 
 

@@ -84,12 +84,12 @@ def watched(clock: Clock) -> Iterator[None]:
     from ectype.original import Original
     from ectype.runs import assembly, pipeline
     from ectype.runs.pipeline import CopySelector
-    from ectype.space import SeenRows, Space, View
+    from ectype.space import FeatureView, SeenRows, Space
 
     functions: list[tuple[Any, str, str]] = [
         (KernelTraining, "run", "steps"),
         (Space, "sample", "sampling"),
-        (View, "__call__", "encoding"),
+        (FeatureView, "__call__", "encoding"),
         (SeenRows, "new", "distinct"),
         (SeenRows, "add", "distinct"),
         (Original, "answer", "asking"),

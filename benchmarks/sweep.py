@@ -18,7 +18,7 @@ import tempfile
 from time import perf_counter
 
 from ectype.errors import EctypeError
-from ectype.workers._dask import Dask
+from ectype.workers._dask import DaskCluster
 from ectype_paper.store import open_store
 from ectype_paper.sweep import PlannedUnit, outcomes, plan, units
 from ectype_paper.units import paper_settings, run
@@ -34,7 +34,7 @@ def measure(workers: int, options: argparse.Namespace) -> dict[str, float]:
     clock = perf_counter()
     with tempfile.TemporaryDirectory() as folder, open_store(folder, settings) as store:
         planned: list[PlannedUnit] = plan(wanted, store, settings, None)
-        with Dask(workers) as engine:
+        with DaskCluster(workers) as engine:
             started = perf_counter()
             for outcome in outcomes(planned, engine, run):
                 if outcome.record is None:

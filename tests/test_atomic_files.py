@@ -9,15 +9,15 @@ import sys
 
 import pytest
 
-from ectype._common.atomic_io import COMMITTED, current, roll_forward, write_text, written
+from ectype._common.atomic_io import COMMITTED, atomic_file, current, roll_forward, write_text
 from ectype.errors import DirectoryError
 
 # A process that is at work on a file, and waits.
 AT_WORK = """
 import sys
 from pathlib import Path
-from ectype._common.atomic_io import written
-with written(Path(sys.argv[1])) as part:
+from ectype._common.atomic_io import atomic_file
+with atomic_file(Path(sys.argv[1])) as part:
     part.write_text("half")
     print("ready", flush=True)
     sys.stdin.readline()
@@ -84,7 +84,7 @@ def test_an_error_leaves_what_was_there(tmp_path):
     write_text(tmp_path / "mine.txt", "old")
 
     def fail():
-        with written(tmp_path / "mine.txt") as part:
+        with atomic_file(tmp_path / "mine.txt") as part:
             part.write_text("new")
             raise InterruptedError("stopped")
 

@@ -91,8 +91,8 @@ def test_a_copy_is_made_saved_resumed_and_remade(tmp_path):
 def test_a_second_process_cannot_write_to_a_run_there_either(tmp_path):
     code = """
     from ectype.errors import DirectoryError
-    from ectype._common.atomic_io import locked
-    with locked(Path(".")):
+    from ectype._common.atomic_io import folder_lock
+    with folder_lock(Path(".")):
         names = [path.name for path in Path(".").iterdir()]
         assert names == [".unfinished-lock"], names
         try:

@@ -13,7 +13,7 @@ import ectype as ec
 from commands import run_command
 from ectype import progress
 from ectype.plan.resolve import resolve
-from ectype.progress import ROWS, answered, doing, shown
+from ectype.progress import ROWS, report_activity, report_answered, show_progress
 from optional_packages import needs
 from problems import disc
 from processes import shown_on_a_terminal
@@ -95,7 +95,7 @@ def test_a_notebook_shows_a_bar_in_html(notebook):
     assert any("10 of 40 rows answered" in bundle["text/plain"] for bundle in notebook)
     assert '<progress value="3" max="3">' in notebook[-1]["text/html"]
     del notebook[:]
-    with shown("a <b>", 2) as tell:
+    with show_progress("a <b>", 2) as tell:
         tell(1, "<script>")
     assert notebook[-1]["text/html"].endswith("a &lt;b&gt; 1/2, 0 s  &lt;script&gt;")
 
@@ -108,13 +108,13 @@ def test_what_is_made_meanwhile_is_said(notebook, small_lesson):
 
 
 def test_work_inside_other_work_shows_nothing_of_its_own(notebook):
-    with shown("outer", 2, step=ROWS) as outer:
-        answered(1, 2)
-        with shown("inner", 5) as inner:
+    with show_progress("outer", 2, step=ROWS) as outer:
+        report_answered(1, 2)
+        with show_progress("inner", 5) as inner:
             inner(5)
-            doing("a detail")
+            report_activity("a detail")
         outer(2)
-    doing("nobody sees this")
+    report_activity("nobody sees this")
     shown_words = [bundle["text/plain"].partition(",")[0] for bundle in notebook]
     assert shown_words == ["outer 1/2", "outer 1/2", "outer 2/2"]
 
@@ -143,9 +143,9 @@ def test_the_command_can_be_silent_too(tmp_path):
 
 def test_lines_of_the_command_come_now_and_then(capsys, monkeypatch):
     monkeypatch.setattr(progress, "EVERY", 0)
-    with shown("sequential", 2, log=True, step="iteration") as tell:
+    with show_progress("sequential", 2, log=True, step="iteration") as tell:
         tell(1, "100 queries")
-        doing("too soon for a line")
+        report_activity("too soon for a line")
         tell(2, "200 queries")
     assert capsys.readouterr().err == "sequential: iteration 1/2, 100 queries\nsequential: iteration 2/2, 200 queries\n"
 
@@ -162,7 +162,7 @@ def test_a_log_says_what_takes_long_though_nothing_happens(monkeypatch):
 
     monkeypatch.setattr(progress, "MEANWHILE", 0.001)
     monkeypatch.setattr(sys, "stderr", Stream())
-    with shown("export", 3, log=True, step="rows"):
-        doing("a step that takes long")
+    with show_progress("export", 3, log=True, step="rows"):
+        report_activity("a step that takes long")
         assert Stream.said.wait(60)
     assert "export: rows 0/3, a step that takes long\n" in sys.stderr.getvalue()

@@ -25,25 +25,25 @@ import numpy as np
 
 from ectype._kernel import (
     ACTIVATIONS,
-    CURVE,
+    DISCRETE_MARGINAL,
     LEAF,
-    NORMAL,
-    STEPS,
-    Boost,
+    NORMAL_MARGINAL,
+    QUANTILE_MARGINAL,
     Boosting,
-    Groups,
+    BoostingSettings,
     KernelTraining,
     Marginal,
     NetworkInference,
     PiecewiseLinear,
     RbfKernel,
+    RowGroups,
     RowSampler,
     TrainingMethod,
-    TreeSums,
+    TreeEnsemble,
 )
 from ectype._kernel import _ffi as ffi
 from ectype._kernel._inference import ROWS
-from ectype._kernel._sampler import LEAST, loads
+from ectype._kernel._sampler import LEAST, copula_loadings
 from ectype._kernel._trees import ExtraTreesBuilder
 
 ROOT = Path(__file__).parents[1]
@@ -95,13 +95,13 @@ CASES = (
 )
 
 
-class Wood(NamedTuple):
+class TreeCase(NamedTuple):
     """Trees by boosting and at random, of the same rows, their answers, and those of radial functions."""
 
     rows: int
     inputs: int
     classes: int
-    how: Boost
+    how: BoostingSettings
     targets: bool = False
     weighted: bool = False
     directed: bool = False
@@ -110,14 +110,30 @@ class Wood(NamedTuple):
     depth: int = 0
 
 
-WOODS = (
-    Wood(1, 1, 2, Boost(rounds=2)),
-    Wood(300, 4, 2, Boost(rounds=20)),
-    Wood(200, 3, 5, Boost(rounds=6, leaves=5, depth=2, rate=0.3, share=1.0), targets=True, weighted=True, leaves=60),
-    Wood(500, 17, 3, Boost(rounds=10, leaves=40, l2=0.1, least=0.5, bins=16), weighted=True, based=True, depth=5),
-    Wood(700, 5, 2, Boost(rounds=15, share=1.0, l2=0.0), directed=True, based=True),
-    Wood(600, 3, 2, Boost(rounds=10, share=0.7), targets=True, directed=True, leaves=200),
-    Wood(70_000, 2, 2, Boost(rounds=3), leaves=50),
+TREE_CASES = (
+    TreeCase(1, 1, 2, BoostingSettings(rounds=2)),
+    TreeCase(300, 4, 2, BoostingSettings(rounds=20)),
+    TreeCase(
+        200,
+        3,
+        5,
+        BoostingSettings(rounds=6, leaves=5, depth=2, rate=0.3, share=1.0),
+        targets=True,
+        weighted=True,
+        leaves=60,
+    ),
+    TreeCase(
+        500,
+        17,
+        3,
+        BoostingSettings(rounds=10, leaves=40, l2=0.1, least=0.5, bins=16),
+        weighted=True,
+        based=True,
+        depth=5,
+    ),
+    TreeCase(700, 5, 2, BoostingSettings(rounds=15, share=1.0, l2=0.0), directed=True, based=True),
+    TreeCase(600, 3, 2, BoostingSettings(rounds=10, share=0.7), targets=True, directed=True, leaves=200),
+    TreeCase(70_000, 2, 2, BoostingSettings(rounds=3), leaves=50),
 )
 TREES = 3
 
@@ -156,7 +172,7 @@ def begun(case: Case, seed: int) -> tuple[KernelTraining, np.ndarray]:
     if case.targets:
         y = np.abs(uniform(seed + 200, case.rows, case.widths[-1]))
     weights = np.abs(uniform(seed + 300, case.rows)) if case.weighted else None
-    groups = Groups.of(np.array(case.groups)) if case.groups else None
+    groups = RowGroups.of(np.array(case.groups)) if case.groups else None
     pieces = None
     if case.pieces:
         low = uniform(seed + 400, case.pieces) * np.float32(3)
@@ -166,36 +182,38 @@ def begun(case: Case, seed: int) -> tuple[KernelTraining, np.ndarray]:
     return KernelTraining(case.widths, theta, X, y, case.method, **options), X  # type: ignore[arg-type]
 
 
-class Planted(NamedTuple):
-    """What there is of a wood before any tree grows; and the rows, those that are asked about being others."""
+class TreeSetup(NamedTuple):
+    """The builders of an ensemble before any tree grows, its rows, and other rows for inference."""
 
     boosting: Boosting
-    nursery: ExtraTreesBuilder
+    builder: ExtraTreesBuilder
     radial: RbfKernel
     X: np.ndarray
     rows: np.ndarray
 
 
-def planted(wood: Wood, seed: int) -> Planted:
-    """A wood before its first tree."""
-    shape, outputs = (wood.rows, wood.inputs), 1 if wood.classes == 2 else wood.classes
-    X, rows = uniform(seed + 600, *shape), uniform(seed + 700, 99, wood.inputs)
-    y: np.ndarray = np.floor(X[:, 0] * 3 + X[:, -1] * X[:, -1]).astype(np.int32) % wood.classes
-    if wood.targets:
-        y = np.abs(uniform(seed + 800, wood.rows, wood.classes))
-    weights = np.abs(uniform(seed + 900, wood.rows)) if wood.weighted else None
-    base = uniform(seed + 1000, wood.rows, outputs) if wood.based else None
-    directions = np.arange(wood.inputs) % 3 - 1 if wood.directed else None
-    boosting = Boosting(X, y, wood.classes, wood.how, base=base, weights=weights, directions=directions, seed=seed)
-    nursery = ExtraTreesBuilder(
-        X, y, wood.classes, leaves=wood.leaves, depth=wood.depth, directions=directions, seed=seed
+def prepare_trees(ensemble: TreeCase, seed: int) -> TreeSetup:
+    """Prepare an ensemble, before its first tree."""
+    shape, outputs = (ensemble.rows, ensemble.inputs), 1 if ensemble.classes == 2 else ensemble.classes
+    X, rows = uniform(seed + 600, *shape), uniform(seed + 700, 99, ensemble.inputs)
+    y: np.ndarray = np.floor(X[:, 0] * 3 + X[:, -1] * X[:, -1]).astype(np.int32) % ensemble.classes
+    if ensemble.targets:
+        y = np.abs(uniform(seed + 800, ensemble.rows, ensemble.classes))
+    weights = np.abs(uniform(seed + 900, ensemble.rows)) if ensemble.weighted else None
+    base = uniform(seed + 1000, ensemble.rows, outputs) if ensemble.based else None
+    directions = np.arange(ensemble.inputs) % 3 - 1 if ensemble.directed else None
+    boosting = Boosting(
+        X, y, ensemble.classes, ensemble.how, base=base, weights=weights, directions=directions, seed=seed
+    )
+    builder = ExtraTreesBuilder(
+        X, y, ensemble.classes, leaves=ensemble.leaves, depth=ensemble.depth, directions=directions, seed=seed
     )
     centres = X[:300]
-    radial = RbfKernel(centres, uniform(seed + 1100, len(centres), wood.classes), 0.7)
-    return Planted(boosting, nursery, radial, X, rows)
+    radial = RbfKernel(centres, uniform(seed + 1100, len(centres), ensemble.classes), 0.7)
+    return TreeSetup(boosting, builder, radial, X, rows)
 
 
-def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeSums:
+def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeEnsemble:
     """Trees that grew at random, as they answer."""
     sizes = np.array([len(tree[0]) for tree in trees])
     starts = np.cumsum(sizes) - sizes
@@ -203,7 +221,7 @@ def sums(trees: list[list[np.ndarray]], classes: int, inputs: int) -> TreeSums:
     own, shift = np.arange(len(feature)), np.repeat(starts, sizes)
     below = np.stack([left + shift, right + shift], axis=1)
     children = np.where((feature == LEAF)[:, None], own[:, None], below)
-    return TreeSums(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
+    return TreeEnsemble(feature, threshold, children, values, starts, np.zeros(len(trees), int), classes, inputs)
 
 
 def laid_out(table: Table, seed: int) -> tuple[RowSampler, np.ndarray | None]:
@@ -225,11 +243,11 @@ def marginal(kind: str, seed: int) -> Marginal:
     """A distribution: normal, a curve, steps, or whole numbers with bounds."""
     values = np.cumsum(np.abs(uniform(seed, 1 + seed % 40)).astype(np.float64))
     if kind == "n":
-        return Marginal(NORMAL, np.array([values[0], values[-1]]))
+        return Marginal(NORMAL_MARGINAL, np.array([values[0], values[-1]]))
     if kind == "s":
-        return Marginal(STEPS, values, values[:-1] / values[-1])
+        return Marginal(DISCRETE_MARGINAL, values, values[:-1] / values[-1])
     curve = np.append(-values[-1], values) * 3
-    return Marginal(CURVE, curve, whole=kind == "i", low=curve[0] / 2 if kind == "i" else -np.inf)
+    return Marginal(QUANTILE_MARGINAL, curve, whole=kind == "i", low=curve[0] / 2 if kind == "i" else -np.inf)
 
 
 def of_networks() -> Iterator[np.ndarray]:
@@ -246,13 +264,13 @@ def of_networks() -> Iterator[np.ndarray]:
 
 def of_woods() -> Iterator[np.ndarray]:
     """Bins, scores and nodes of boosting; nodes and answers of random trees; answers of radial functions."""
-    for seed, wood in enumerate(WOODS):
-        boosting, nursery, radial, _, rows = planted(wood, seed)
-        boosting.run(wood.how.rounds)
+    for seed, ensemble in enumerate(TREE_CASES):
+        boosting, builder, radial, _, rows = prepare_trees(ensemble, seed)
+        boosting.run(ensemble.how.rounds)
         yield from (boosting._arrays["binned"], boosting.scores, *boosting._grown.values())  # type: ignore[misc]
-        trees = [nursery.tree(number) for number in range(TREES)]
+        trees = [builder.tree(number) for number in range(TREES)]
         yield from (array for tree in trees for array in tree)
-        yield sums(trees, wood.classes, wood.inputs)(rows, np.zeros((len(rows), wood.classes)))
+        yield sums(trees, ensemble.classes, ensemble.inputs)(rows, np.zeros((len(rows), ensemble.classes)))
         yield radial(rows)
 
 
@@ -261,7 +279,7 @@ def of_tables() -> Iterator[np.ndarray]:
     for seed, table in enumerate(TABLES):
         rows, correlation = laid_out(table, seed)
         if correlation is not None:
-            yield from loads(correlation, len(correlation))
+            yield from copula_loadings(correlation, len(correlation))
         yield rows(table.rows, seed)
 
 
@@ -322,17 +340,17 @@ def written() -> bytes:
         more = case.steps, case.restart, case.rows, ACTIVATIONS.index(case.method.activation), ROWS
         counts = case.widths[0] - case.pieces, case.pieces
         parts.append(record("n", arrays, numbers(training._job) + struct.pack("<7q", *more, *counts)))
-    for seed, wood in enumerate(WOODS):
-        boosting, nursery, radial, X, rows = planted(wood, seed)
+    for seed, ensemble in enumerate(TREE_CASES):
+        boosting, builder, radial, X, rows = prepare_trees(ensemble, seed)
         grown = boosting._arrays
         names = [name for name, kind in ffi.BoostingStruct._fields_ if kind is ct.c_void_p]
         arrays = [X, *(grown.get(name) for name in names[1:])]
-        trees = wood.how.rounds * boosting.outputs
+        trees = ensemble.how.rounds * boosting.outputs
         parts.append(record("b", arrays, numbers(boosting._job) + struct.pack("<q", trees)))
         names = [name for name, kind in ffi.ExtraTreesStruct._fields_ if kind is ct.c_void_p]
-        arrays = [*(nursery._arrays.get(name) for name in names), rows]
-        parts.append(record("p", arrays, numbers(nursery._job) + struct.pack("<2q", TREES, len(rows))))
-        about = struct.pack("<4qd", radial._apart, wood.inputs, wood.classes, len(rows), radial._gamma)
+        arrays = [*(builder._arrays.get(name) for name in names), rows]
+        parts.append(record("p", arrays, numbers(builder._job) + struct.pack("<2q", TREES, len(rows))))
+        about = struct.pack("<4qd", radial._apart, ensemble.inputs, ensemble.classes, len(rows), radial._gamma)
         parts.append(record("r", [radial._centres, radial._weights, rows], about))
     for seed, table in enumerate(TABLES):
         drawn, correlation = laid_out(table, seed)

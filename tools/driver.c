@@ -92,8 +92,8 @@ static void boost(struct record *r) {
 
 /* Trees at random, then what they say of rows. */
 static void plant(struct record *r) {
-    struct planting job;
-    size_t pointers = offsetof(struct planting, n) / sizeof(void *);
+    struct extra_trees job;
+    size_t pointers = offsetof(struct extra_trees, n) / sizeof(void *);
     const int64_t *more = fill(&job, pointers, sizeof job, r);
     int64_t trees = more[0], rows = more[1], nodes = 0, k = job.classes, most = (int64_t)(r->bytes[4] / sizeof(int32_t)) * trees;
     int32_t *feature = room_for(4 * most), *children = room_for(8 * most), *levels = room_for(4 * most);

@@ -19,24 +19,24 @@ import numpy as np
 from bits import SOURCES, kernel, sums
 from ectype._kernel import (
     ACTIVATIONS,
-    CURVE,
-    NORMAL,
-    STEPS,
-    Boost,
+    DISCRETE_MARGINAL,
+    NORMAL_MARGINAL,
+    QUANTILE_MARGINAL,
     Boosting,
-    Groups,
+    BoostingSettings,
     KernelTraining,
     Marginal,
     NetworkInference,
     PiecewiseLinear,
     RbfKernel,
+    RowGroups,
     RowSampler,
     TrainingMethod,
-    TreeSums,
+    TreeEnsemble,
 )
 from ectype._kernel import _ffi as ffi
 from ectype._kernel._training import LOSSES, ORDERS, PENALTIES
-from ectype._kernel._trees import ExtraTreesBuilder, binned
+from ectype._kernel._trees import ExtraTreesBuilder, bin_columns
 from ectype.errors import KernelError
 
 CHECKS = "-fsanitize=address,undefined,float-cast-overflow"
@@ -105,11 +105,11 @@ class Case:
             columns, self.rng.integers(0, columns, n), low, low + self.rng.exponential(size=n) + 1e-3
         )
 
-    def some_groups(self) -> Groups:
+    def some_groups(self) -> RowGroups:
         """Few or many groups, with and without rows, and perhaps one more beside."""
         parts = int(self.rng.choice([1, 2, 9, self.rows]))
         counts = np.bincount(self.rng.integers(0, parts, self.rows), minlength=parts)
-        groups = Groups.of(counts)
+        groups = RowGroups.of(counts)
         more = self.rng.random() < 0.5
         return groups.beside(0, self.rows, float(self.rng.choice([0.1, 1, 5])), 2000) if more else groups
 
@@ -147,9 +147,9 @@ class Case:
         elif which == 1:
             self.X = self.X[:, 1:]
         elif which == 2:
-            self.groups = Groups(np.array([0]), np.array([self.rows + 1]), np.array([0]))
+            self.groups = RowGroups(np.array([0]), np.array([self.rows + 1]), np.array([0]))
         elif which == 3:
-            self.groups = Groups(np.array([0, 0]), np.array([self.rows]), np.array([0, 1]))
+            self.groups = RowGroups(np.array([0, 0]), np.array([self.rows]), np.array([0, 1]))
         else:
             self.theta = self.theta[:-1]
         try:
@@ -159,7 +159,7 @@ class Case:
         raise AssertionError(f"corruption {which} was not refused")
 
 
-class Wood:
+class TreeFuzz:
     """Rows, labels and plans for trees drawn at random: constant and tied inputs, absent classes, extreme weights."""
 
     def __init__(self, seed: int):
@@ -174,7 +174,7 @@ class Wood:
         self.weights = self.some_weights() if rng.random() < 0.4 else None
         self.directions = rng.integers(-1, 2, self.d) if rng.random() < 0.3 else None
         self.base = rng.normal(size=1 if self.n_c == 2 else self.n_c) * 10 if rng.random() < 0.3 else None
-        self.how = Boost(
+        self.how = BoostingSettings(
             rounds=int(rng.choice([0, 1, 4])),
             leaves=int(rng.choice([2, 3, 8, 31, 1000])),
             depth=int(rng.choice([0, 0, 1, 3])),
@@ -220,7 +220,7 @@ class Wood:
         options = {"base": self.base, "weights": self.weights, "directions": self.directions, "seed": self.seed}
         return Boosting(self.X, self.y, self.n_c, self.how, **options)  # type: ignore[arg-type]
 
-    def nursery(self) -> ExtraTreesBuilder:
+    def builder(self) -> ExtraTreesBuilder:
         """A place for random trees."""
         options = {"depth": self.how.depth, "directions": self.directions, "seed": self.seed}
         return ExtraTreesBuilder(self.X, self.y, self.n_c, leaves=self.leaves, **options)  # type: ignore[arg-type]
@@ -242,8 +242,8 @@ class Wood:
 
     def planted(self) -> None:
         """Random trees; if nothing is in their way, they explain all rows that differ."""
-        nursery = self.nursery()
-        trees = [nursery.tree(number) for number in range(2)]
+        builder = self.builder()
+        trees = [builder.tree(number) for number in range(2)]
         for feature, _, left, right, values in trees:
             inner = np.flatnonzero(feature >= 0)
             assert (left[inner] > inner).all(), "a child before its parent"
@@ -254,7 +254,7 @@ class Wood:
         if free and len(np.unique(self.X, axis=0)) == self.n:
             assert (found.argmax(axis=1) == self.y).all(), "rows that random trees do not explain"
 
-    def said(self, of: TreeSums, classes: int) -> np.ndarray:
+    def said(self, of: TreeEnsemble, classes: int) -> np.ndarray:
         """What trees say of their rows, and of some that are strange."""
         n = int(self.rng.choice([0, 1, 7, 8, 9, 100, 600]))
         strange = self.rng.choice(np.append(STRANGE, np.float32(0.5)), (n, self.d))
@@ -264,16 +264,16 @@ class Wood:
 
     def poisoned(self) -> None:
         """Numbers that are none, put where Python would have refused them: the kernel goes on, whatever comes of it."""
-        edges, kept = binned(self.X, 255)[1], (self.X, self.y)
+        edges, kept = bin_columns(self.X, 255)[1], (self.X, self.y)
         self.X, self.y = self.X.copy(), self.y.copy()
-        boosting, nursery = self.boosting(), self.nursery()
+        boosting, builder = self.boosting(), self.builder()
         self.X, self.y = kept
-        given = boosting.scores, *(job._arrays.get(name) for job in (boosting, nursery) for name in POISONED)
+        given = boosting.scores, *(job._arrays.get(name) for job in (boosting, builder) for name in POISONED)
         for array in given:
             if array is not None and self.rng.random() < 0.7:
                 array[self.rng.random(array.shape) < 0.2] = self.rng.choice(STRANGE)
         boosting.run(self.how.rounds)
-        nursery.tree(0)
+        builder.tree(0)
         rows, bins = self.rng.choice(STRANGE, (9, self.d)), np.empty((9, self.d), np.uint8)
         at = (ffi.address(array) for array in (rows, edges, bins))
         ffi.library().bins_of(next(at), 9, self.d, *at)
@@ -302,7 +302,7 @@ class Wood:
             self.y = np.zeros((self.n, self.n_c + 1))
         else:
             self.y = self.y[:-1]
-        for make in (self.boosting, self.nursery):
+        for make in (self.boosting, self.builder):
             try:
                 make()
             except KernelError:
@@ -322,10 +322,14 @@ class Table:
 
     def column(self) -> Marginal:
         """One distribution."""
-        rng, kind = self.rng, int(self.rng.choice([NORMAL, CURVE, STEPS]))
-        n = 2 if kind == NORMAL else int(rng.choice([2, 3, 17, 257]) if kind == CURVE else rng.choice([1, 2, 3, 100]))
+        rng, kind = self.rng, int(self.rng.choice([NORMAL_MARGINAL, QUANTILE_MARGINAL, DISCRETE_MARGINAL]))
+        n = (
+            2
+            if kind == NORMAL_MARGINAL
+            else int(rng.choice([2, 3, 17, 257]) if kind == QUANTILE_MARGINAL else rng.choice([1, 2, 3, 100]))
+        )
         values = np.sort(rng.normal(size=n)) * float(rng.choice([0, 1e-300, 1, 2.0**52, 1e300]))
-        ends = np.cumsum(rng.dirichlet(np.ones(n)))[:-1] if kind == STEPS else np.empty(0)
+        ends = np.cumsum(rng.dirichlet(np.ones(n)))[:-1] if kind == DISCRETE_MARGINAL else np.empty(0)
         low, high = np.sort(rng.normal(size=2)).tolist() if rng.random() < 0.2 else (-np.inf, np.inf)
         missing = float(rng.normal()) if rng.random() < 0.2 else None
         return Marginal(kind, values, ends, rng.random() < 0.3, low, high, missing)
@@ -370,8 +374,8 @@ def tried(seed: int) -> None:
     if not case.restart:
         assert same(found[ffi.use()], case.trained([sum(case.pieces)])), "steps in pieces differ from steps at once"
     case.refused()
-    wood = Wood(seed)
-    for part in (wood.boosted, wood.planted, wood.near, wood.poisoned, wood.refused):
+    fuzz = TreeFuzz(seed)
+    for part in (fuzz.boosted, fuzz.planted, fuzz.near, fuzz.poisoned, fuzz.refused):
         part()
     Table(seed).drawn()
 

@@ -618,12 +618,12 @@ def sealed(run: Path, others: bool) -> None:
     try:
         content = json.loads((run / "run.json").read_text())
         for name in FILES[1:5] if others else ():
-            content["files"][name] = manifest.described(name, (run / name).read_bytes())
+            content["files"][name] = manifest.file_entry(name, (run / name).read_bytes())
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(run / LEDGER)) as connection:
             content["ledger"] = vars(hash_chain.final_anchor(connection)) if others else content["ledger"]
         for part in (manifest.CHECKSUMS, manifest.SIGNATURE):
             content.pop(part, None)
-        (run / "run.json").write_text(json.dumps(manifest.sealed(content)))
+        (run / "run.json").write_text(json.dumps(manifest.seal(content)))
     except Exception:
         return
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from commands import run_command
-from ectype.errors import EngineError, SettingError, SpaceError
-from ectype.workers._dask import Dask
-from ectype.workers._process_pool import Local
+from ectype.errors import SettingError, SpaceError, WorkerError
+from ectype.workers import DaskCluster, ProcessPool
 from ectype_paper import FAMILY_OF
 from ectype_paper.store import NAME, open_store, read_store, unit_of
 from ectype_paper.sweep import PlannedUnit, UnitOutcome, UnitQueue, outcomes, plan, problem_names, sweep, units, weight
@@ -30,7 +29,7 @@ HEARS = "signal.signal(signal.SIGINT, signal.default_int_handler); progress.EVER
 IMPORTS = "import signal, ectype.cli as cli, ectype_paper.unit_progress as progress"
 TALKING = [sys.executable, "-c", f"{IMPORTS}; {HEARS}", "paper", "sweep"]
 SMALL = ["--iterations", "2", "--epochs", "5", "--deltas", "1e-4,1e-6"]
-ENGINES = {"local": Local, "dask": Dask}
+ENGINES = {"local": ProcessPool, "dask": DaskCluster}
 
 
 def call(*arguments):
@@ -250,10 +249,10 @@ def test_a_cluster_that_is_lost_half_way_is_an_error_and_what_is_finished_is_kep
         [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
     )
     try:
-        with Dask(scheduler=cluster.stdout.readline().strip()) as engine:
+        with DaskCluster(scheduler=cluster.stdout.readline().strip()) as engine:
             found = outcomes(tasks(tmp_path, 3), engine, second_ends_the_cluster)
             assert next(found).unit.repetition == 0
-            with pytest.raises(EngineError, match="the connection to them was lost; what is finished is kept"):
+            with pytest.raises(WorkerError, match="the connection to them was lost; what is finished is kept"):
                 next(found)
     finally:
         cluster.kill()

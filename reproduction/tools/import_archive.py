@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
-from ectype._common.atomic_io import as_path, errors_of, whole_folder
+from ectype._common.atomic_io import as_path, atomic_folder, directory_errors
 from ectype.errors import DirectoryError, EctypeError, SettingError, SpaceError
 from ectype_paper import FAMILY_OF
 
@@ -60,7 +60,7 @@ def import_archive(archive: str | Path, out: str | Path, only: tuple[str, ...] |
     archive, out = as_path(archive), as_path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DirectoryError(str(out), "a new or empty directory", "other files", "choose another directory")
-    with whole_folder(out) as work:
+    with atomic_folder(out) as work:
         index = [_write(work, name, parts) for name, parts in _problems(archive, only)]
         if not index:
             raise SettingError(str(archive), READABLE, "no such file of a problem that is looked for")
@@ -226,7 +226,7 @@ def _write(folder: Path, name: str, parts: list[ArchiveRows]) -> dict[str, Any]:
         raise SpaceError(first.source, "rows of at least two classes", f"{len(lines)} rows of {len(classes)}")
     header = ",".join([*(f"f{j}" for j in range(first.width - 1)), "label"])
     text = "\n".join([header, *lines]) + "\n"
-    with errors_of(folder):
+    with directory_errors(folder):
         # Without a time in it, the same archive gives the same bytes.
         (folder / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode("ascii"), mtime=0))
     sizes = {"classes": len(classes), "samples": len(lines), "features": first.width - 1}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ectype._common.atomic_io import as_path, errors_of, write_bytes
+from ectype._common.atomic_io import as_path, directory_errors, write_bytes
 from ectype_paper.catalogue import ExhibitOptions, MadeExhibit, Row, exhibit
 from ectype_paper.claims import Figures
 from ectype_paper.exhibit_io import drawn
@@ -34,7 +34,7 @@ LONG = re.compile(rb"-?\d+\.\d{3,}")
 def write_pictures(page: str | Path, results: str | Path, names: Sequence[str] | None = None) -> list[Path]:
     """Draw the figures that the results are enough for into the folder beside a page; gives the files."""
     folder = as_path(page).parent / FOLDER
-    with errors_of(folder):
+    with directory_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return [write_bytes(folder / f"{name}.svg", picture) for name, picture in pictures(results, names)]
 

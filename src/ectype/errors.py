@@ -1,4 +1,4 @@
-"""Everything that can go wrong, said the same way: where, what was expected, what was found, what to do.
+"""Every error says the same four things: where, what was expected, what was found, and what to do.
 
 >>> from ectype import Settings, Space, copy_classifier
 >>> try:
@@ -49,12 +49,12 @@ class TargetError(EctypeError, ValueError):
     exit_code = 1
 
 
-class AnswersError(SettingError):
-    """Answers that were given to a run, and are not those of its original."""
+class PriorAnswersError(SettingError):
+    """Prior answers that were given to a run are not those of its original."""
 
 
-class LabelsError(SettingError):
-    """An original whose answers are hardly labels, as nearly every row has its own."""
+class TooManyLabelsError(SettingError):
+    """Nearly every row got a label of its own: the original is no classifier, or answers an identifier."""
 
 
 class SpaceError(EctypeError, ValueError):
@@ -65,11 +65,11 @@ class DirectoryError(EctypeError):
     """A run's directory that is missing, damaged, or holds something else."""
 
 
-class DamagedError(DirectoryError):
-    """A file of a run that is not what was written."""
+class IntegrityError(DirectoryError):
+    """A file of a run has another checksum or content than what was written."""
 
 
-class UnwrittenError(DirectoryError):
+class WriteError(DirectoryError):
     """A result could not be written; the answers are kept, and the same command resumes."""
 
     exit_code = 3
@@ -85,7 +85,7 @@ class OriginalError(EctypeError):
     exit_code = 3
 
 
-class CountError(OriginalError):
+class AnswerCountError(OriginalError):
     """The original answered, but not with one label for every row."""
 
 
@@ -93,19 +93,19 @@ class OutageError(OriginalError):
     """The original is unavailable; asking about other rows would not help."""
 
 
-class SpentError(OutageError):
-    """The rows that may be sent again are used up; nothing more was sent, and what was answered is kept."""
+class QuotaError(OutageError):
+    """No more rows may be sent, also not again after failures; what was answered is kept."""
 
 
-class LimitError(SpentError):
-    """A limit that several runs share does not allow the request."""
+class SharedQuotaError(QuotaError):
+    """A quota that the models of a fleet share does not allow the request."""
 
 
 class BudgetError(EctypeError):
     """A query was about to exceed the budget; it was not sent."""
 
 
-class EngineError(EctypeError):
+class WorkerError(EctypeError):
     """The connection to the workers was lost; what is finished is kept."""
 
     exit_code = 3

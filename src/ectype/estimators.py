@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from ectype.original import Original
 from ectype.plan.settings import SharedSettings
 from ectype.runs.api import copy_classifier
-from ectype.space import Space, framed, is_frame
+from ectype.space import Space, as_pandas, is_frame
 from ectype.types import Estimator, Frame, Rows, Table
 
 
@@ -101,7 +101,7 @@ class _Copy(SharedSettings, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self)
         if not self._of_mixed:
             return self.copy_.predict_proba(validate_data(self, X, dtype=np.float64, reset=False))
-        rows = framed(X)
+        rows = as_pandas(X)
         validate_data(self, rows, skip_check_array=True, reset=False)
         return self.copy_.predict_proba(rows)
 
@@ -113,7 +113,7 @@ class _Copy(SharedSettings, ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 def _mixed(X: Rows) -> Frame | None:
     """A data frame that is more than numbers: words, dates, flags, gaps."""
-    rows = framed(X)
+    rows = as_pandas(X)
     if not is_frame(rows):
         return None
     plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in rows.dtypes)

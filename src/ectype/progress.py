@@ -1,7 +1,7 @@
-"""How far long work is: a bar on a terminal or in a notebook, and nothing where nobody watches.
+"""A progress bar on a terminal or in a notebook; plain lines, or nothing, elsewhere.
 
-Work that takes long is done inside `shown`. What happens further down may say what it is at with `doing` and
-`answered`, as a library would to a log: it need not know who watches, or whether anybody does.
+Long work runs inside `show_progress`. Code further down reports what it does through `report_activity` and
+`report_answered`, as a library writes to a log: it need not know whether a bar is shown.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ BAR = 16
 ITERATIONS, ROWS, COPIES = "iteration", "rows", "copy"
 
 
-class Watch:
+class ProgressTracker:
     """So many steps done of a total, what came of the last, and what is being done now."""
 
-    def __init__(self, title: str, total: int, draw: Callable[[Watch], None], step: str = ""):
+    def __init__(self, title: str, total: int, draw: Callable[[ProgressTracker], None], step: str = ""):
         self.title, self.total, self.step, self._draw = title, total, step, draw
         self.done, self.note, self.now, self.clock = 0, "", "", perf_counter()
         self._before = 0
@@ -65,36 +65,38 @@ class Watch:
         return perf_counter() - self.clock
 
 
-_watched: ContextVar[Watch | None] = ContextVar("watched", default=None)
+_watched: ContextVar[ProgressTracker | None] = ContextVar("watched", default=None)
 
 
-def doing(what: str) -> None:
+def report_activity(what: str) -> None:
     """Say what is being done, to whoever watches."""
     if (watch := _watched.get()) is not None:
         watch.doing(what)
 
 
-def answered(n: int, of: int) -> None:
+def report_answered(n: int, of: int) -> None:
     """Say how many rows of those asked together are answered, to whoever watches."""
     if (watch := _watched.get()) is not None:
         watch.answered(n, of)
 
 
 @contextmanager
-def shown(title: str, total: int, *, wanted: bool = True, log: bool = False, step: str = "") -> Iterator[Watch]:
+def show_progress(
+    title: str, total: int, *, wanted: bool = True, log: bool = False, step: str = ""
+) -> Iterator[ProgressTracker]:
     """Show how far the work inside is, of so many steps in all.
 
     On a terminal and in a notebook it is a bar; elsewhere nothing, or with `log` a plain line now and then. Inside work
     that is shown already, nothing more is. If the steps are `ROWS`, they are those that the original answers.
 
-    >>> with shown("copy", 3) as tell:  # doctests are no terminal
+    >>> with show_progress("copy", 3) as tell:  # doctests are no terminal
     ...     tell(1, "100 queries")
     """
     if not wanted or _watched.get() is not None:
-        yield Watch(title, total, lambda watch: None, step)
+        yield ProgressTracker(title, total, lambda watch: None, step)
         return
     with _screen(title, total, log, step) as draw:
-        watch = Watch(title, total, draw, step)
+        watch = ProgressTracker(title, total, draw, step)
         token = _watched.set(watch)
         try:
             yield watch
@@ -103,7 +105,7 @@ def shown(title: str, total: int, *, wanted: bool = True, log: bool = False, ste
 
 
 @contextmanager
-def _screen(title: str, total: int, log: bool, step: str) -> Iterator[Callable[[Watch], None]]:
+def _screen(title: str, total: int, log: bool, step: str) -> Iterator[Callable[[ProgressTracker], None]]:
     """Where it is drawn."""
     if _in_notebook():
         yield _notebook()
@@ -116,7 +118,7 @@ def _screen(title: str, total: int, log: bool, step: str) -> Iterator[Callable[[
 
 
 @contextmanager
-def _terminal(title: str, total: int, step: str) -> Iterator[Callable[[Watch], None]]:
+def _terminal(title: str, total: int, step: str) -> Iterator[Callable[[ProgressTracker], None]]:
     from rich.console import Console
     from rich.errors import LiveError
     from rich.progress import (
@@ -154,12 +156,12 @@ def _terminal(title: str, total: int, step: str) -> Iterator[Callable[[Watch], N
 
 
 @contextmanager
-def _log() -> Iterator[Callable[[Watch], None]]:
+def _log() -> Iterator[Callable[[ProgressTracker], None]]:
     """Plain lines: as steps are done, and what is being done where one takes long."""
-    last, said, latest = perf_counter(), "", list[Watch]()
+    last, said, latest = perf_counter(), "", list[ProgressTracker]()
     turn, ended = Lock(), Event()
 
-    def draw(watch: Watch) -> None:
+    def draw(watch: ProgressTracker) -> None:
         nonlocal last, said
         with turn:
             latest[:] = [watch]
@@ -189,12 +191,12 @@ def _in_notebook() -> bool:
     return found is not None and hasattr(found.get_ipython(), "kernel")
 
 
-def _notebook() -> Callable[[Watch], None]:
+def _notebook() -> Callable[[ProgressTracker], None]:
     display: Any = import_module("IPython.display").display  # of the notebook that this runs in
     handle: Any = None
     last = 0.0
 
-    def draw(watch: Watch) -> None:
+    def draw(watch: ProgressTracker) -> None:
         nonlocal handle, last
         if perf_counter() - last < NOTEBOOK and watch.done < watch.total:
             return

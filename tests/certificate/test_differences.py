@@ -15,7 +15,7 @@ from ectype.conditions.conditions import logic_of
 from ectype.errors import SettingError, SpaceError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.families import fit
-from ectype.space import UNKNOWN, Encoding
+from ectype.space import UNKNOWN_LEVEL, Encoding
 from problems import disc
 
 PLANE = ec.Space.normal(2)
@@ -86,8 +86,8 @@ def test_regions_hold_just_the_rows_that_the_tree_sends_there(rng):
     copy = CopyClassifier(fit("tree", encode(rows), y, 2), np.array(["no", "yes"]), space)
     tree = logic_of(copy)
     fresh = space.sample(3000, rng)
-    fresh[:100, 1] = UNKNOWN
-    fresh[50:150, 2] = UNKNOWN
+    fresh[:100, 1] = UNKNOWN_LEVEL
+    fresh[50:150, 2] = UNKNOWN_LEVEL
     held = np.array([tree.holds(region, fresh) for region in tree.regions])
     assert (held.sum(axis=0) == 1).all()
     codes = np.array([region.code for region in tree.regions])

@@ -311,20 +311,20 @@ def test_a_signed_run_is_checked_wherever_it_is_loaded(folder, key, monkeypatch)
 
 def test_checksums_that_were_computed_anew_do_not_pass_with_a_key(folder, key):
     """Whoever edits a file can compute all checksums again, but not the signature."""
-    from ectype._common.manifest import described, sealed
+    from ectype._common.manifest import file_entry, seal
 
     call("copy", "mine:disc", *COPY, "--out", "run", "--sign", cwd=folder)
     path = folder / "run"
     edited = (path / "copy.json").read_bytes().replace(b'"in"', b'"on"')
     (path / "copy.json").write_bytes(edited)
     content = json.loads((path / "run.json").read_text())
-    content["files"]["copy.json"] = described("copy.json", edited)
+    content["files"]["copy.json"] = file_entry("copy.json", edited)
     signature = content.pop("signature")
     del content["checksums"]
-    (path / "run.json").write_text(json.dumps({**sealed(content), "signature": signature}))
+    (path / "run.json").write_text(json.dumps({**seal(content), "signature": signature}))
     with pytest.raises(DirectoryError, match="of other files"):
         ec.load(path)
-    (path / "run.json").write_text(json.dumps(sealed(content)))
+    (path / "run.json").write_text(json.dumps(seal(content)))
     with pytest.raises(DirectoryError, match=f"a signature, as {KEY_VARIABLE} is set, found none"):
         ec.load(path)
 

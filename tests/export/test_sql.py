@@ -129,7 +129,7 @@ def test_standard_sql_is_read_by_others(smaller, family):
 
 def test_a_database_that_is_slow_is_asked_about_fewer_rows(smaller, tmp_path, monkeypatch):
     copy, told = smaller("linear", "loans"), []
-    monkeypatch.setattr("ectype.progress.answered", lambda *far: told.append(far))
+    monkeypatch.setattr("ectype.progress.report_answered", lambda *far: told.append(far))
     with monkeypatch.context() as little:
         little.setattr(verification, "SECONDS", 0.0)
         found = ec.export(copy, tmp_path / "copy.sql", dialect="sqlite")

@@ -14,9 +14,9 @@ import pytest
 
 from commands import run_command
 from ectype._common.portable import UNFINISHED
-from ectype.fleet import FleetStatus, ModelState, read_fleet, run_fleet, spent
+from ectype.fleet import FleetStatus, ModelState, read_fleet, read_spent, run_fleet
 from ectype.ledger import read_sessions
-from ectype.workers._process_pool import Local
+from ectype.workers._process_pool import ProcessPool
 from fault_server import FaultyServer
 from processes import children_of, command_of
 
@@ -65,7 +65,7 @@ class Started:
 
 @pytest.fixture(scope="module")
 def workers():
-    with Local(2) as engine:
+    with ProcessPool(2) as engine:
         yield engine
 
 
@@ -144,16 +144,16 @@ def test_a_table_that_asks_for_more_goes_on_and_one_that_asks_for_another_family
     asked = 'budget = {}\nto = "{}"\n'
     head, model = "[limits]\nqueries = 1000\n", ("disc", "fleetmodels:disc", asked.format(150, "mlp"))
     ran(written(folder, model, head=head), folder / "out", slots=1)
-    before = spent(folder / "out").rows
+    before = read_spent(folder / "out").rows
     more = ("disc", "fleetmodels:disc", asked.format(300, "mlp"))
     states, _ = ran(written(folder, more, head=head), folder / "out", slots=1)
     assert (states["disc"].did, states["disc"].queries, states["disc"].copy) == ("went on", 300, "disc/copy-1")
-    after = spent(folder / "out").rows
+    after = read_spent(folder / "out").rows
     assert 150 <= after - before <= 160  # and those that are asked again
     tree = ("disc", "fleetmodels:disc", asked.format(300, "tree"))
     states, _ = ran(written(folder, tree, head=head), folder / "out", slots=1)
     assert (states["disc"].did, states["disc"].family, states["disc"].copy) == ("remade", "tree", "disc/copy-2")
-    assert spent(folder / "out").rows == after
+    assert read_spent(folder / "out").rows == after
     other = ("disc", "fleetmodels:disc", asked.format(300, "tree") + "seed = 3\n")
     states, _ = ran(written(folder, other, head=head), folder / "out", slots=1)
     assert states["disc"].state == "failed"
@@ -189,10 +189,10 @@ def test_limits_hold_for_all_workers_together(folder, ran):
 DRIVER = """
 import os
 from ectype.fleet import read_fleet, run_fleet
-from ectype.workers._process_pool import Local
+from ectype.workers._process_pool import ProcessPool
 
 if __name__ == "__main__":
-    engine = Local(int(os.environ.get("WORKERS", 2)))
+    engine = ProcessPool(int(os.environ.get("WORKERS", 2)))
     tell = lambda name, words: print(name, *engine.pids.values(), flush=True)
     for state in run_fleet(read_fleet("FLEET.toml"), "out", engine, tell=tell):
         print(state.name, state.state, flush=True)

@@ -1,4 +1,4 @@
-"""Limits that many share: windows, the purse, and the gate that workers ask at."""
+"""Limits that many share: windows, the log of spending, and the rate limit server that workers ask."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ectype.errors import DirectoryError, LimitError, OutageError
-from ectype.fleet import spent, states
+from ectype.errors import DirectoryError, OutageError, SharedQuotaError
+from ectype.fleet import read_spent, states
 from ectype.fleet._quotas import FleetLimits, RateWindow, RequestScheduler, SpendLog, Spent, _digest
 from ectype.fleet._rate_limit_server import RateLimitClient, RateLimitServer
 
@@ -52,24 +52,26 @@ def test_no_window_at_the_host_has_more_rows_than_it_may(requests, rate, at_once
 
 def test_what_was_spent_outlives_whoever_spent_it(tmp_path):
     limits = FleetLimits(queries=100, cost=1.0)
-    purse = SpendLog(tmp_path, limits)
-    purse.pay(60, 0.01)
-    assert spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
+    spend_log = SpendLog(tmp_path, limits)
+    spend_log.pay(60, 0.01)
+    assert read_spent(tmp_path) == Spent("", 60, 0.6)  # while the other has it open, as if that was killed
     again = SpendLog(tmp_path, limits)
-    with pytest.raises(LimitError, match=r"at most 100 in all, found 60 made and 50 more to make"):
+    with pytest.raises(SharedQuotaError, match=r"at most 100 in all, found 60 made and 50 more to make"):
         again.pay(50, 0.0)
-    with pytest.raises(LimitError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"):
+    with pytest.raises(
+        SharedQuotaError, match=r"cost: expected at most 1 in all, found 0.6 spent and 0.8 more to spend"
+    ):
         again.pay(40, 0.02)
     again.pay(40, 0.01)
-    assert spent(tmp_path).rows == 100
+    assert read_spent(tmp_path).rows == 100
 
 
-def test_a_new_day_has_a_purse_of_its_own(tmp_path):
+def test_a_new_day_has_a_limit_of_its_own(tmp_path):
     (tmp_path / "spent.json").write_text('{"span": "2020-01-01", "rows": 90, "cost": 3.0}')
-    purse = SpendLog(tmp_path, FleetLimits(queries=100, per="day"))
-    purse.pay(50, 0.0)
-    assert purse.spent.rows == 50
-    assert len(purse.spent.span) == 10
+    spend_log = SpendLog(tmp_path, FleetLimits(queries=100, per="day"))
+    spend_log.pay(50, 0.0)
+    assert spend_log.spent.rows == 50
+    assert len(spend_log.spent.span) == 10
 
 
 class Clock:
@@ -87,7 +89,7 @@ def test_a_clock_that_goes_back_and_forth_does_not_open_a_day_again(tmp_path, st
     """Whatever the clock's time zone, and also where each payment is that of a driver that starts anew."""
     clock = Clock("2026-11-18T12:00:00+00:00")
     limits = FleetLimits(queries=100, per="day")
-    purse = SpendLog(tmp_path, limits, clock)
+    spend_log = SpendLog(tmp_path, limits, clock)
     for time, rows, left in (
         ("2026-11-18T12:00:00+00:00", 60, 40),
         ("2026-11-17T12:00:00+00:00", 100, 0),
@@ -100,11 +102,11 @@ def test_a_clock_that_goes_back_and_forth_does_not_open_a_day_again(tmp_path, st
         ("2026-11-19T10:00:00+00:00", 0, 30),
     ):
         clock.time = time
-        purse = SpendLog(tmp_path, limits, clock) if starts else purse
+        spend_log = SpendLog(tmp_path, limits, clock) if starts else spend_log
         if rows:
-            purse.pay(rows, 0.0)
-        with pytest.raises(LimitError, match=f"found {100 - left} made and {left + 1} more to make"):
-            purse.charge(left + 1, 0.0)
+            spend_log.pay(rows, 0.0)
+        with pytest.raises(SharedQuotaError, match=f"found {100 - left} made and {left + 1} more to make"):
+            spend_log.charge(left + 1, 0.0)
 
 
 def test_days_add_up_to_months_and_to_all(tmp_path):
@@ -113,14 +115,14 @@ def test_days_add_up_to_months_and_to_all(tmp_path):
     for time in ("2026-10-31T12:00:00+00:00", "2026-11-01T12:00:00+00:00", "2026-11-18T12:00:00+00:00"):
         clock.time = time
         SpendLog(tmp_path, FleetLimits(queries=30, per="day"), clock).pay(30, 0.5)
-    with pytest.raises(LimitError, match="at most 70 a month, found 60 made and 11 more"):
+    with pytest.raises(SharedQuotaError, match="at most 70 a month, found 60 made and 11 more"):
         SpendLog(tmp_path, FleetLimits(queries=70, per="month"), clock).pay(11, 0.0)
-    with pytest.raises(LimitError, match="at most 100 in all, found 90 made and 11 more"):
+    with pytest.raises(SharedQuotaError, match="at most 100 in all, found 90 made and 11 more"):
         SpendLog(tmp_path, FleetLimits(queries=100), clock).pay(11, 0.0)
-    with pytest.raises(LimitError, match="cost: expected at most 50 a month, found 30 spent and 21 more"):
+    with pytest.raises(SharedQuotaError, match="cost: expected at most 50 a month, found 30 spent and 21 more"):
         SpendLog(tmp_path, FleetLimits(cost=50.0, per="month"), clock).pay(1, 21.0)
     SpendLog(tmp_path, FleetLimits(queries=70, per="month"), clock).pay(10, 0.0)
-    assert spent(tmp_path) == Spent("2026-11", 70, 30.0)
+    assert read_spent(tmp_path) == Spent("2026-11", 70, 30.0)
 
 
 @pytest.mark.parametrize(
@@ -146,16 +148,16 @@ def test_what_was_spent_is_not_forgotten_because_its_file_is_damaged(tmp_path, d
     with pytest.raises(DirectoryError, match=rf"spent\.json: expected rows and cost by day.*{found}.*remove it"):
         SpendLog(tmp_path, FleetLimits(queries=100))
     with pytest.raises(DirectoryError, match="restore it from a backup"):
-        spent(tmp_path)
+        read_spent(tmp_path)
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(DirectoryError, match="found something that is no file"):  # and nothing waits for it
-        spent(tmp_path)
+        read_spent(tmp_path)
     for leads_to in ("unmounted/spent.json", "spent.json"):
         file.unlink()
         file.symlink_to(leads_to)
         with pytest.raises(DirectoryError, match="found something that is no file"):
-            spent(tmp_path)
+            read_spent(tmp_path)
 
 
 def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
@@ -166,62 +168,62 @@ def test_every_row_is_on_disk_before_it_is_let_in(tmp_path, monkeypatch):
     def fsync(descriptor):
         real(descriptor)
         name = os.readlink(f"/proc/self/fd/{descriptor}")
-        synced.append(spent(tmp_path).rows if name == str(tmp_path) else "file")
+        synced.append(read_spent(tmp_path).rows if name == str(tmp_path) else "file")
 
     monkeypatch.setattr(os, "fsync", fsync)
-    turns = RequestScheduler(FleetLimits(), SpendLog(tmp_path, FleetLimits(queries=1000)))
-    turns.enter("a", "", 10, 0.0)
+    scheduler = RequestScheduler(FleetLimits(), SpendLog(tmp_path, FleetLimits(queries=1000)))
+    scheduler.enter("a", "", 10, 0.0)
     assert synced == ["file", 10]
-    threads = [threading.Thread(target=turns.enter, args=("b", "", 5, 0.0)) for _ in range(20)]
+    threads = [threading.Thread(target=scheduler.enter, args=("b", "", 5, 0.0)) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert spent(tmp_path).rows == 110
+    assert read_spent(tmp_path).rows == 110
     assert synced.count("file") <= 21
-    assert turns.rows == {"a": 10, "b": 100}
+    assert scheduler.rows == {"a": 10, "b": 100}
 
 
 def test_rows_that_cannot_be_written_down_are_not_let_in(tmp_path):
     folder = tmp_path / "fleet"
     folder.mkdir()
-    turns = RequestScheduler(FleetLimits({"slow": 2}), SpendLog(folder, FleetLimits({"slow": 2})))
+    scheduler = RequestScheduler(FleetLimits({"slow": 2}), SpendLog(folder, FleetLimits({"slow": 2})))
     folder.rmdir()
     with pytest.raises(DirectoryError, match=r"spent\.json"):
-        turns.enter("a", "slow", 2, 0.0)
+        scheduler.enter("a", "slow", 2, 0.0)
     folder.mkdir()
-    assert spent(folder).rows == 0
+    assert read_spent(folder).rows == 0
 
 
 @pytest.fixture
 def gate(tmp_path):
     told = []
-    purse = SpendLog(tmp_path, FleetLimits({"slow": 2}, queries=50))
-    turns = RequestScheduler(FleetLimits({"slow": 2}, queries=50), purse)
-    with RateLimitServer(turns, lambda name, words: told.append((name, words))) as keeper, ExitStack() as opened:
-        keeper.turns, keeper.told = turns, told
-        keeper.turnstile = lambda *about: opened.enter_context(RateLimitClient(keeper.ticket, *about))
-        yield keeper
+    spend_log = SpendLog(tmp_path, FleetLimits({"slow": 2}, queries=50))
+    scheduler = RequestScheduler(FleetLimits({"slow": 2}, queries=50), spend_log)
+    with RateLimitServer(scheduler, lambda name, words: told.append((name, words))) as server, ExitStack() as opened:
+        server.scheduler, server.told = scheduler, told
+        server.client = lambda *about: opened.enter_context(RateLimitClient(server.access, *about))
+        yield server
 
 
 def test_a_worker_is_let_in_told_of_limits_and_refused_beyond_them(gate):
-    near, far = gate.turnstile("near"), gate.turnstile("far", "slow")
+    near, far = gate.client("near"), gate.client("far", "slow")
     assert (near.most(), far.most()) == (None, 2)
     near.enter(40)
     near.leave(40)
     near.tell("half way")
-    with pytest.raises(LimitError, match="at most 50 in all, found 40 made and 11 more"):
+    with pytest.raises(SharedQuotaError, match="at most 50 in all, found 40 made and 11 more"):
         near.enter(11)
-    with pytest.raises(LimitError, match="at most 2 rows at once, found 3"):
+    with pytest.raises(SharedQuotaError, match="at most 2 rows at once, found 3"):
         far.enter(3)
     far.enter(2)
-    assert gate.turns.rows == {"near": 40, "far": 2}
+    assert gate.scheduler.rows == {"near": 40, "far": 2}
     assert gate.told == [("near", "half way")]
 
 
 def test_a_worker_that_is_gone_gives_its_turn_back(gate):
     """Its rows may have arrived: they count for a window, and then another may send."""
-    gone, next_one = gate.turnstile("gone", "slow"), gate.turnstile("next", "slow")
+    gone, next_one = gate.client("gone", "slow"), gate.client("next", "slow")
     gone.enter(2)
     entered = threading.Event()
 
@@ -238,28 +240,28 @@ def test_a_worker_that_is_gone_gives_its_turn_back(gate):
 
 def test_nothing_is_sent_that_cannot_be_written_down(tmp_path):
     """And the worker is told why, as often as it tries; it is not a limit that was reached."""
-    purse = SpendLog(tmp_path, FleetLimits(queries=100))
+    spend_log = SpendLog(tmp_path, FleetLimits(queries=100))
     (tmp_path / "spent.json").mkdir()
     with (
-        RateLimitServer(RequestScheduler(FleetLimits({"*": 50}), purse), lambda name, words: None) as keeper,
-        RateLimitClient(keeper.ticket, "model", "near") as turnstile,
+        RateLimitServer(RequestScheduler(FleetLimits({"*": 50}), spend_log), lambda name, words: None) as server,
+        RateLimitClient(server.access, "model", "near") as client,
     ):
         for _ in range(2):
             with pytest.raises(OutageError, match=r"spent\.json: .*a directory of that name is there") as caught:
-                turnstile.enter(40)
-            assert not isinstance(caught.value, LimitError)
+                client.enter(40)
+            assert not isinstance(caught.value, SharedQuotaError)
         (tmp_path / "spent.json").rmdir()
-        turnstile.enter(10)
-    assert spent(tmp_path).rows == 90  # those that were refused too, as nobody knows better
+        client.enter(10)
+    assert read_spent(tmp_path).rows == 90  # those that were refused too, as nobody knows better
 
 
 def test_no_driver_no_turn(gate):
-    turnstile, late = gate.turnstile("early", "slow"), gate.turnstile("late", "slow")
-    turnstile.enter(2)
+    client, late = gate.client("early", "slow"), gate.client("late", "slow")
+    client.enter(2)
     said = []
 
     def enter():
-        with pytest.raises((OutageError, LimitError), match="a driver that gives turns") as caught:
+        with pytest.raises((OutageError, SharedQuotaError), match="a driver that gives turns") as caught:
             late.enter(2)
         said.append(caught)
 
@@ -269,20 +271,20 @@ def test_no_driver_no_turn(gate):
     waiting.join(20)
     assert len(said) == 1
     with pytest.raises(OutageError, match="a driver that gives turns"):
-        gate.turnstile("later").enter(1)
+        gate.client("later").enter(1)
 
 
 def test_who_does_not_know_the_secret_is_not_heard(gate):
     with (
-        RateLimitClient(gate.ticket._replace(key="guess"), "mallory") as mallory,
+        RateLimitClient(gate.access._replace(key="guess"), "mallory") as mallory,
         pytest.raises(OutageError, match="a driver that gives turns"),
     ):
         mallory.most()
-    with socket.create_connection(gate.ticket[:2]) as plain, plain.makefile("rb") as stream:
+    with socket.create_connection(gate.access[:2]) as plain, plain.makefile("rb") as stream:
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert b"challenge" in stream.readline()
         assert stream.readline() == b""
-    assert gate.turns.rows == {}
+    assert gate.scheduler.rows == {}
 
 
 @pytest.mark.parametrize(
@@ -296,14 +298,14 @@ def test_costs_beyond_all_numbers_are_refused(tmp_path, days, found):
     content = {"span": "", "days": days}
     (tmp_path / "spent.json").write_text(json.dumps({**content, "sha256": _digest(content)}))
     with pytest.raises(DirectoryError, match=found):
-        spent(tmp_path)
+        read_spent(tmp_path)
 
 
 def test_a_file_of_what_was_spent_that_is_mostly_a_hole_is_not_read(tmp_path):
     (tmp_path / "spent.json").write_text("{}")
     os.truncate(tmp_path / "spent.json", 2**40)
     with pytest.raises(DirectoryError, match=r"a file of at most \d+ bytes, found 1099511627776"):
-        spent(tmp_path)
+        read_spent(tmp_path)
 
 
 @pytest.mark.parametrize(

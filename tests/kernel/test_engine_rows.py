@@ -10,12 +10,12 @@ from interrupts import interrupted
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from ectype._kernel import CURVE, NORMAL, STEPS, Marginal, RowSampler, keys
-from ectype._kernel._sampler import loads
+from ectype._kernel import DISCRETE_MARGINAL, NORMAL_MARGINAL, QUANTILE_MARGINAL, Marginal, RowSampler, hash_rows
+from ectype._kernel._sampler import copula_loadings
 from ectype.errors import KernelError
 
-STANDARD = Marginal(NORMAL, np.array([0.0, 1.0]))
-EVEN = Marginal(CURVE, np.array([0.0, 1.0]))
+STANDARD = Marginal(NORMAL_MARGINAL, np.array([0.0, 1.0]))
+EVEN = Marginal(QUANTILE_MARGINAL, np.array([0.0, 1.0]))
 
 
 def correlation(d, seed=0):
@@ -51,7 +51,7 @@ def test_a_curve_is_interpolated(n):
     values = np.sort(np.random.default_rng(n).normal(size=n))
     values[n // 3 : n // 2] = values[n // 3]  # a point mass
     u = RowSampler([EVEN])(5000, 1)[:, 0]
-    found = RowSampler([Marginal(CURVE, values)])(5000, 1)[:, 0]
+    found = RowSampler([Marginal(QUANTILE_MARGINAL, values)])(5000, 1)[:, 0]
     np.testing.assert_allclose(found, np.interp(u, np.linspace(0, 1, n), values), atol=1e-12)
     assert values[0] <= found.min()
     assert found.max() <= values[-1]
@@ -63,7 +63,7 @@ def test_a_step_is_found(n):
     rng = np.random.default_rng(n)
     values, ends = rng.normal(size=n), np.cumsum(rng.dirichlet(np.ones(n)))[:-1]
     u = RowSampler([EVEN])(5000, 1)[:, 0]
-    found = RowSampler([Marginal(STEPS, values, ends)])(5000, 1)[:, 0]
+    found = RowSampler([Marginal(DISCRETE_MARGINAL, values, ends)])(5000, 1)[:, 0]
     np.testing.assert_array_equal(found, values[np.searchsorted(ends, u, side="right")])
 
 
@@ -71,10 +71,10 @@ def test_a_step_is_found(n):
 @pytest.mark.parametrize("scale", [1.0, 1e3, 2.0**51, 2.0**52, 2.0**53, 1e300])
 def test_whole_numbers_are_rounded_half_to_even(scale):
     curve = np.array([-3.0, 3.0]) * scale
-    smooth, whole = (RowSampler([Marginal(CURVE, curve, whole=which)])(5000, 2) for which in (False, True))
+    smooth, whole = (RowSampler([Marginal(QUANTILE_MARGINAL, curve, whole=which)])(5000, 2) for which in (False, True))
     np.testing.assert_array_equal(whole, np.rint(smooth))
-    halves = RowSampler([Marginal(STEPS, np.arange(-8, 9) / 2, np.arange(1, 17) / 17, whole=True)])(500, 2)
-    plain = RowSampler([Marginal(STEPS, np.arange(-8, 9) / 2, np.arange(1, 17) / 17)])(500, 2)
+    halves = RowSampler([Marginal(DISCRETE_MARGINAL, np.arange(-8, 9) / 2, np.arange(1, 17) / 17, whole=True)])(500, 2)
+    plain = RowSampler([Marginal(DISCRETE_MARGINAL, np.arange(-8, 9) / 2, np.arange(1, 17) / 17)])(500, 2)
     np.testing.assert_array_equal(halves, np.rint(plain))
 
 
@@ -93,7 +93,7 @@ def test_scores_have_their_correlation(d):
 
 
 def test_loads_make_the_correlation():
-    found, order = loads(correlation(50), 50)
+    found, order = copula_loadings(correlation(50), 50)
     np.testing.assert_allclose(found.T @ found, correlation(50), atol=1e-12)
     np.testing.assert_array_equal(found[:, order], np.triu(found[:, order]))
 
@@ -102,7 +102,7 @@ def test_scores_that_are_sums_of_others():
     base = np.random.default_rng(0).normal(size=(500, 3))
     table = np.column_stack([base, base @ np.ones(3), -base[:, 0]])
     wanted = np.corrcoef(table, rowvar=False).round(6)
-    assert len(loads(wanted, 5)[0]) == 3
+    assert len(copula_loadings(wanted, 5)[0]) == 3
     rows = RowSampler([STANDARD] * 5, wanted)(50_000, 1)
     np.testing.assert_allclose(np.corrcoef(rows, rowvar=False), wanted, atol=0.02)
     np.testing.assert_allclose(rows.std(axis=0), 1, atol=0.02)
@@ -118,7 +118,7 @@ def test_a_correlation_that_is_none_gives_scores_all_the_same():
 
 def test_values_are_missing_where_their_own_score_is_high():
     wanted = np.array([[1, 0.8], [0.8, 1]])
-    n, gap = 50_000, Marginal(NORMAL, np.array([10.0, 2.0]), missing=1.0)
+    n, gap = 50_000, Marginal(NORMAL_MARGINAL, np.array([10.0, 2.0]), missing=1.0)
     rows = RowSampler([gap], wanted)(n, 0)[:, 0]
     assert np.isnan(rows).mean() == pytest.approx(ndtr(-1), abs=0.01)
     assert np.nanmean(rows) < 9.7  # high values are missing more often
@@ -131,7 +131,8 @@ def test_values_are_missing_where_their_own_score_is_high():
 def test_a_row_does_not_depend_on_the_rows_drawn_with_it(dependent):
     d = 9
     rows = RowSampler(
-        [STANDARD, EVEN, Marginal(STEPS, np.arange(3), np.array([0.2, 0.7]))] * 3, correlation(d) if dependent else None
+        [STANDARD, EVEN, Marginal(DISCRETE_MARGINAL, np.arange(3), np.array([0.2, 0.7]))] * 3,
+        correlation(d) if dependent else None,
     )
     all_of_them = rows(700, 11)
     for n in (0, 1, 31, 32, 33, 100):
@@ -159,11 +160,11 @@ def test_an_interrupt_is_heard_in_between():
     ("name", "columns", "dependence"),
     [
         ("columns", [], None),
-        ("column", [Marginal(NORMAL, np.zeros(3))], None),
-        ("column", [Marginal(CURVE, np.zeros(1))], None),
-        ("column", [Marginal(CURVE, np.zeros((2, 2)))], None),
-        ("column", [Marginal(STEPS, np.zeros(0))], None),
-        ("column", [Marginal(STEPS, np.zeros(3), np.zeros(3))], None),
+        ("column", [Marginal(NORMAL_MARGINAL, np.zeros(3))], None),
+        ("column", [Marginal(QUANTILE_MARGINAL, np.zeros(1))], None),
+        ("column", [Marginal(QUANTILE_MARGINAL, np.zeros((2, 2)))], None),
+        ("column", [Marginal(DISCRETE_MARGINAL, np.zeros(0))], None),
+        ("column", [Marginal(DISCRETE_MARGINAL, np.zeros(3), np.zeros(3))], None),
         ("column", [Marginal(3, np.zeros(2))], None),
         ("correlation", [STANDARD], np.eye(2)),
         ("correlation", [STANDARD, STANDARD._replace(missing=0.0)], np.eye(2)),
@@ -183,7 +184,7 @@ def test_keys_are_sums_of_halves_times_constants(shape, both, rng):
     expected = (bits >> np.uint64(32)) @ odd[: shape[1]]
     if both:
         expected += (bits & np.uint64(2**32 - 1)) @ odd[shape[1] :]
-    np.testing.assert_array_equal(keys(rows, odd, both), expected)
-    np.testing.assert_array_equal(keys(np.asfortranarray(rows), odd, both), expected)
+    np.testing.assert_array_equal(hash_rows(rows, odd, both), expected)
+    np.testing.assert_array_equal(hash_rows(np.asfortranarray(rows), odd, both), expected)
     with pytest.raises(KernelError, match="odd: expected"):
-        keys(rows, odd[1:], both)
+        hash_rows(rows, odd[1:], both)

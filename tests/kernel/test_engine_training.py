@@ -9,7 +9,7 @@ import reference
 from interrupts import interrupted
 from shapes import SHAPES, case
 
-from ectype._kernel import Groups, KernelTraining, TrainingMethod
+from ectype._kernel import KernelTraining, RowGroups, TrainingMethod
 from ectype._kernel._ffi import SETS, address, use
 from ectype._kernel._training import FIRST_MOMENT, SECOND_MOMENT
 from ectype.algorithm.memory import PENALTIES
@@ -20,7 +20,7 @@ ALL = TrainingMethod(batch=33, rate=0.01, activation="relu", penalty="none", lam
 
 def both(widths, theta, X, y, method, *, steps=100, groups=None, **more):
     """The same training by the kernel, and by the reference."""
-    groups = groups or Groups.of(np.array([len(X)]))
+    groups = groups or RowGroups.of(np.array([len(X)]))
     return tuple(
         kind(widths, theta, X, y, method, steps=steps, groups=groups, **more)
         for kind in (KernelTraining, reference.Training)
@@ -174,7 +174,7 @@ def test_fifty_steps_lead_where_the_reference_says(order, penalty, loss, soft, a
     method = TrainingMethod(
         33, 5e-3, loss, order, activation, penalty, lam=0.05, epsilon=1e-3, decay=0.01, anneal=0.5, warm=10
     )
-    groups = Groups.of(np.array([40, 0, 20])).beside(60, 10, 0.5, 16)
+    groups = RowGroups.of(np.array([40, 0, 20])).beside(60, 10, 0.5, 16)
     weights = rng.uniform(0.5, 2, len(X)).astype(np.float32)
     pair = both(widths, theta, X, y, method, groups=groups, weights=weights, steps=steps, seed=2**64 - 1)
     for one in pair:
@@ -313,7 +313,7 @@ def times_drawn(groups, n, batch, steps, order, seed=0):
 @pytest.mark.parametrize("counts", [[23], [7, 0, 5, 11], [1, 22]])
 @pytest.mark.parametrize("seed", [0, 2**64 - 1])
 def test_rows_come_in_the_order_of_the_reference(order, batch, counts, seed):
-    groups = Groups.of(np.array(counts))
+    groups = RowGroups.of(np.array(counts))
     for chosen in (groups, groups.beside(3, 20, 0.7, 32)):
         by_kernel = times_drawn(chosen, 23, batch, 100, order, seed)
         expected = {"drawn": reference.Drawn, "shuffled": reference.Shuffled}[order](chosen, seed)
@@ -325,7 +325,7 @@ def test_rows_come_in_the_order_of_the_reference(order, batch, counts, seed):
 @pytest.mark.parametrize("places", [0, 16])
 def test_shuffled_rows_all_come_before_one_comes_again(counts, places):
     counts = np.array(counts)
-    groups, n = Groups.of(counts), counts.sum()
+    groups, n = RowGroups.of(counts), counts.sum()
     groups = groups.beside(n, 3, 0.5, places) if places else groups
     one_by_one = times_drawn(groups, n + 3, 1, 500, "shuffled").argmax(axis=1)
     for first, count in zip(groups.starts, groups.counts, strict=True):
@@ -339,7 +339,7 @@ def test_shuffled_rows_all_come_before_one_comes_again(counts, places):
 @pytest.mark.parametrize("order", ["drawn", "shuffled"])
 def test_balanced_batches_draw_every_class_present_equally_often(order):
     counts = np.array([1, 0, 300, 30])  # class 1 is absent
-    rows = times_drawn(Groups.of(counts), 331, 960, 100, order).sum(axis=0)
+    rows = times_drawn(RowGroups.of(counts), 331, 960, 100, order).sum(axis=0)
     y = np.repeat(np.arange(4), counts)
     share = np.bincount(y, weights=rows, minlength=4) / rows.sum()
     np.testing.assert_allclose(share, [1 / 3, 0, 1 / 3, 1 / 3], atol=0.01)
@@ -352,7 +352,7 @@ def test_balanced_batches_draw_every_class_present_equally_often(order):
 def test_what_is_rehearsed_is_drawn_as_often_as_its_weight_says(counts, weight, order):
     counts = np.array(counts)
     n, kinds = counts.sum(), (counts > 0).sum()
-    groups = Groups.of(counts).beside(n, 50, weight, 64)
+    groups = RowGroups.of(counts).beside(n, 50, weight, 64)
     rows = times_drawn(groups, n + 50, 960, 100, order).sum(axis=0)
     old = rows[:n]
     assert old.sum() / rows.sum() == pytest.approx(max(1 / (1 + weight), kinds / 64), abs=0.01)
@@ -376,7 +376,7 @@ def fitting():
 
 
 def groups_of(starts, counts, places):
-    return Groups(*(np.array(part, np.int64) for part in (starts, counts, places)))
+    return RowGroups(*(np.array(part, np.int64) for part in (starts, counts, places)))
 
 
 @pytest.mark.parametrize(

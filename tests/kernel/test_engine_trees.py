@@ -10,14 +10,14 @@ import reference
 from interrupts import interrupted
 from reference_trees import chances, depth_of, gains, leaf_of, leaves_of, loss, slopes, trees_of
 
-from ectype._kernel import LEAF, Boost, Boosting, GrownTrees, TreeSums, fit_extra_trees
+from ectype._kernel import LEAF, Boosting, BoostingSettings, TreeArrays, TreeEnsemble, fit_extra_trees
 from ectype._kernel import _trees as trees
 from ectype._kernel._ffi import library
-from ectype._kernel._trees import MOST_BINS, binned
+from ectype._kernel._trees import MOST_BINS, bin_columns
 from ectype.errors import KernelError
 
 # Every input looked at, so that a reference knows which.
-ALL = Boost(rounds=5, leaves=8, share=1.0)
+ALL = BoostingSettings(rounds=5, leaves=8, share=1.0)
 
 
 def problem(n=400, d=4, n_c=2, soft=False, seed=0):
@@ -45,7 +45,7 @@ def sums_of(grown, outputs, classes, inputs):
     shift, own = np.repeat(starts, grown.sizes), np.arange(len(grown.feature))
     below = np.stack([grown.left + shift, grown.right + shift], axis=1)
     children = np.where((grown.feature == LEAF)[:, None], own[:, None], below)
-    return TreeSums(grown.feature, grown.threshold, children, grown.values, starts, outputs, classes, inputs)
+    return TreeEnsemble(grown.feature, grown.threshold, children, grown.values, starts, outputs, classes, inputs)
 
 
 def walked(grown, outputs, classes, X):
@@ -65,7 +65,7 @@ def walked(grown, outputs, classes, X):
 def test_a_bin_is_the_number_of_edges_below(n, most, rng):
     X = rng.normal(size=(n, 4)).astype(np.float32)
     X[:, 1], X[:, 2] = 3.5, rng.integers(0, 3, n)  # constant, and with many ties
-    bins, edges, counts = binned(X, most)
+    bins, edges, counts = bin_columns(X, most)
     assert bins.dtype == np.uint8
     assert (counts <= most).all()
     assert counts[1] == 1
@@ -80,7 +80,7 @@ def test_a_bin_is_the_number_of_edges_below(n, most, rng):
 
 def test_values_that_fit_have_a_bin_each_and_others_share_them_evenly(rng):
     X = np.stack([rng.permutation(5000), rng.permutation(5000) % 200], axis=1).astype(np.float32)
-    bins, edges, counts = binned(X, 255)
+    bins, edges, counts = bin_columns(X, 255)
     assert counts[1] == 200
     np.testing.assert_array_equal(edges[1, :199], np.arange(199) + 0.5)
     np.testing.assert_array_equal(bins[:, 1], X[:, 1])
@@ -92,7 +92,7 @@ def test_values_that_fit_have_a_bin_each_and_others_share_them_evenly(rng):
 def test_neighbouring_and_extreme_numbers_are_told_apart():
     most = np.finfo(np.float32).max
     X = np.array([[1, -most, 0], [np.nextafter(np.float32(1), 2), most, 1e-45]], np.float32)
-    bins, edges, _ = binned(X, 255)
+    bins, edges, _ = bin_columns(X, 255)
     np.testing.assert_array_equal(bins, [[0, 0, 0], [1, 1, 1]])
     assert (edges[:, 0] >= X[0]).all()
     assert (edges[:, 0] < X[1]).all()
@@ -100,12 +100,12 @@ def test_neighbouring_and_extreme_numbers_are_told_apart():
 
 def test_many_rows_are_binned_by_quantiles_of_some_of_them(rng, monkeypatch):
     X = rng.normal(size=(130_000, 2)).astype(np.float32)
-    bins, edges, _ = binned(X, 16)
+    bins, edges, _ = bin_columns(X, 16)
     sizes = np.bincount(bins[:, 0])
     assert len(sizes) == 16
     assert sizes.min() > 0.9 * 130_000 / 16
     monkeypatch.setattr(trees, "BINNING", 5000)  # in pieces
-    again, edges_again, _ = binned(X, 16)
+    again, edges_again, _ = bin_columns(X, 16)
     assert bins.tobytes() == again.tobytes()
     assert edges.tobytes() == edges_again.tobytes()
 
@@ -116,7 +116,7 @@ def test_many_rows_are_binned_by_quantiles_of_some_of_them(rng, monkeypatch):
 def check_round(X, y, n_c, how, weights, scores, found, tolerance=2e-3):
     """Make sure that the trees of a round split where most is gained, and that leaves have the values they should."""
     g, h = slopes(scores, y, n_c, weights)
-    bins, edges, counts = binned(X, 255)
+    bins, edges, counts = bin_columns(X, 255)
     limit = 32767 if len(X) < 65536 else 2**31 // len(X) - 2
     for output, tree in enumerate(found):
         units = np.abs(g[:, output]).max() / limit, h[:, output].max() / limit
@@ -198,7 +198,7 @@ def test_the_first_round_splits_where_the_reference_does_to_the_bin():
     """From scores of zero all slopes are alike or opposite, and nothing is lost when they are rounded."""
     for seed in range(20):
         X, y = problem(n=60, seed=seed)
-        bins, edges, counts = binned(X, 255)
+        bins, edges, counts = bin_columns(X, 255)
         (tree,) = trees_of(boosted(X, y, 2, replace(ALL, rounds=1, leaves=2)).grown)
         every = gains(bins, counts, 0.5 - y, np.full(60, 0.25), 1.0, 1e-3)
         feature, cut = np.unravel_index(every.argmax(), every.shape)
@@ -211,7 +211,7 @@ def test_the_first_round_splits_where_the_reference_does_to_the_bin():
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_the_loss_falls_with_rounds(n_c, share):
     X, y = problem(n_c=n_c, d=6)
-    boosting = Boosting(X, y, n_c, Boost(rounds=60, share=share))
+    boosting = Boosting(X, y, n_c, BoostingSettings(rounds=60, share=share))
     found = [loss(boosting.scores, y, n_c)]
     for _ in range(6):
         boosting.run(10)
@@ -248,7 +248,7 @@ def test_directions_are_kept_everywhere(n_c):
     X = rng.normal(size=(2000, 3)).astype(np.float32)
     y = ((X[:, 0] + np.sin(4 * X[:, 0]) - X[:, 1] + np.sin(5 * X[:, 1]) + rng.normal(size=2000)) > 0).astype(int)
     y += n_c - 2
-    how, ways = Boost(rounds=40, share=1.0), np.array([1, -1, 0])
+    how, ways = BoostingSettings(rounds=40, share=1.0), np.array([1, -1, 0])
     kept, free = boosted(X, y, n_c, how, directions=ways), boosted(X, y, n_c, how)
     assert loss(kept.scores, y, n_c) < 0.8 * np.log(2)
     for j, way in ((0, 1), (1, -1)):
@@ -294,12 +294,12 @@ def test_a_tree_looks_at_its_share_of_inputs(share, most, rng):
     y = (X.sum(axis=1) + rng.normal(size=300) > 0).astype(int)
     seen = [
         {*tree["feature"].tolist()} - {LEAF}
-        for tree in trees_of(boosted(X, y, 2, Boost(rounds=40, leaves=40, share=share, least=0)).grown)
+        for tree in trees_of(boosted(X, y, 2, BoostingSettings(rounds=40, leaves=40, share=share, least=0)).grown)
     ]
     assert max(map(len, seen)) == most
     assert set.union(*seen) == {*range(10)}  # each has its turn
-    other = boosted(X, y, 2, Boost(rounds=40, leaves=40, share=share), seed=1).grown
-    same = boosted(X, y, 2, Boost(rounds=40, leaves=40, share=share), seed=0).grown
+    other = boosted(X, y, 2, BoostingSettings(rounds=40, leaves=40, share=share), seed=1).grown
+    same = boosted(X, y, 2, BoostingSettings(rounds=40, leaves=40, share=share), seed=0).grown
     assert (bytes_of(other) == bytes_of(same)) == (most == 10)
 
 
@@ -343,7 +343,7 @@ def test_scores_are_those_of_the_trees(n_c, with_base, rng):
     X, y = problem(n_c=n_c)
     outputs = 1 if n_c == 2 else n_c
     base = rng.normal(size=outputs) if with_base else np.zeros(outputs)
-    boosting = boosted(X, y, n_c, Boost(rounds=30), base=base if with_base else None)
+    boosting = boosted(X, y, n_c, BoostingSettings(rounds=30), base=base if with_base else None)
     said = walked(boosting.grown, np.tile(np.arange(outputs), 30), outputs, X)
     np.testing.assert_allclose(boosting.scores, base + said, atol=2e-5)
     assert np.abs(said).max() > 1
@@ -365,7 +365,7 @@ def test_scores_to_begin_with_may_differ_by_row(rng):
 @pytest.mark.parametrize("n_c", [2, 3])
 def test_rounds_and_calls_in_pieces_give_the_same_bits(n_c, monkeypatch):
     X, y = problem(n_c=n_c)
-    how = Boost(rounds=12)
+    how = BoostingSettings(rounds=12)
     at_once = boosted(X, y, n_c, how, seed=3)
     one_by_one = Boosting(X, y, n_c, how, seed=3)
     for rounds in (1, 0, 4, 7, 100):
@@ -381,7 +381,7 @@ def test_rounds_and_calls_in_pieces_give_the_same_bits(n_c, monkeypatch):
 
 def test_boosting_goes_on_after_an_interrupt(rng):
     X, y = problem(n=20_000, d=10, n_c=4)
-    how = Boost(rounds=10_000)
+    how = BoostingSettings(rounds=10_000)
     boosting = Boosting(X, y, 4, how)
     interrupted(lambda: boosting.run(10_000))
     done = boosting._job.trees
@@ -538,7 +538,7 @@ def test_random_trees_in_pieces_give_the_same_bits(monkeypatch):
     X, y = problem(n_c=3)
     for target in (y, np.eye(3)[y]):
         at_once = fit_extra_trees(X, target, 3, 5)
-        monkeypatch.setattr(trees, "PLANTING", 1)
+        monkeypatch.setattr(trees, "EXTRA_TREES", 1)
         assert bytes_of(fit_extra_trees(X, target, 3, 5)) == bytes_of(at_once)
         monkeypatch.undo()
 
@@ -560,9 +560,9 @@ def test_sums_are_those_of_a_walk_to_the_bit(n, rng):
     few, many = (fit_extra_trees(X, y, 4, 3, leaves=leaves) for leaves in (32, 33))  # all tests are made of few leaves
     for grown, outputs, classes in (
         (fit_extra_trees(X, y, 4, 9), np.zeros(9, int), 4),
-        (boosted(X, y, 4, Boost(rounds=5)).grown, np.tile(np.arange(4), 5), 4),
-        (boosted(X, y % 2, 2, Boost(rounds=5, leaves=2)).grown, np.ones(5, int), 2),
-        (GrownTrees(*(np.concatenate(parts) for parts in zip(few, many, few, strict=True))), np.zeros(9, int), 4),
+        (boosted(X, y, 4, BoostingSettings(rounds=5)).grown, np.tile(np.arange(4), 5), 4),
+        (boosted(X, y % 2, 2, BoostingSettings(rounds=5, leaves=2)).grown, np.ones(5, int), 2),
+        (TreeArrays(*(np.concatenate(parts) for parts in zip(few, many, few, strict=True))), np.zeros(9, int), 4),
     ):
         start = rng.normal(size=(n, classes))
         sums, scores = sums_of(grown, outputs, classes, 4), start.copy()
@@ -581,7 +581,7 @@ def test_nodes_that_share_what_is_below_them_are_followed_all_the_same():
     for levels in (4, 5, 6):
         n = levels + 1
         below = np.minimum(np.arange(n) + 1, levels)
-        shared = TreeSums(
+        shared = TreeEnsemble(
             np.zeros(n), np.zeros(n), np.repeat(below, 2), np.arange(n)[:, None], np.zeros(1), np.zeros(1), 1, 1
         )
         assert shared(np.array([[-1.0], [1.0]]), np.zeros((2, 1))).tolist() == [[levels], [levels]]
@@ -604,10 +604,10 @@ def test_what_is_not_a_number_goes_left_and_infinities_go_their_way(rng):
 
 
 def test_rows_at_a_threshold_go_left():
-    stump = GrownTrees(
+    stump = TreeArrays(
         *(np.array(part) for part in ([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], [[0], [3.0], [4]], [3]))
     )
-    grown = GrownTrees(*map(np.array, stump))
+    grown = TreeArrays(*map(np.array, stump))
     rows = np.array([[0.5], [np.nextafter(np.float32(0.5), 1)], [0.4]], np.float32)
     np.testing.assert_array_equal(sums_of(grown, np.zeros(1, int), 1, 1)(rows, np.zeros((3, 1))), [[3], [4], [3]])
 
@@ -676,21 +676,21 @@ WANTED = [
         *(("base", {"base": np.zeros(shape)}) for shape in ((2,), (10,), (9, 1), (10, 2), (1, 10, 1))),
         *(("base", {"base": np.array([wrong])}) for wrong in (np.nan, np.inf, 1e39)),
         ("base", {"n_c": 3, "base": np.zeros(2)}),
-        *(("rounds", {"how": Boost(rounds=rounds)}) for rounds in (-1, 2**31, 2**62)),
-        ("rounds", {"n_c": 2**30, "how": Boost(rounds=1)}),
-        *(("leaves", {"how": Boost(leaves=leaves)}) for leaves in (-1, 0, 1)),
-        *(("depth", {"how": Boost(depth=depth)}) for depth in (-1, 2**40)),
-        *(("bins", {"how": Boost(bins=bins)}) for bins in (-1, 0, 1)),
-        *(("rate", {"how": Boost(rate=wrong)}) for wrong in (np.nan, np.inf)),
-        *(("l2", {"how": Boost(l2=wrong)}) for wrong in (np.nan, np.inf, -1)),
-        *(("least", {"how": Boost(least=wrong)}) for wrong in (np.nan, np.inf, -1)),
-        *(("share", {"how": Boost(share=wrong)}) for wrong in (np.nan, np.inf, -1, 0, 1.1)),
+        *(("rounds", {"how": BoostingSettings(rounds=rounds)}) for rounds in (-1, 2**31, 2**62)),
+        ("rounds", {"n_c": 2**30, "how": BoostingSettings(rounds=1)}),
+        *(("leaves", {"how": BoostingSettings(leaves=leaves)}) for leaves in (-1, 0, 1)),
+        *(("depth", {"how": BoostingSettings(depth=depth)}) for depth in (-1, 2**40)),
+        *(("bins", {"how": BoostingSettings(bins=bins)}) for bins in (-1, 0, 1)),
+        *(("rate", {"how": BoostingSettings(rate=wrong)}) for wrong in (np.nan, np.inf)),
+        *(("l2", {"how": BoostingSettings(l2=wrong)}) for wrong in (np.nan, np.inf, -1)),
+        *(("least", {"how": BoostingSettings(least=wrong)}) for wrong in (np.nan, np.inf, -1)),
+        *(("share", {"how": BoostingSettings(share=wrong)}) for wrong in (np.nan, np.inf, -1, 0, 1.1)),
     ],
     ids=str,
 )
 def test_boosting_that_does_not_fit_is_refused_before_the_kernel_sees_it(no_kernel, name, wrong):
     with pytest.raises(KernelError, match=f"^{name}: "):
-        Boosting(**{"X": X10, "y": Y10, "n_c": 2, "how": Boost(), **wrong})
+        Boosting(**{"X": X10, "y": Y10, "n_c": 2, "how": BoostingSettings(), **wrong})
 
 
 @pytest.mark.parametrize(
@@ -712,13 +712,13 @@ def test_random_trees_that_do_not_fit_are_refused_before_the_kernel_sees_them(no
 @pytest.mark.parametrize(("name", "wrong"), [row for row in ROWS if "X" in row[1]], ids=str)
 def test_rows_that_cannot_be_binned_are_refused(no_kernel, name, wrong):
     with pytest.raises(KernelError, match=f"^{name}: "):
-        binned(wrong["X"], 255)
+        bin_columns(wrong["X"], 255)
 
 
 @pytest.mark.parametrize("most", [-1, 0, 1, MOST_BINS + 1, 2**40])
 def test_a_number_of_bins_that_does_not_fit_is_refused(no_kernel, most):
     with pytest.raises(KernelError, match=r"^bins: expected from 2 to 256"):
-        binned(X10, most)
+        bin_columns(X10, most)
 
 
 def nodes(**wrong):
@@ -768,7 +768,7 @@ def test_nodes_that_lead_nowhere_are_refused(monkeypatch, name, wrong):
 
     monkeypatch.setattr(trees, "library", lambda: Looks)
     with pytest.raises(KernelError, match=f"^{name}: "):
-        TreeSums(**nodes(**wrong))
+        TreeEnsemble(**nodes(**wrong))
 
 
 @pytest.mark.parametrize(
@@ -791,12 +791,12 @@ def test_nodes_that_lead_nowhere_are_refused(monkeypatch, name, wrong):
 )
 def test_rows_and_scores_that_do_not_fit_are_refused(name, X, scores):
     with pytest.raises(KernelError, match=f"^{name}: "):
-        TreeSums(**nodes())(X, scores)
+        TreeEnsemble(**nodes())(X, scores)
 
 
 def test_no_trees_say_nothing():
     none = {"roots": np.zeros(0, int), "outputs": np.zeros(0, int)}
-    assert not TreeSums(**nodes(**none))(np.zeros((3, 2)), np.zeros((3, 2))).any()
+    assert not TreeEnsemble(**nodes(**none))(np.zeros((3, 2)), np.zeros((3, 2))).any()
 
 
 def test_memory_that_is_not_there_is_an_error_of_ours(monkeypatch):

@@ -95,7 +95,7 @@ def test_a_source_distribution_builds_a_wheel(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         inside = [name for name in archive.namelist() if name.startswith("ectype/_kernel/") and ".py" not in name]
         assert inside == [f"ectype/_kernel/kernel{ffi.SUFFIX}"]
-        assert ffi.load(Path(archive.extract(inside[0], tmp_path))).kernel_version() == ffi.VERSION
+        assert ffi.load(Path(archive.extract(inside[0], tmp_path))).kernel_version() == ffi.KERNEL_VERSION
         assert "ectype/original/skops_trust.txt" in archive.namelist()
 
 
@@ -108,7 +108,7 @@ def test_all_that_compile_the_kernel_know_all_its_files():
 
 
 def test_a_kernel_that_is_missing(tmp_path):
-    message = rf"expected version {ffi.VERSION} .* found .*No such file .*; install ectype again"
+    message = rf"expected version {ffi.KERNEL_VERSION} .* found .*No such file .*; install ectype again"
     with pytest.raises(KernelError, match=message):
         ffi.load(tmp_path / "kernel.so")
 
@@ -141,6 +141,6 @@ def test_a_kernel_of_another_version(tmp_path):
 
 
 def test_what_is_no_kernel_at_all_is_said_where_it_is_needed(tmp_path):
-    message = rf"kernel\.so: expected version {ffi.VERSION}"
+    message = rf"kernel\.so: expected version {ffi.KERNEL_VERSION}"
     with bits.kernel(tmp_path / "kernel.so"), pytest.raises(KernelError, match=message):
         bits.digest()

@@ -12,7 +12,7 @@ from ectype import ledger
 from ectype.errors import DirectoryError, EctypeError, OriginalError
 from ectype.ledger import Ledger, Purpose
 from ectype.original import Original
-from ectype.space import RowIndex, Space, first_of_each, keys_of
+from ectype.space import RowIndex, Space, first_occurrences, row_hashes
 from problems import ask_through
 
 LINE = Space.normal(2)
@@ -59,7 +59,7 @@ def test_discrete_rows_with_equal_keys_are_told_apart(path):
         for _ in range(2):
             np.testing.assert_array_equal(ask_through(book, box, LINE, grid, "training"), grid[:, 0] * 40 + grid[:, 1])
     assert ledger.summarise_ledger(path).asked == 1600
-    assert len(np.unique(keys_of(grid))) == 1600
+    assert len(np.unique(row_hashes(grid))) == 1600
 
 
 @pytest.mark.parametrize("shift", [0, 8, 44])
@@ -70,7 +70,7 @@ def test_rows_that_are_the_same_are_found_whatever_place_their_keys_come_to(rng,
             # Without a shift keys differ in their last bits only, and all come to the same place.
             keys = rng.integers(3 * n * n + 1, size=n).astype(np.uint64) << np.uint64(shift)
             rows, seen = keys.astype(float)[:, None], keys.tolist()
-            assert first_of_each(rows, keys).tolist() == [seen.index(key) for key in seen]
+            assert first_occurrences(rows, keys).tolist() == [seen.index(key) for key in seen]
             twice += len(set(seen)) < n
     assert 0 < twice < 7 * 30
 

@@ -12,7 +12,7 @@ import pytest
 import ectype as ec
 from commands import run_command
 from ectype import ledger
-from ectype.errors import DamagedError, DirectoryError
+from ectype.errors import DirectoryError, IntegrityError
 from ectype.ledger import LEDGER
 from ectype.ledger import _connections as connections
 from ectype.ledger import _hash_chain as hash_chain
@@ -59,7 +59,7 @@ ADDED = {
 def test_what_is_no_table_of_ours_is_noticed_and_never_run(run, found):
     sql(run, *ADDED[found])
     for read in (ledger.verify_ledger, ledger.summarise_ledger, ledger.read_answers, ledger.chain_anchor):
-        with pytest.raises(DamagedError, match="the tables of a ledger and nothing else, found") as error:
+        with pytest.raises(IntegrityError, match="the tables of a ledger and nothing else, found") as error:
             read(run / LEDGER)
         assert found in str(error.value)
 
@@ -84,7 +84,7 @@ def test_of_a_ledger_without_its_answers_nothing_is_left(run):
 def test_nothing_is_written_through_a_trigger(run):
     before = ledger.summarise_ledger(run / LEDGER).answered
     sql(run, "CREATE TRIGGER more AFTER INSERT ON requests BEGIN DELETE FROM answers; END")
-    with pytest.raises(DamagedError, match="found the trigger 'more'"):
+    with pytest.raises(IntegrityError, match="found the trigger 'more'"):
         ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
     sql(run, "DROP TRIGGER more")
     assert ledger.summarise_ledger(run / LEDGER).answered == before
@@ -123,7 +123,7 @@ def test_what_is_no_regular_file_is_not_waited_for(run, suffix, kind):
 
 def test_a_file_that_is_longer_than_it_says(run):
     os.truncate(run / LEDGER, 2**40)
-    with pytest.raises(DamagedError, match=r"a file of at most .* bytes, as it says, found 1099511627776"):
+    with pytest.raises(IntegrityError, match=r"a file of at most .* bytes, as it says, found 1099511627776"):
         ledger.summarise_ledger(run / LEDGER)
 
 
@@ -135,14 +135,14 @@ def test_a_file_that_says_to_be_as_long_as_it_is_but_is_mostly_a_hole(run):
     content[92:96] = content[24:28]  # by which SQLite takes the number of pages for valid
     (run / LEDGER).write_bytes(content)
     os.truncate(run / LEDGER, size)
-    with pytest.raises(DamagedError, match="a file that is no hole, found 1099511627776 bytes, of which"):
+    with pytest.raises(IntegrityError, match="a file that is no hole, found 1099511627776 bytes, of which"):
         ledger.summarise_ledger(run / LEDGER)
 
 
 def test_definitions_that_never_end_are_not_read_to_their_end(run):
     """Every page of the tree of definitions has the one below it as its child 400 times, eight levels deep."""
     endless(run / LEDGER)
-    with pytest.raises(DamagedError, match="found interrupted"):
+    with pytest.raises(IntegrityError, match="found interrupted"):
         ledger.summarise_ledger(run / LEDGER)
     assert run_command("ledger", run).returncode == 2
 
@@ -296,7 +296,7 @@ def test_answers_of_a_directory_whose_settings_are_none(run, tmp_path, settings)
 
 def test_a_round_of_training_that_is_a_number(run):
     rechained(run, ("UPDATE rounds SET about = '3' WHERE t = 0", ()))
-    with pytest.raises(DamagedError, match="expected the rounds of this run"):
+    with pytest.raises(IntegrityError, match="expected the rounds of this run"):
         ec.copy_classifier(ec.Original(disc, name="disc"), PLANE, out=run, **{**SETTINGS, "budget": 120})
 
 
@@ -315,7 +315,7 @@ def test_many_labels_of_which_one_is_long_are_refused_before_an_array_is_made(ru
         known = [*(f'"{code:06}"' for code in range(100_000)), f'"{"x" * 1000}"']
         connection.executemany("INSERT INTO labels VALUES (?, ?)", enumerate(known))
     rechained(run)
-    with pytest.raises(DamagedError, match="100001 labels of up to 1000 characters, which take more than"):
+    with pytest.raises(IntegrityError, match="100001 labels of up to 1000 characters, which take more than"):
         ledger.summarise_ledger(run / LEDGER)
 
 

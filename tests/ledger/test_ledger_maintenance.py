@@ -11,7 +11,7 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype._common.manifest import Key
-from ectype.errors import AnswersError, DamagedError, DirectoryError
+from ectype.errors import DirectoryError, IntegrityError, PriorAnswersError
 from ectype.ledger import LEDGER, Ledger, read_timeline, verify_ledger
 from ectype.queries import merge_answers
 from ectype.runs.compact import compact
@@ -83,7 +83,7 @@ def test_verify_finds_damage(run, tmp_path):
     assert (found["checked"], found["rows"], found["anchors"]) == (True, 306, ["run.json"])
     assert "all agree, as run.json says" in run_command("ledger", "verify", "run", cwd=tmp_path).stdout
     damage(run / LEDGER, ledger.read_answers(run / LEDGER)["training"][0][0])
-    with pytest.raises(DamagedError, match="table requests"):
+    with pytest.raises(IntegrityError, match="table requests"):
         verify_ledger(run / LEDGER)
     assert run_command("ledger", "verify", "run", cwd=tmp_path).returncode == 2
 
@@ -110,7 +110,7 @@ def test_a_compacted_run_has_the_same_answers_and_is_as_well_checked(run):
     asked(run, never)
     assert (run / "copy.safetensors").read_bytes() == copy
     damage(run / LEDGER, before["training"][0][0])
-    with pytest.raises(DamagedError):
+    with pytest.raises(IntegrityError):
         verify_ledger(run / LEDGER)
 
 
@@ -149,7 +149,7 @@ def test_merged_answers_are_given_to_a_run(run, tmp_path):
 def test_what_does_not_go_together_is_refused_and_nothing_is_written(run, tmp_path):
     with pytest.raises(DirectoryError, match="original: expected what"):
         merge_answers([run, asked(tmp_path / "another", name="another")], tmp_path / "all")
-    with pytest.raises(AnswersError, match=r"one answer to every row, found x0=.*, x1=.* is (True|False) and "):
+    with pytest.raises(PriorAnswersError, match=r"one answer to every row, found x0=.*, x1=.* is (True|False) and "):
         merge_answers([run, asked(tmp_path / "opposite", lambda rows: ~disc(rows))], tmp_path / "all")
     with pytest.raises(DirectoryError, match="a new or empty directory"):
         merge_answers([run], run)

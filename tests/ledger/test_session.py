@@ -19,7 +19,7 @@ import ectype as ec
 from commands import run_command
 from ectype import ledger
 from ectype._common.portable import lock_folder
-from ectype.errors import DirectoryError, EctypeWarning, OutageError, SpentError
+from ectype.errors import DirectoryError, EctypeWarning, OutageError, QuotaError
 from ectype.ledger import _session as session
 from ectype.original import Original
 from ectype.queries import Queries
@@ -336,7 +336,7 @@ def test_attempts_of_a_week_ago_that_nobody_answered_are_forgotten(folder, monke
     for _ in range(2):
         with pytest.raises(OutageError):
             certified(folder / "run", Counting(0), retries=0.2)
-    with pytest.raises(SpentError):
+    with pytest.raises(QuotaError):
         certified(folder / "run", Counting(), retries=0)
     monkeypatch.setattr(session, "SESSION_LIFETIME", 0.0)
     counting = Counting()

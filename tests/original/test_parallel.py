@@ -10,7 +10,7 @@ import pytest
 import ectype as ec
 from ectype.errors import OriginalError, SettingError
 from ectype.original.worker_pool import OriginalReference, with_workers
-from ectype.workers._process_pool import Local
+from ectype.workers._process_pool import ProcessPool
 from optional_packages import needs
 
 MODULE = """
@@ -53,7 +53,7 @@ def module(tmp_path_factory):
 @pytest.fixture(scope="module")
 def opened(module):
     """Originals by name, that the same two workers answer for."""
-    with Local(2) as workers:
+    with ProcessPool(2) as workers:
 
         def open_one(name):
             named = OriginalReference(f"heavymodels:{name}", None, (), tuple(filter(None, sys.path)))

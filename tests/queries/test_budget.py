@@ -15,7 +15,7 @@ import pytest
 import ectype as ec
 from commands import run_command
 from ectype import ledger
-from ectype.errors import EctypeWarning, OriginalError, OutageError, SpentError
+from ectype.errors import EctypeWarning, OriginalError, OutageError, QuotaError
 from ectype.original.http.factory import open_http
 from ectype.original.http.rate_limit import RetryWaits
 from ectype.plan.resolve import resolve
@@ -280,7 +280,7 @@ def test_checks_and_certificates_keep_to_their_sums(changed, tmp_path):
 def test_a_share_of_nothing_sends_nothing_again():
     with FaultyServer(positive, ["500"], share=1) as server:
         box = open_http(server.url, [0, 1], protocol="instances", request_rows=20, patience=QUICK, concurrency=1)
-        with pytest.raises(SpentError, match="at most 0 rows sent again, found 0 sent and 20 more to send after s"):
+        with pytest.raises(QuotaError, match="at most 0 rows sent again, found 0 sent and 20 more to send after s"):
             ec.copy_classifier(box, SPACE, budget=100, retries=0)
         assert server.asked == 20
 

@@ -13,7 +13,7 @@ from commands import run_command
 from ectype import ledger
 from ectype.algorithm.training import steps
 from ectype.certificate.certify import certify_answers, unseen_answers
-from ectype.errors import AnswersError, DirectoryError, OriginalError, SettingError
+from ectype.errors import DirectoryError, OriginalError, PriorAnswersError, SettingError
 from ectype.ledger import Purpose
 from ectype.queries import LabelClaims, Queries, read_sources, run_drift_test
 from ectype.refresh import Refresh
@@ -103,7 +103,7 @@ def test_they_make_a_better_copy(taught, finished, tmp_path):
 def test_answers_of_another_day_are_refused_with_the_rows_that_differ(finished, tmp_path):
     before, asked = files(finished), Counter()
     with pytest.raises(
-        AnswersError, match=r"otherwise to \d+ of \d+ rows: x0=.* was (True|False) and is .*as it is now"
+        PriorAnswersError, match=r"otherwise to \d+ of \d+ rows: x0=.* was (True|False) and is .*as it is now"
     ):
         ec.refresh(finished, counting(moved, asked), out=tmp_path / "new", answers=traffic(disc), **OPTIONS)
     assert asked.total() < 300
@@ -114,7 +114,7 @@ def test_answers_of_another_day_are_refused_with_the_rows_that_differ(finished, 
 def test_a_single_answer_of_another_day_is_enough_where_the_original_always_answers_alike(finished, tmp_path):
     table = traffic(moved)
     table.loc[::25, "label"] = ~table.loc[::25, "label"]  # 4 %
-    with pytest.raises(AnswersError):
+    with pytest.raises(PriorAnswersError):
         ec.refresh(finished, moved, out=tmp_path / "new", answers=table, deterministic=True, **OPTIONS)
 
 

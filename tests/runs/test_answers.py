@@ -13,7 +13,7 @@ from commands import run_command
 from ectype import ledger
 from ectype.certificate.bounds import lower_bound
 from ectype.certificate.certificate import Certificate
-from ectype.errors import AnswersError, DirectoryError, EctypeWarning, OriginalError, SettingError
+from ectype.errors import DirectoryError, EctypeWarning, OriginalError, PriorAnswersError, SettingError
 from ectype.ledger import Ledger
 from ectype.original import as_original
 from ectype.queries import Queries
@@ -130,7 +130,7 @@ def test_a_run_is_recognised_by_its_answers_and_goes_on(informed, earlier, tmp_p
 
 def test_answers_of_another_original_are_refused_with_the_rows_before_more_is_asked(earlier, tmp_path):
     original = Watched(lambda rows: rows[:, 0] > 0)
-    with pytest.raises(AnswersError, match=r"otherwise to \d+ of \d+ rows: x0=.*, x1=.* was (True|False) and is "):
+    with pytest.raises(PriorAnswersError, match=r"otherwise to \d+ of \d+ rows: x0=.*, x1=.* was (True|False) and is "):
         ec.copy_classifier(original, PLANE, budget=150, out=tmp_path / "run", answers=earlier, **QUICK)
     assert 16 <= len(original.rows) <= 128
     assert not (tmp_path / "run").exists()
@@ -148,7 +148,7 @@ def test_answers_of_a_noisy_original_are_taken(tmp_path):
         try:
             with warnings.catch_warnings(action="ignore"):  # of answers that changed, in most runs
                 ec.copy_classifier(noisy, PLANE, answers=table, seed=seed, **settings)
-        except AnswersError:
+        except PriorAnswersError:
             refused += 1
     assert refused <= 3  # one in twenty, in the mean
 
@@ -327,7 +327,9 @@ def test_what_cannot_be_used_is_an_error_and_nothing_is_asked(tmp_path, content,
 
 def test_labels_of_another_type_are_refused():
     given = table().astype({"label": int})
-    with pytest.raises(AnswersError, match=r"labels such as (True|False), of the type that the original gives, found"):
+    with pytest.raises(
+        PriorAnswersError, match=r"labels such as (True|False), of the type that the original gives, found"
+    ):
         ec.copy_classifier(by_name, NAMED, answers=given, **QUICK)
 
 

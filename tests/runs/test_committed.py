@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 import numpy as np
 import ectype as ec
-from ectype._common.atomic_io import COMMITTED, current, whole_folder, write_text
+from ectype._common.atomic_io import COMMITTED, current, atomic_folder, write_text
 from ectype._common.portable import UNFINISHED
 from ectype import ledger
 from ectype.runs.compact import compact
@@ -90,7 +90,7 @@ def page(folder):
 
 def tree(folder):
     shutil.rmtree(folder, ignore_errors=True)
-    with whole_folder(folder) as part:
+    with atomic_folder(folder) as part:
         (part / "report.html").write_text("new" * 9)
         (part / "deep").mkdir()
 

@@ -15,7 +15,7 @@ import pytest
 import ectype as ec
 from commands import run_command, run_program
 from ectype import ledger
-from ectype.errors import DamagedError, DirectoryError, EctypeWarning
+from ectype.errors import DirectoryError, EctypeWarning, IntegrityError
 from ectype.ledger import Ledger
 
 SPACE = ec.Space.normal(2)
@@ -85,7 +85,7 @@ def raise_the_bound(run):
 )
 def test_an_edited_file_is_refused_by_name_and_place(run, edit, where):
     edit(run)
-    with pytest.raises(DamagedError, match=where):
+    with pytest.raises(IntegrityError, match=where):
         ec.load(run)
 
 
@@ -120,7 +120,7 @@ def test_an_edited_ledger_is_refused_by_table_and_row(run, edit, where):
         ledger.read_answers_and_round,
         lambda path: Ledger(path, {}, SPACE),
     ):
-        with pytest.raises(DamagedError, match=where):
+        with pytest.raises(IntegrityError, match=where):
             read(run / ledger.LEDGER)
 
 
@@ -130,7 +130,7 @@ def test_a_ledger_of_another_moment_does_not_pass_for_this_one(run, tmp_path):
     shutil.copy(tmp_path / "other" / ledger.LEDGER, run / ledger.LEDGER)
     # How many batches there are depends on how fast the disk is.
     other = r"(batch \d+: expected sha256 \w+|expected \d+ batches of rows), as run\.json says"
-    with pytest.raises(DamagedError, match=other):
+    with pytest.raises(IntegrityError, match=other):
         ledger.summarise_ledger(run / ledger.LEDGER)
 
 
@@ -146,7 +146,7 @@ def test_other_rows_with_the_same_crc_are_found_by_run_json(tmp_path):
     forged += forge(zlib.crc32(rows), zlib.crc32(forged))
     assert zlib.crc32(forged) == zlib.crc32(rows)
     sql(tmp_path / "run", ("UPDATE requests SET rows = ? WHERE id = ?", (forged, number)))
-    with pytest.raises(DamagedError, match=r"ledger\.sqlite: rows and answers: expected sha256"):
+    with pytest.raises(IntegrityError, match=r"ledger\.sqlite: rows and answers: expected sha256"):
         ledger.summarise_ledger(path)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import ectype as ec
 from ectype import ledger
-from ectype._common.atomic_io import whole_folder
+from ectype._common.atomic_io import atomic_folder
 from ectype._common.portable import UNFINISHED
 
 # Rows are written down by the original itself. The process is killed before it answers more than so many, or before a
@@ -129,8 +129,8 @@ def test_a_remake_that_is_killed(folder, tmp_path, place):
 
 
 def test_a_folder_that_somebody_is_at_work_on_is_not_removed(tmp_path):
-    with whole_folder(tmp_path / "new") as folder:
-        with whole_folder(tmp_path / "new"):
+    with atomic_folder(tmp_path / "new") as folder:
+        with atomic_folder(tmp_path / "new"):
             pass
         assert folder.is_dir()
         (folder / "a").write_text("b")

@@ -8,7 +8,7 @@ import pytest
 
 import ectype as ec
 from commands import run_command
-from ectype.errors import CountError, LabelsError, OriginalError
+from ectype.errors import AnswerCountError, OriginalError, TooManyLabelsError
 from ectype.ledger import read_answers
 from ectype.original.http.factory import open_http
 from ectype.original.http.rate_limit import RetryWaits
@@ -69,7 +69,7 @@ def test_about_one_label_a_row_is_asked_about_before_more_is_paid(kind, certific
     message = (
         r"expected labels that come more than once, found \d+ different ones in the first \d+ answers, .* --classes"
     )
-    with pytest.raises(LabelsError, match=message) as caught:
+    with pytest.raises(TooManyLabelsError, match=message) as caught:
         ec.copy_classifier(named("price", counting), SPACE, out=tmp_path / "run", **settings)
     assert caught.value.exit_code == 2
     assert sum(asked) == (certificate_n or 40)  # neither repeats nor, after the certificate's rows, any other
@@ -124,7 +124,7 @@ def test_too_few_labels_are_no_reason_for_more_retries(name, retries, folder):
 @pytest.mark.parametrize("retries", [None, 0])
 def test_a_program_that_prints_too_few_lines(folder, retries):
     original = ec.open_original(f"cmd:{sys.executable} {folder / 'program.py'}")
-    with pytest.raises(CountError, match=r"expected (\d+) lines, one for each row, found \d+"):
+    with pytest.raises(AnswerCountError, match=r"expected (\d+) lines, one for each row, found \d+"):
         ec.copy_classifier(original, SPACE, retries=retries, **SMALL)
 
 
@@ -133,5 +133,5 @@ def test_an_endpoint_that_answers_too_few(retries, attempts):
     yes = lambda rows: np.full(len(rows), "yes")  # noqa: E731
     with FaultyServer(yes, faults=("few",), share=1.0) as server:
         original = open_http(server.url, protocol="instances", attempts=attempts, patience=FAST)
-        with pytest.raises(CountError, match=r"wrong count: \d+ outputs for \d+ rows"):
+        with pytest.raises(AnswerCountError, match=r"wrong count: \d+ outputs for \d+ rows"):
             ec.copy_classifier(original, SPACE, retries=retries, **SMALL)

@@ -9,7 +9,7 @@ from commands import run_command
 from ectype.errors import EctypeWarning, OriginalError, SettingError, SpaceError
 from ectype.original import open_original
 from ectype.runs import model_selection
-from ectype.space import outside
+from ectype.space import outside_by_reason
 from problems import loans
 
 pytestmark = pytest.mark.usefixtures("small_lessons")
@@ -172,7 +172,7 @@ def test_random_queries_ask_about_no_row_of_ones_own_twice():
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_rows_whose_answers_are_given_are_not_asked_again(share):
     """They teach the copy already, and certify nothing: all that is paid for counts."""
-    allowed = FRAME[~np.any([*outside(SPACE, SPACE.read(FRAME, "rows")).values()], axis=0)]
+    allowed = FRAME[~np.any([*outside_by_reason(SPACE, SPACE.read(FRAME, "rows")).values()], axis=0)]
     known = allowed[: int(share * len(allowed))]
     told, original = known.assign(label=Watched()(known)), Watched()
     if share < 1:

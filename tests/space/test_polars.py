@@ -11,7 +11,7 @@ import ectype as ec
 from commands import run_command
 from ectype.errors import SettingError
 from ectype.original.stored_answers import read_table
-from ectype.space import framed
+from ectype.space import as_pandas
 from optional_packages import needs
 from problems import loans
 
@@ -61,7 +61,7 @@ def test_types_that_only_polars_has():
             "at": pl.Series([day, None]).dt.convert_time_zone("Europe/Madrid"),
         }
     )
-    found = framed(polars)
+    found = as_pandas(polars)
     assert found["at"].dtype == "datetime64[us, Europe/Madrid]"
     assert found["at"][0] == pd.Timestamp(day)
     assert found.isna().sum().tolist() == [1, 1, 0, 1, 1, 1]

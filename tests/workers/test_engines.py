@@ -19,8 +19,8 @@ import pytest
 
 from ectype.errors import SettingError
 from ectype.workers import open_engine
-from ectype.workers._dask import CONNECT, Dask
-from ectype.workers._process_pool import Local
+from ectype.workers._dask import CONNECT, DaskCluster
+from ectype.workers._process_pool import ProcessPool
 from optional_packages import needs
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -45,7 +45,7 @@ def test_local_workers_are_processes_pinned_to_a_core_and_a_thread_each(monkeypa
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     cores = sorted(os.sched_getaffinity(0))
-    with Local(3) as engine:
+    with ProcessPool(3) as engine:
         assert engine.slots == 3
         found = [engine.submit(slot, about).result(60) for slot in range(3)]
         assert [pid for pid, _, _ in found] == [engine.pids[slot] for slot in range(3)]
@@ -87,7 +87,7 @@ told()
 
 def test_a_local_worker_that_dies_takes_no_other_with_it(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with Local(2) as engine:
+    with ProcessPool(2) as engine:
         survivor = engine.submit(1, stays, tmp_path / "pipe")
         with pytest.raises(BrokenExecutor):
             engine.submit(0, die).result(60)
@@ -102,7 +102,7 @@ def test_a_local_worker_that_dies_takes_no_other_with_it(tmp_path):
 
 
 def test_local_workers_end_at_once_with_their_engine():
-    with Local(2) as engine:
+    with ProcessPool(2) as engine:
         for slot in range(2):
             engine.submit(slot, signal.pause)  # it never ends by itself
         pids = list(engine.pids.values())
@@ -121,9 +121,9 @@ def alive(pid):
 def test_local_workers_end_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "driver.py"
     script.write_text(
-        "import signal\nfrom ectype.workers import Local\n"
+        "import signal\nfrom ectype.workers._process_pool import ProcessPool\n"
         "if __name__ == '__main__':\n"
-        "    with Local(2) as engine:\n"
+        "    with ProcessPool(2) as engine:\n"
         "        engine.submit(0, signal.pause)\n"
         "        print(*engine.pids.values(), flush=True)\n"
         "        signal.pause()\n"
@@ -142,15 +142,17 @@ def test_local_workers_end_when_their_parent_is_killed(tmp_path):
 
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "driver.py"
-    script.write_text("from ectype.workers._process_pool import Local\nwith Local(1) as engine:\n    pass\n")
+    script.write_text(
+        "from ectype.workers._process_pool import ProcessPool\nwith ProcessPool(1) as engine:\n    pass\n"
+    )
     out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert out.returncode == 1
     assert 'a script needs `if __name__ == "__main__":`' in out.stderr
 
 
 def test_engines_by_name():
-    assert isinstance(open_engine("local", 1), Local)
-    assert isinstance(open_engine("dask", 1), Dask)
+    assert isinstance(open_engine("local", 1), ProcessPool)
+    assert isinstance(open_engine("dask", 1), DaskCluster)
     for arguments, says in [
         (("ray",), "engine: expected one of 'local', 'dask', found 'ray'"),
         (("local", 0), "workers: expected a whole number of at least 1"),
@@ -163,7 +165,7 @@ def test_engines_by_name():
 
 def test_dask_may_be_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(SettingError, match=r'pip install "ectype\[dask\]"'), Dask(1):
+    with pytest.raises(SettingError, match=r'pip install "ectype\[dask\]"'), DaskCluster(1):
         pass
 
 
@@ -171,7 +173,7 @@ def test_dask_workers_are_local_processes_of_one_thread_that_nobody_else_reaches
     needs("distributed")
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    with Dask(2) as engine:
+    with DaskCluster(2) as engine:
         assert engine.slots == 2
         assert len({*engine.pids.values(), os.getpid()}) == 3
         pid, affinity, threads = engine.submit(0, about).result(60)
@@ -204,7 +206,7 @@ def silent():
 
 def refused(address):
     needs("distributed")
-    with pytest.raises(SettingError) as caught, Dask(scheduler=address, connect=0.5):
+    with pytest.raises(SettingError) as caught, DaskCluster(scheduler=address, connect=0.5):
         pass
     assert f"--scheduler: expected a Dask scheduler at {address!r}" in str(caught.value)
     return str(caught.value)
@@ -248,7 +250,7 @@ def fails():
 
 
 def test_what_cannot_be_sent_is_told_in_words():
-    with Local(1) as engine:
+    with ProcessPool(1) as engine:
         with pytest.raises(RuntimeError, match="Refuses: 1 and 2"):
             engine.submit(0, fails).result(60)
         with pytest.raises((TypeError, RuntimeError), match="pickle"):
@@ -259,7 +261,7 @@ def test_what_cannot_be_sent_is_told_in_words():
 
 
 def test_a_worker_that_dies_in_the_middle_of_its_answer_is_noticed():
-    with Local(1) as engine:
+    with ProcessPool(1) as engine:
         engine.submit(0, answers_no_more).result(60)
         with pytest.raises(BrokenExecutor):
             engine.submit(0, about).result(60)
@@ -299,7 +301,7 @@ def test_a_scheduler_is_reached_by_tls_with_dasks_own_settings(tmp_path):
     try:
         address = cluster.stdout.readline().strip()
         assert address.startswith("tls://127.0.0.1:")
-        with dask.config.set(tls), Dask(scheduler=address) as engine:
+        with dask.config.set(tls), DaskCluster(scheduler=address) as engine:
             assert engine.submit(0, about).result(60)[0] in engine.pids.values()
             assert engine.address == "127.0.0.1"
         assert "TLS" in refused(address)  # to those without a certificate

@@ -139,11 +139,11 @@ def export_command(stores: tuple[Path, ...], out: Path, as_json: bool) -> None:
     --units TABLE` makes from it what needs no more. Stores must have the same settings; a unit that is in several is
     taken from the first. A table of an earlier export may be among them.
     """
-    from ectype._common.atomic_io import errors_of
+    from ectype._common.atomic_io import directory_errors
     from ectype_paper.unit_table import export, merged
 
     records = merged(stores)
-    with errors_of(out.parent):
+    with directory_errors(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True)
     export(records, out)
     if as_json:

@@ -8,7 +8,7 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ectype._common.atomic_io import errors_of, write_bytes
+from ectype._common.atomic_io import directory_errors, write_bytes
 from ectype.report import markdown_table
 from ectype_paper.catalogue import MadeExhibit, Row
 
@@ -24,7 +24,7 @@ def write(made: MadeExhibit, folder: Path, name: str, title: str) -> list[Path]:
     contents = {f"{name}.csv": as_csv(made.rows).encode(), f"{name}.md": _page(made, name, title).encode()}
     if made.figure is not None:
         contents |= {f"{name}.{kind}": drawn(made.figure, kind) for kind in ("svg", "png")}
-    with errors_of(folder):
+    with directory_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return [write_bytes(folder / file, content) for file, content in contents.items()]
 

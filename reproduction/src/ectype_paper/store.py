@@ -10,7 +10,15 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from ectype._common.atomic_io import as_path, errors_of, locked, make_folder, missing_folders, remove_empty, write_text
+from ectype._common.atomic_io import (
+    as_path,
+    directory_errors,
+    folder_lock,
+    make_folder,
+    missing_folders,
+    remove_empty,
+    write_text,
+)
 from ectype._common.portable import UNFINISHED
 from ectype.errors import DirectoryError
 from ectype_paper.units import Record, Unit
@@ -30,7 +38,7 @@ class UnitStore:
         unit = unit_of(record)
         assert unit not in self.records
         line = (json.dumps(record, allow_nan=False) + "\n").encode()
-        with errors_of(self.path):
+        with directory_errors(self.path):
             written = os.write(self._descriptor, line)
             if written != len(line):
                 raise OSError(f"only {written} of {len(line)} bytes could be written")
@@ -56,16 +64,16 @@ def open_store(folder: str | Path, settings: dict[str, Any]) -> Iterator[UnitSto
     """
     path = as_path(folder) / NAME
     missing = missing_folders(path.parent)
-    with errors_of(path.parent):
+    with directory_errors(path.parent):
         make_folder(path.parent)
     with ExitStack() as last:
         last.callback(remove_empty, missing)
-        last.enter_context(locked(path.parent))
+        last.enter_context(folder_lock(path.parent))
         if not path.exists():
             _begin(path, settings)
         header, records, whole = _parse(path)
         _refuse_other(path, header["settings"], settings)
-        with errors_of(path):
+        with directory_errors(path):
             os.truncate(path, whole)
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         try:

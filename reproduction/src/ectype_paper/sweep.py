@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ectype._common import validation
 from ectype.errors import SettingError
 from ectype.toy_problems import TOYS
-from ectype.workers import MOST_DEATHS, Engine, drive
+from ectype.workers import MOST_DEATHS, Engine, run_jobs
 from ectype_paper.originals import FAMILY_OF
 from ectype_paper.problems import load, names
 from ectype_paper.store import UnitStore
@@ -113,7 +113,7 @@ def outcomes(
     planned: Sequence[PlannedUnit], engine: Engine, call: Callable[[UnitTask], Record]
 ) -> Iterator[UnitOutcome]:
     """Have all units run by `call`, on an engine that is started."""
-    for one, record, error in drive(UnitQueue(planned), engine, call):
+    for one, record, error in run_jobs(UnitQueue(planned), engine, call):
         yield UnitOutcome(one.task.unit, record, "" if error is None else _reason(error), one.weight)
 
 

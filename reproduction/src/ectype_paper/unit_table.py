@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ectype._common.atomic_io import as_path, written
+from ectype._common.atomic_io import as_path, atomic_file
 from ectype.errors import DirectoryError, SettingError
 from ectype_paper.store import read_store, unit_of
 from ectype_paper.units import Record, Unit
@@ -52,7 +52,7 @@ def export(records: Sequence[Record], path: Path) -> Path:
     ways: dict[tuple[str, ...], list[Record]] = {}
     for record in sorted(records, key=_order):
         ways.setdefault(tuple(_cell(record, name) for name in SAME), []).append(record)
-    with written(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*SAME, *EACH])
         for shared, those in ways.items():

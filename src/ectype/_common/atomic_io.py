@@ -2,8 +2,8 @@
 
 What the file system refuses becomes an error of ours.
 
-A file, or a new folder, is written into a temporary folder beside it and renamed (`written`, `whole_folder`). Files
-that belong together are committed together (`replaced_together`): the folder they are written to is renamed to
+A file, or a new folder, is written into a temporary folder beside it and renamed (`atomic_file`, `atomic_folder`).
+Files that belong together are committed together (`replace_together`): the folder they are written to is renamed to
 `.committed`, which is the moment that they are the new ones, and then each is moved to its place. Readers find a file
 that is not moved yet through `current`; whoever writes next moves what a process left that was killed (`roll_forward`).
 """
@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ectype._common.portable import LOCK, UNFINISHED, is_folder, is_ours, lock_folder, sync_directory
-from ectype.errors import DirectoryError, EctypeError, UnwrittenError, warn
+from ectype.errors import DirectoryError, EctypeError, WriteError, warn
 
 # Where files are that were committed together, until each is in its place.
 COMMITTED = ".committed"
@@ -42,7 +42,7 @@ def as_path(path: object) -> Path:
 
 
 @contextmanager
-def errors_of(path: Path, expected: str = "a directory that can be written") -> Iterator[None]:
+def directory_errors(path: Path, expected: str = "a directory that can be written") -> Iterator[None]:
     """Turn errors of the file system into a DirectoryError."""
     try:
         yield
@@ -51,7 +51,7 @@ def errors_of(path: Path, expected: str = "a directory that can be written") -> 
     except (OSError, ValueError) as error:
         if is_full(error):
             hint = "make room, and run the same command again: what was answered is kept"
-            raise UnwrittenError(str(path), "room to write", str(error), hint) from error
+            raise WriteError(str(path), "room to write", str(error), hint) from error
         hint = "choose another directory, or see who may write to this one"
         raise DirectoryError(str(path), expected, str(error), hint) from error
 
@@ -60,16 +60,16 @@ def errors_of(path: Path, expected: str = "a directory that can be written") -> 
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """The name of a temporary file to write, which replaces `path` at the end: nobody ever sees half of it.
 
     If `path` is a symbolic link, it is the link that is replaced: nothing is written where it leads. If something goes
     wrong, or the process is killed or loses its power at any moment, what was there before is there still.
 
-    >>> with tempfile.TemporaryDirectory() as folder, written(Path(folder) / "a.txt") as part:
+    >>> with tempfile.TemporaryDirectory() as folder, atomic_file(Path(folder) / "a.txt") as part:
     ...     _ = part.write_text("all of it")
     """
-    with errors_of(path, "a file that can be written"):
+    with directory_errors(path, "a file that can be written"):
         if path.exists() and not path.is_file():  # as root, a device would be replaced
             found = "a directory" if path.is_dir() else "something that is no file"
             raise FileExistsError(f"{found} of that name is there")
@@ -88,23 +88,23 @@ def write_text(path: Path, text: str) -> Path:
 
 def write_bytes(path: Path, content: bytes) -> Path:
     """Write a file, whole or not at all."""
-    with written(path) as part:
+    with atomic_file(path) as part:
         part.write_bytes(content)
     return path
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A folder to fill, which gets its name at the end, whole.
 
     >>> with tempfile.TemporaryDirectory() as name:
-    ...     with whole_folder(Path(name) / "deep" / "new") as folder:
+    ...     with atomic_folder(Path(name) / "deep" / "new") as folder:
     ...         _ = (folder / "a.txt").write_text("all of it")
     ...     [str(file.relative_to(name)) for file in Path(name).rglob("*.txt")]
     ['deep/new/a.txt']
     """
     missing = missing_folders(path.parent)
-    with errors_of(path):
+    with directory_errors(path):
         try:
             make_folder(path.parent)
             with unfinished_folder(path.parent) as work:
@@ -122,18 +122,18 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replaced_together(folder: Path) -> Iterator[Path]:
+def replace_together(folder: Path) -> Iterator[Path]:
     """A temporary folder to fill with files that replace those of their names in `folder`: all of them, or none.
 
     That holds however the process ends, and when the power does. Whoever calls it holds the lock of `folder`.
 
     >>> with tempfile.TemporaryDirectory() as name:
-    ...     with replaced_together(Path(name)) as part:
+    ...     with replace_together(Path(name)) as part:
     ...         _ = (part / "a.txt").write_text("one"), (part / "b.txt").write_text("two")
     ...     sorted(os.listdir(name))
     ['a.txt', 'b.txt']
     """
-    with errors_of(folder):
+    with directory_errors(folder):
         roll_forward(folder)
         with unfinished_folder(folder) as work:
             part = work / COMMITTED
@@ -146,17 +146,17 @@ def replaced_together(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def folder_lock(folder: Path) -> Iterator[None]:
     """Within, nobody else writes to this folder, and what was committed there is in its place."""
     with ExitStack() as opened:
-        with errors_of(folder):
+        with directory_errors(folder):
             ours = opened.enter_context(lock_folder(folder))
         if ours is None:
             warn(f"there are no locks of files here: let no other process write to {folder}")
         if ours is False:
             found, hint = "another process that writes to it", "wait until it has finished"
             raise DirectoryError(str(folder), "a run that nobody else is at work on", found, hint)
-        with errors_of(folder):
+        with directory_errors(folder):
             roll_forward(folder)
         yield
 
@@ -194,7 +194,7 @@ def unfinished_folder(beside: Path) -> Iterator[Path]:
 
     It is locked, so that nobody takes it for one of those that killed processes left, which are removed here.
     """
-    remove_left(beside)
+    remove_unfinished(beside)
     with ExitStack() as held:
         work = _locked_folder(beside, held)
         try:
@@ -216,7 +216,7 @@ def _locked_folder(beside: Path, held: ExitStack) -> Path:
     raise OSError(errno.EAGAIN, "temporary folders are removed as soon as they are made")
 
 
-def remove_left(folder: Path) -> None:
+def remove_unfinished(folder: Path) -> None:
     """Remove the temporary folders of processes that were killed; where one is at work, or might be, they stay."""
     with suppress(OSError):  # such as a folder that only others may write to
         for left in [entry for entry in folder.iterdir() if _TEMPORARY.fullmatch(entry.name)]:

@@ -21,7 +21,7 @@ from types import UnionType
 from typing import Any, NotRequired, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from ectype._common.atomic_io import current
-from ectype._common.formatting import shortened
+from ectype._common.formatting import shorten
 from ectype.errors import DirectoryError
 
 # The most bytes of a file of arrays (what one safetensors or protobuf file may hold), and of a file of JSON.
@@ -125,7 +125,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the key {shortened(repr(name), SHOWN)} twice in one object")
+        raise ValueError(f"the key {shorten(repr(name), SHOWN)} twice in one object")
     return found
 
 
@@ -209,4 +209,4 @@ def _check_any(value: object, hints: Sequence[Any], where: str) -> None:
 def _expect(value: object, kind: Any, expected: str, where: str) -> None:
     if isinstance(value, kind) and (kind is bool or not (kind in (int, float) and isinstance(value, bool))):
         return
-    raise ValueError(f"{where}: expected {expected}, found {shortened(repr(value), SHOWN)}")
+    raise ValueError(f"{where}: expected {expected}, found {shorten(repr(value), SHOWN)}")

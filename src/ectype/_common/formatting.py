@@ -16,7 +16,7 @@ LEAST = 24
 GAP = 3
 
 
-def screen() -> int:
+def screen_width() -> int:
     """How many characters a line may have: what the terminal shows, if it is one, and not more than is easily read."""
     return min(WIDTH, get_terminal_size((WIDTH, LINES)).columns)
 
@@ -50,10 +50,10 @@ def percent(share: float) -> str:
     return f"{share:.2%}" if share < 0.02 or 0.98 < share < 1 else f"{share:.1%}"
 
 
-def listed(names: Sequence[object], most: int = 8) -> str:
+def join_names(names: Sequence[object], most: int = 8) -> str:
     """Some things in a row, and how many more there are.
 
-    >>> listed(["a", "b", "c"], 2)
+    >>> join_names(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     shown = ", ".join(printable(name) for name in names[:most])
@@ -69,19 +69,19 @@ def as_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
-def wrapped(text: str) -> str:
+def wrap_text(text: str) -> str:
     """Text of others on lines as wide as the screen.
 
-    >>> wrapped("word " * 30).count("\\n")
+    >>> wrap_text("word " * 30).count("\\n")
     1
     """
-    return fill(printable(text), screen(), break_long_words=False, break_on_hyphens=False)
+    return fill(printable(text), screen_width(), break_long_words=False, break_on_hyphens=False)
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """Text of at most so many characters.
 
-    >>> shortened("north, south, east", 12)
+    >>> shorten("north, south, east", 12)
     'north, so...'
     """
     return text if len(text) <= width else f"{text[: width - 3]}..."
@@ -109,7 +109,7 @@ class Grid:
         """As lines of text, as wide as the screen."""
         cells = [[printable(cell) for cell in row] for row in (self.headings, *self.rows)]
         widths = [max(len(row[j]) for row in cells) for j in range(len(self.headings))]
-        room = (screen() if width is None else width) - 1
+        room = (screen_width() if width is None else width) - 1
         if self.headings[-1] not in self.right:
             widths[-1] = min(widths[-1], max(LEAST, room - sum(widths[:-1]) - GAP * (len(widths) - 1)))
         gap = max(1, min(GAP, (room - sum(widths)) // max(1, len(widths) - 1)))
@@ -118,7 +118,7 @@ class Grid:
 
     def _line(self, row: Sequence[str], widths: Sequence[int], gap: str) -> str:
         parts = [
-            shortened(cell, width).rjust(width) if heading in self.right else shortened(cell, width).ljust(width)
+            shorten(cell, width).rjust(width) if heading in self.right else shorten(cell, width).ljust(width)
             for cell, width, heading in zip(row, widths, self.headings, strict=True)
         ]
         return f" {gap.join(parts)}".rstrip()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from ectype._common.bounded_io import MOST_BYTES, MOST_JSON_BYTES, check_type, parse_json, read_bytes
-from ectype.errors import DamagedError, DirectoryError, SettingError
+from ectype.errors import DirectoryError, IntegrityError, SettingError
 from ectype.types import Json
 
 RUN = "run.json"
@@ -92,10 +92,10 @@ class Key:
 # --- run.json itself --------------------------------------------------------------------------------------------------
 
 
-def sealed(content: Json, key: Key | None = None) -> Json:
+def seal(content: Json, key: Key | None = None) -> Json:
     """What run.json is to hold, with a checksum for each part and, with a key, a signature.
 
-    >>> sorted(sealed({"seed": 1}))
+    >>> sorted(seal({"seed": 1}))
     ['checksums', 'seed']
     """
     checksums = _checksums(content)
@@ -112,7 +112,7 @@ def read_run(directory: Path) -> Json:
     try:
         check_type(content, Sealed, path.name)
     except ValueError as error:
-        raise DamagedError(str(path), "what a finished run writes", str(error), AGAIN) from error
+        raise IntegrityError(str(path), "what a finished run writes", str(error), AGAIN) from error
     if is_checked(content):
         _check_parts(path, content)
     key = Key.of_environment()
@@ -142,14 +142,14 @@ def anchor_of(run: Json) -> Anchor | None:
         anchor = Anchor(**found)
         check_type(anchor, Anchor, "ledger")
     except (TypeError, ValueError) as error:
-        raise DamagedError(RUN, "how far the ledger's chain had come", str(error), AGAIN) from error
+        raise IntegrityError(RUN, "how far the ledger's chain had come", str(error), AGAIN) from error
     return anchor
 
 
 def _check_parts(path: Path, content: Json) -> None:
     expected, found = content.get(CHECKSUMS), _checksums(content)
     if expected is None:
-        raise DamagedError(f"{path}: {CHECKSUMS}", "a checksum for every part", "nothing", AGAIN)
+        raise IntegrityError(f"{path}: {CHECKSUMS}", "a checksum for every part", "nothing", AGAIN)
     for part in sorted({*expected, *found}):
         if expected.get(part) != found.get(part):
             raise _mismatch(f"{path}: {part}", expected.get(part), found.get(part))
@@ -176,7 +176,7 @@ def _canonical(content: object) -> bytes:
 # --- the other files --------------------------------------------------------------------------------------------------
 
 
-def described(name: str, content: bytes) -> Json:
+def file_entry(name: str, content: bytes) -> Json:
     """What run.json says of a file: its SHA-256 and, to name the place of damage, the start of those of its parts."""
     return {"sha256": sha256(content).hexdigest(), "parts": _parts(name, content)}
 
@@ -187,7 +187,7 @@ def read_file(path: Path, run: Json) -> bytes:
     if not is_checked(run):
         return content
     expected = run.get("files", {}).get(path.name)
-    found = described(path.name, content)
+    found = file_entry(path.name, content)
     if not isinstance(expected, dict) or expected.get("sha256") != found["sha256"]:
         raise _mismatch(_place(path, expected, found), expected and expected.get("sha256"), found["sha256"])
     return content
@@ -203,9 +203,9 @@ def json_of(path: Path, content: bytes) -> Json:
     try:
         found = parse_json(content)
     except ValueError as error:
-        raise DamagedError(str(path), "a JSON document", str(error), AGAIN) from error
+        raise IntegrityError(str(path), "a JSON document", str(error), AGAIN) from error
     if not isinstance(found, dict):
-        raise DamagedError(str(path), "a JSON object", type(found).__name__, AGAIN)
+        raise IntegrityError(str(path), "a JSON object", type(found).__name__, AGAIN)
     return found
 
 
@@ -228,5 +228,5 @@ def _place(path: Path, expected: Json | None, found: Json) -> str:
     return f"{path}: {changed[0]}" if changed else str(path)
 
 
-def _mismatch(where: str, expected: object, found: object) -> DamagedError:
-    return DamagedError(where, f"sha256 {expected or 'of nothing'}", found or "nothing", AGAIN)
+def _mismatch(where: str, expected: object, found: object) -> IntegrityError:
+    return IntegrityError(where, f"sha256 {expected or 'of nothing'}", found or "nothing", AGAIN)

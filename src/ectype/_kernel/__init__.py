@@ -1,40 +1,46 @@
 """The native engine: networks, trees, radial functions and random rows in one small C library without dependencies.
 
-`kernel.c`, `trees.c`, `radial.c` and `rows.c` are its source, compiled when the package is built; `library` loads it.
-`sets.h` includes `lanes.h` and `scores.h` once for every instruction set. `training`, `answers`, `pieces`, `trees`,
-`radial` and `rows` are what Python calls. The same parameters, rows and seed give the same bits on every processor with
-fused multiply-add.
+Its source is `kernel.c`, `answers.c`, `trees.c`, `radial.c` and `rows.c`, compiled when the package is built; `sets.h`
+includes `lanes.h` and `scores.h` once for every instruction set. `_ffi` loads the library, and the other modules are
+its bindings. The same parameters, rows and seed give the same bits on every processor with fused multiply-add.
 """
 
-from ectype._kernel._ffi import VERSION
+from ectype._kernel._ffi import KERNEL_VERSION
 from ectype._kernel._inference import NetworkInference
 from ectype._kernel._piecewise_linear import PiecewiseLinear, quantile_pieces
 from ectype._kernel._rbf import RbfKernel
-from ectype._kernel._sampler import CURVE, NORMAL, STEPS, Marginal, RowSampler, keys
-from ectype._kernel._training import ACTIVATIONS, Groups, KernelTraining, TrainingMethod
-from ectype._kernel._trees import LEAF, Boost, Boosting, GrownTrees, TreeSums, fit_extra_trees
+from ectype._kernel._sampler import (
+    DISCRETE_MARGINAL,
+    NORMAL_MARGINAL,
+    QUANTILE_MARGINAL,
+    Marginal,
+    RowSampler,
+    hash_rows,
+)
+from ectype._kernel._training import ACTIVATIONS, KernelTraining, RowGroups, TrainingMethod
+from ectype._kernel._trees import LEAF, Boosting, BoostingSettings, TreeArrays, TreeEnsemble, fit_extra_trees
 
 __all__ = [
     "ACTIVATIONS",
-    "CURVE",
+    "DISCRETE_MARGINAL",
+    "KERNEL_VERSION",
     "LEAF",
-    "NORMAL",
-    "STEPS",
-    "VERSION",
-    "Boost",
+    "NORMAL_MARGINAL",
+    "QUANTILE_MARGINAL",
     "Boosting",
-    "Groups",
-    "GrownTrees",
+    "BoostingSettings",
     "KernelTraining",
     "Marginal",
     "NetworkInference",
     "PiecewiseLinear",
     "RbfKernel",
+    "RowGroups",
     "RowSampler",
     "TrainingMethod",
-    "TreeSums",
+    "TreeArrays",
+    "TreeEnsemble",
     "fit_extra_trees",
-    "keys",
+    "hash_rows",
     "quantile_pieces",
 ]
 

@@ -1,4 +1,4 @@
-"""The compiled kernel, loaded once; what Python passes to it, as C lays it out."""
+"""Bindings of the compiled kernel by ctypes: it is loaded once, and its structs are declared here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ectype.errors import KernelError
 
-VERSION = 4
+KERNEL_VERSION = 4
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 PATH = Path(__file__).with_name(f"kernel{SUFFIX}")
 # Instruction sets, by their numbers.
@@ -34,7 +34,7 @@ def _fields(pointers: str, numbers: str, doubles: str | None = None) -> tuple[tu
 
 
 class TrainingStruct(ct.Structure):
-    """What a training is given: `struct job` of kernel.c."""
+    """The input of a training: `struct job` of kernel.c."""
 
     _fields_ = _fields(
         " ".join(POINTERS),
@@ -50,7 +50,7 @@ class PiecewiseStruct(ct.Structure):
 
 
 class BoostingStruct(ct.Structure):
-    """What boosting is given: `struct boosting` of trees.c."""
+    """The input of boosting: `struct boosting` of trees.c."""
 
     _fields_ = _fields(
         "binned edges bins y targets weights directions scores feature threshold left right value",
@@ -60,7 +60,7 @@ class BoostingStruct(ct.Structure):
 
 
 class ExtraTreesStruct(ct.Structure):
-    """What random trees are given: `struct planting` of trees.c."""
+    """The input of extremely randomised trees: `struct extra_trees` of trees.c."""
 
     _fields_ = _fields(
         "X y targets directions feature threshold left right value", "n d classes tries leaves depth", ""
@@ -68,7 +68,7 @@ class ExtraTreesStruct(ct.Structure):
 
 
 class ForestStruct(ct.Structure):
-    """Trees that answer: `struct forest` of answers.c."""
+    """Trees for inference: `struct forest` of answers.c."""
 
     _fields_ = _fields(
         "feature threshold children values roots outputs depths tests ends leaves", "trees width classes d few"
@@ -76,7 +76,7 @@ class ForestStruct(ct.Structure):
 
 
 class SamplingStruct(ct.Structure):
-    """What rows are drawn from: `struct drawing` of rows.c."""
+    """The input of sampling: `struct drawing` of rows.c."""
 
     _fields_ = _fields("factor order kinds starts counts numbers whole low high gaps cuts", "columns scores rank", "")
 
@@ -120,14 +120,14 @@ def library() -> ct.CDLL:
 def load(path: Path) -> ct.CDLL:
     """A compiled kernel, with the types of its functions."""
     hint = "install ectype again: its wheel has the library, and building it needs a C compiler or ziglang"
-    expected = f"version {VERSION} of the compiled kernel, for {sys.platform} on {platform.machine()}"
+    expected = f"version {KERNEL_VERSION} of the compiled kernel, for {sys.platform} on {platform.machine()}"
     try:
         if not _is_whole(path.read_bytes()):
             raise OSError("a part of the file only")
         found = ct.CDLL(str(path))
         # Before all else, since another version may lack functions.
         version = found.kernel_version()
-        if version != VERSION:
+        if version != KERNEL_VERSION:
             raise OSError(f"version {version}")
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(found, name)

@@ -1,4 +1,4 @@
-"""What a network answers: its weights laid out once, then class probabilities for any rows."""
+"""Inference of a network: its weights are laid out once, then it gives class probabilities for any rows."""
 
 from __future__ import annotations
 

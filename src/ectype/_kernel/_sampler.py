@@ -10,7 +10,7 @@ import numpy as np
 
 from ectype._kernel._ffi import SamplingStruct, address, block, expect, flat, library
 
-NORMAL, CURVE, STEPS = range(3)
+NORMAL_MARGINAL, QUANTILE_MARGINAL, DISCRETE_MARGINAL = range(3)
 # Scores that the kernel sums at once.
 TOGETHER = 4
 # A score is taken for a sum of others where they leave no more of its variance: correlations are written to six digits.
@@ -43,7 +43,8 @@ class RowSampler:
 
     The correlation is that of all scores: one for each column, then one for each column with gaps.
 
-    >>> both = RowSampler([Marginal(CURVE, np.array([0.0, 1.0])), Marginal(NORMAL, np.array([5.0, 2.0]))])
+    >>> uniform = Marginal(QUANTILE_MARGINAL, np.array([0.0, 1.0]))
+    >>> both = RowSampler([uniform, Marginal(NORMAL_MARGINAL, np.array([5.0, 2.0]))])
     >>> both(3, seed=1).shape, bool((both(3, seed=1) == both(5, seed=1)[:3]).all())
     ((3, 2), True)
     """
@@ -69,7 +70,7 @@ class RowSampler:
         self._arrays["gaps"][gaps] = np.arange(self.columns, scores)
         rank = 0
         if correlation is not None:
-            found, order = loads(correlation, scores)
+            found, order = copula_loadings(correlation, scores)
             self._arrays |= {"factor": _factor(found, order), "order": order}
             rank = len(found)
         self._job = SamplingStruct(
@@ -94,10 +95,10 @@ class RowSampler:
         return RowSampler, self._made_of  # addresses belong to a process
 
 
-def loads(correlation: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def copula_loadings(correlation: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """What each of some normal numbers adds to all scores, to give them this correlation; the first scores' order.
 
-    >>> found, order = loads(np.array([[1.0, 0.6], [0.6, 1.0]]), 2)
+    >>> found, order = copula_loadings(np.array([[1.0, 0.6], [0.6, 1.0]]), 2)
     >>> found.round(6).tolist(), order.tolist()
     ([[1.0, 0.6], [0.0, 0.8]], [0, 1])
     """
@@ -123,9 +124,13 @@ def _numbers(column: Marginal) -> np.ndarray:
     """A column's numbers as the kernel reads them, if they are what it needs."""
     numbers, ends = np.asarray(column.numbers, np.float64), np.asarray(column.ends, np.float64)
     n = len(numbers)
-    fit = {NORMAL: n == 2, CURVE: 2 <= n < 2**31, STEPS: 1 <= n < 2**30 and len(ends) == n - 1}
+    fit = {
+        NORMAL_MARGINAL: n == 2,
+        QUANTILE_MARGINAL: 2 <= n < 2**31,
+        DISCRETE_MARGINAL: 1 <= n < 2**30 and len(ends) == n - 1,
+    }
     expect("column", numbers.ndim == ends.ndim == 1 and fit.get(column.kind, False), "the numbers of its kind")
-    if column.kind != STEPS:
+    if column.kind != DISCRETE_MARGINAL:
         return numbers
     more = _count(column) - n
     return np.concatenate([ends, np.full(more, np.inf), numbers, np.full(more, numbers[-1])])
@@ -134,13 +139,13 @@ def _numbers(column: Marginal) -> np.ndarray:
 def _count(column: Marginal) -> int:
     """The intervals of a curve; the steps, filled up to a power of two."""
     n = len(column.numbers)
-    return n - 1 if column.kind == CURVE else 1 << (n - 1).bit_length()
+    return n - 1 if column.kind == QUANTILE_MARGINAL else 1 << (n - 1).bit_length()
 
 
-def keys(rows: np.ndarray, odd: np.ndarray, both: bool) -> np.ndarray:
+def hash_rows(rows: np.ndarray, odd: np.ndarray, both: bool) -> np.ndarray:
     """A hash of every row by odd constants, as many as it has halves of numbers; by the upper halves, or by both.
 
-    >>> keys(np.array([[1.0], [1.0], [2.0]]), np.array([3, 5], np.uint64), both=True).tolist()
+    >>> hash_rows(np.array([[1.0], [1.0], [2.0]]), np.array([3, 5], np.uint64), both=True).tolist()
     [3218079744, 3218079744, 3221225472]
     """
     bits, odd = flat(rows, np.float64), flat(odd, np.uint64)

@@ -23,7 +23,7 @@ FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.999
 CALL = 2**29
 
 
-class Groups(NamedTuple):
+class RowGroups(NamedTuple):
     """Groups of rows: where each starts, how many rows it has, and how often it is drawn.
 
     `places` names groups, each as often as it should be drawn in comparison with the others.
@@ -34,21 +34,21 @@ class Groups(NamedTuple):
     places: np.ndarray
 
     @classmethod
-    def of(cls, counts: np.ndarray) -> Groups:
+    def of(cls, counts: np.ndarray) -> RowGroups:
         """Groups of these sizes that follow each other, all drawn equally often; those without rows are left out.
 
-        >>> Groups.of(np.array([3, 0, 2]))
-        Groups(starts=array([0, 3]), counts=array([3, 2]), places=array([0, 1]))
+        >>> RowGroups.of(np.array([3, 0, 2]))
+        RowGroups(starts=array([0, 3]), counts=array([3, 2]), places=array([0, 1]))
         """
         present = counts > 0
         return cls((np.cumsum(counts) - counts)[present], counts[present], np.arange(int(present.sum())))
 
-    def beside(self, start: int, count: int, weight: float, places: int) -> Groups:
+    def beside(self, start: int, count: int, weight: float, places: int) -> RowGroups:
         """These, and one more from `start` on, drawn `weight` times as often as all of them, in so many places."""
         n = len(self.starts)
         old = np.arange(max(n, round(places / (1 + weight)))) % n
         new = np.full(places - len(old), n)
-        return Groups(np.append(self.starts, start), np.append(self.counts, count), np.concatenate([old, new]))
+        return RowGroups(np.append(self.starts, start), np.append(self.counts, count), np.concatenate([old, new]))
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class KernelTraining:
         method: TrainingMethod,
         *,
         steps: int,
-        groups: Groups | None = None,
+        groups: RowGroups | None = None,
         weights: np.ndarray | None = None,
         pieces: PiecewiseLinear | None = None,
         seed: int = 0,
     ):
-        groups = groups or Groups.of(np.array([len(X)]))
+        groups = groups or RowGroups.of(np.array([len(X)]))
         self._theta = np.array(theta, np.float32)
         self._arrays = {
             "theta": self._theta,

@@ -1,4 +1,4 @@
-"""Trees by the kernel: gradient boosting, extremely randomised trees, and the answers of either."""
+"""Trees by the kernel: gradient boosting, extremely randomised trees, and inference of either."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ectype._kernel._ffi import BoostingStruct as BoostingJob
-from ectype._kernel._ffi import ExtraTreesStruct as PlantingJob
-from ectype._kernel._ffi import ForestStruct, address, block, expect, flat, library
+from ectype._kernel._ffi import BoostingStruct, ExtraTreesStruct, ForestStruct, address, block, expect, flat, library
 from ectype.errors import KernelError
 
 LEAF = -1
@@ -27,12 +25,12 @@ MOST = 2**40
 MOST_TARGET = 1.001
 # The work of one call, some hundredths of a second, after which an interrupt is heard: rows times inputs that are put
 # into bins or added up, rows that are split at random, and levels that rows walk down.
-BINNING, BOOSTING, PLANTING, WALKING = 2**22, 2**24, 2**22, 2**21
+BINNING, BOOSTING, EXTRA_TREES, WALKING = 2**22, 2**24, 2**22, 2**21
 # Rows that the kernel lays side by side to ask trees about them, at most.
 ABREAST = 64
 
 
-class GrownTrees(NamedTuple):
+class TreeArrays(NamedTuple):
     """Trees as arrays, their nodes one after the other; children are counted from a tree's first node."""
 
     feature: np.ndarray
@@ -48,8 +46,8 @@ class GrownTrees(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Boost:
-    """How boosting is done, whatever it is fitted to."""
+class BoostingSettings:
+    """The hyperparameters of gradient boosting."""
 
     rounds: int = 200
     leaves: int = 31
@@ -64,21 +62,21 @@ class Boost:
     bins: int = 255
 
 
-def binned(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def bin_columns(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The bin of every value, the edges between bins, and how many bins every input has.
 
     Edges are midway between values; of an input with more values than bins, between quantiles of them.
 
-    >>> bins, edges, counts = binned(np.array([[1.0], [2.0], [4.0]], np.float32), 255)
+    >>> bins, edges, counts = bin_columns(np.array([[1.0], [2.0], [4.0]], np.float32), 255)
     >>> bins.ravel().tolist(), edges[0, :2].tolist(), counts.tolist()
     ([0, 1, 2], [1.5, 3.0], [3])
     """
     _check_rows(X)
     expect("bins", 2 <= most <= MOST_BINS, f"from 2 to {MOST_BINS}", most)
-    return _binned(flat(X, np.float32), most)
+    return _bin_columns(flat(X, np.float32), most)
 
 
-def _binned(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _bin_columns(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n, d = X.shape
     edges, counts = np.full((d, MOST_BINS - 1), np.inf, np.float32), np.ones(d, np.int32)
     ordered = np.sort(X[:: -(-n // SURVEYED)].T, axis=1)
@@ -106,10 +104,10 @@ def _edges(ordered: np.ndarray, most: int) -> np.ndarray:
 
 
 class Boosting:
-    """Gradient boosting under way: `run` adds rounds, `scores` are those of the rows it is fitted to.
+    """Gradient boosting (Friedman 2001), a few rounds at a time: `run` adds rounds, `scores` are those of its rows.
 
     >>> X = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
-    >>> boosting = Boosting(X, (X[:, 0] > 0).astype(np.int32), 2, Boost(rounds=5))
+    >>> boosting = Boosting(X, (X[:, 0] > 0).astype(np.int32), 2, BoostingSettings(rounds=5))
     >>> boosting.run(5)
     >>> float((boosting.scores[:, 0] > 0).mean())
     0.5
@@ -120,7 +118,7 @@ class Boosting:
         X: np.ndarray,
         y: np.ndarray,
         n_c: int,
-        how: Boost,
+        how: BoostingSettings,
         *,
         base: np.ndarray | None = None,
         weights: np.ndarray | None = None,
@@ -142,7 +140,7 @@ class Boosting:
                 weights = flat(weights, np.float32)
             fit = weights.shape == (n,) and bool(((weights >= 0) & (weights < np.inf)).all())
             expect("weights", fit, f"{n} finite numbers, none below zero", f"shape {weights.shape}")
-        bins, edges, counts = _binned(flat(X, np.float32), min(how.bins, MOST_BINS - 1))
+        bins, edges, counts = _bin_columns(flat(X, np.float32), min(how.bins, MOST_BINS - 1))
         expect("leaves", leaves * int(counts.sum()) < MOST, "trees that can be grown in memory", leaves)
         self._grown = {
             "feature": np.full(nodes, LEAF, np.int32),
@@ -160,7 +158,7 @@ class Boosting:
             "scores": self.scores,
             **self._grown,
         }
-        self._job = BoostingJob(
+        self._job = BoostingStruct(
             **{name: address(array) for name, array in self._arrays.items()},
             n=n, d=d, classes=n_c, leaves=leaves, depth=how.depth,
             seed=seed & 0xFFFFFFFFFFFFFFFF, rate=how.rate, l2=how.l2, least=how.least, share=how.share,
@@ -176,14 +174,14 @@ class Boosting:
             self._kernel.boosting_grow(self._at, address(self._block), wanted, self._work)
 
     @property
-    def grown(self) -> GrownTrees:
+    def grown(self) -> TreeArrays:
         """The trees so far: those of a round are of one class each, or of the second of two."""
         trees, room = self._job.trees, self._room
         inner = (self._grown["feature"][: trees * room] >= 0).reshape(trees, room).sum(axis=1)
         sizes = 2 * inner + 1
         kept = (np.arange(room) < sizes[:, None]).ravel()
         feature, threshold, left, right, value = (part[: trees * room][kept] for part in self._grown.values())
-        return GrownTrees(feature, threshold, left, right, value[:, None], sizes)
+        return TreeArrays(feature, threshold, left, right, value[:, None], sizes)
 
 
 def fit_extra_trees(
@@ -196,7 +194,7 @@ def fit_extra_trees(
     depth: int = 0,
     directions: np.ndarray | None = None,
     seed: int = 0,
-) -> GrownTrees:
+) -> TreeArrays:
     """Extremely randomised trees: at every node the best of a few random splits, of as many inputs.
 
     >>> X = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
@@ -204,14 +202,14 @@ def fit_extra_trees(
     1.0
     """
     expect("trees", trees >= 1, "at least one", trees)
-    nursery = ExtraTreesBuilder(X, y, n_c, leaves=leaves, depth=depth, directions=directions, seed=seed)
-    grown = [nursery.tree(number) for number in range(trees)]
+    builder = ExtraTreesBuilder(X, y, n_c, leaves=leaves, depth=depth, directions=directions, seed=seed)
+    grown = [builder.tree(number) for number in range(trees)]
     feature, threshold, left, right, values = (np.concatenate(parts) for parts in zip(*grown, strict=True))
-    return GrownTrees(feature, threshold, left, right, values, np.array([len(tree[0]) for tree in grown]))
+    return TreeArrays(feature, threshold, left, right, values, np.array([len(tree[0]) for tree in grown]))
 
 
 class ExtraTreesBuilder:
-    """Where random trees grow, one after the other; `planted` says what of."""
+    """Builds extremely randomised trees one at a time (Geurts, Ernst and Wehenkel 2006)."""
 
     def __init__(
         self,
@@ -238,7 +236,7 @@ class ExtraTreesBuilder:
             "value": np.empty((room, n_c), np.float32),
         }
         self._arrays = {"X": flat(X, np.float32), **_wanted(y, directions), **self._made}
-        self._job = PlantingJob(
+        self._job = ExtraTreesStruct(
             **{name: address(array) for name, array in self._arrays.items()},
             n=n, d=d, classes=n_c, tries=max(1, round(np.sqrt(d))), leaves=leaves, depth=depth,
             seed=seed & 0xFFFFFFFFFFFFFFFF,
@@ -249,18 +247,18 @@ class ExtraTreesBuilder:
     def tree(self, number: int) -> list[np.ndarray]:
         """The nodes of a tree; its number and the seed tell what is drawn. An interrupt is heard in between."""
         self._kernel.forest_begin(self._at, address(self._block), number)
-        while not (size := self._kernel.forest_grow(self._at, address(self._block), PLANTING)):
+        while not (size := self._kernel.forest_grow(self._at, address(self._block), EXTRA_TREES)):
             pass
         return [array[:size].copy() for array in self._made.values()]
 
 
-class TreeSums:
-    """What trees say, added up. Nodes are counted over all trees, after their parents; a leaf is its own child.
+class TreeEnsemble:
+    """The sum of the trees' values. Nodes are counted over all trees, after their parents; a leaf is its own child.
 
     >>> stump = {"feature": [0, 0, 0], "threshold": [0.5, 0, 0], "children": [1, 2, 1, 1, 2, 2], "roots": [0]}
-    >>> arrays = {name: np.array(part) for name, part in stump.items()}
-    >>> sums = TreeSums(**arrays, values=np.array([[0.0], [3.0], [4.0]]), outputs=np.array([1]), classes=2, inputs=1)
-    >>> sums(np.array([[1.0], [0.0]]), np.zeros((2, 2))).tolist()
+    >>> arrays = {name: np.array(part) for name, part in {**stump, "outputs": [1]}.items()}
+    >>> trees = TreeEnsemble(**arrays, values=np.array([[0.0], [3.0], [4.0]]), classes=2, inputs=1)
+    >>> trees(np.array([[1.0], [0.0]]), np.zeros((2, 2))).tolist()
     [[0.0, 4.0], [0.0, 3.0]]
     """
 
@@ -330,9 +328,9 @@ class TreeSums:
             self._kernel.trees_add(self._at, address(part), len(part), address(scores[at:]), address(columns))
         return scores
 
-    def __reduce__(self) -> tuple[type[TreeSums], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[TreeEnsemble], tuple[object, ...]]:
         arrays = (array for name, array in self._arrays.items() if name != "depths")
-        return TreeSums, (*arrays, self._classes, self._inputs)  # addresses belong to a process
+        return TreeEnsemble, (*arrays, self._classes, self._inputs)  # addresses belong to a process
 
 
 def _check_rows(X: np.ndarray) -> None:
@@ -359,7 +357,7 @@ def _check(X: np.ndarray, y: np.ndarray, n_c: int, directions: np.ndarray | None
     return n, d
 
 
-def _check_plan(how: Boost, nodes: int) -> None:
+def _check_plan(how: BoostingSettings, nodes: int) -> None:
     expect("rounds", how.rounds >= 0, "not below zero", how.rounds)
     expect("leaves", how.leaves >= 2, "at least two", how.leaves)
     expect("rounds", nodes <= MOST_NODES, f"trees of at most {MOST_NODES} nodes", nodes)

@@ -327,7 +327,7 @@ API void boosting_grow(struct boosting *job, void *block, int64_t trees, int64_t
 /* --- trees at random ------------------------------------------------------------------------------------------------ */
 
 /* What a forest of extremely randomised trees is given. */
-struct planting {
+struct extra_trees {
     const float *X;
     const int32_t *y;
     const float *targets;
@@ -353,15 +353,15 @@ struct sapling { /* a tree under way */
     float threshold;
     double low, high; /* the shares below that split */
 };
-struct nursery {
+struct builder {
     int32_t *rows, *aside, *inputs;
     double *mass, *below_mass;
     struct stand *waiting;
     struct sapling *now;
 };
 
-static struct nursery lay_out_nursery(struct room *room, const struct planting *job) {
-    struct nursery t;
+static struct builder lay_out_builder(struct room *room, const struct extra_trees *job) {
+    struct builder t;
     size_t n = (size_t)job->n, k = (size_t)job->classes;
     t.rows = take(room, sizeof(int32_t) * n), t.aside = take(room, sizeof(int32_t) * n);
     t.inputs = take(room, sizeof(int32_t) * (size_t)job->d);
@@ -372,13 +372,13 @@ static struct nursery lay_out_nursery(struct room *room, const struct planting *
 }
 
 /* The bytes that random trees need. */
-API int64_t forest_size(const struct planting *job) {
+API int64_t forest_size(const struct extra_trees *job) {
     struct room room = {0, 0};
-    lay_out_nursery(&room, job);
+    lay_out_builder(&room, job);
     return (int64_t)room.used + LINE;
 }
 
-static void masses(const struct planting *job, const int32_t *rows, idx n, double *mass) {
+static void masses(const struct extra_trees *job, const int32_t *rows, idx n, double *mass) {
     for (idx c = 0; c < job->classes; c++) mass[c] = 0;
     for (idx i = 0; i < n; i++) {
         if (job->y) mass[job->y[rows[i]]] += 1;
@@ -394,11 +394,11 @@ static double purity(const double *mass, idx classes) {
 }
 
 static double between(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
-static idx after(const struct planting *job, idx at) { return at == (idx)job->n ? 0 : at + 1; }
-static int32_t way_of(const struct planting *job, idx input) { return job->directions ? job->directions[input] : 0; }
+static idx after(const struct extra_trees *job, idx at) { return at == (idx)job->n ? 0 : at + 1; }
+static int32_t way_of(const struct extra_trees *job, idx input) { return job->directions ? job->directions[input] : 0; }
 
 /* The next node that waits. Labels that differ are told apart by any split, if by no good one; targets always differ. */
-static void attend(const struct planting *job, const struct nursery *t) {
+static void attend(const struct extra_trees *job, const struct builder *t) {
     struct sapling *s = t->now;
     double most = 0;
     s->at = t->waiting[s->first], s->first = after(job, s->first);
@@ -411,7 +411,7 @@ static void attend(const struct planting *job, const struct nursery *t) {
 }
 
 /* A random split of the node, by an input that was not tried: the best so far, or not. */
-static void try_split(const struct planting *job, const struct nursery *t) {
+static void try_split(const struct extra_trees *job, const struct builder *t) {
     struct sapling *s = t->now;
     idx d = job->d, k = job->classes, start = s->at.start, end = start + s->at.n, n = 0;
     const int32_t *rows = t->rows;
@@ -447,7 +447,7 @@ static void try_split(const struct planting *job, const struct nursery *t) {
 }
 
 /* The node as it stays: a leaf, or with two more below that wait. */
-static void settle(const struct planting *job, const struct nursery *t) {
+static void settle(const struct extra_trees *job, const struct builder *t) {
     struct sapling *s = t->now;
     struct stand at = s->at;
     idx d = job->d, k = job->classes, n = 0, right = 0, node = at.node;
@@ -481,9 +481,9 @@ static void settle(const struct planting *job, const struct nursery *t) {
 }
 
 /* Begin a tree; its number tells what is drawn for it. */
-API void forest_begin(const struct planting *job, void *block, int64_t tree) {
+API void forest_begin(const struct extra_trees *job, void *block, int64_t tree) {
     struct room room = room_in(block);
-    struct nursery t = lay_out_nursery(&room, job);
+    struct builder t = lay_out_builder(&room, job);
     memset(t.now, 0, sizeof *t.now);
     t.now->last = after(job, 0), t.now->nodes = t.now->leaves = 1, t.now->seed = hashed(job->seed, (uint64_t)tree);
     t.waiting[0] = (struct stand){0, job->n, 0, 0, 0, 1};
@@ -494,9 +494,9 @@ API void forest_begin(const struct planting *job, void *block, int64_t tree) {
 
 /* Let it grow until so much work is done: rows that were looked at. How many nodes it has, or 0 if it is not complete. Of
    the nodes, the first that may be split is: a limit of leaves keeps the widest. */
-API int64_t forest_grow(const struct planting *job, void *block, int64_t work) {
+API int64_t forest_grow(const struct extra_trees *job, void *block, int64_t work) {
     struct room room = room_in(block);
-    struct nursery t = lay_out_nursery(&room, job);
+    struct builder t = lay_out_builder(&room, job);
     struct sapling *s = t.now;
     for (; work > 0 && (s->looks || s->first != s->last); work -= 3 * s->at.n + 16) {
         if (!s->looks) attend(job, &t);

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ectype._kernel import Groups, KernelTraining, TrainingMethod
+from ectype._kernel import KernelTraining, RowGroups, TrainingMethod
 from ectype.algorithm.mlp import MLP
 from ectype.algorithm.sample_set import SampleSet
 from ectype.algorithm.uncertainty import rho
@@ -186,11 +186,11 @@ class Trainer:
             self.network.widths, theta, points.X, points.targets, method, steps=steps, groups=groups, seed=seed
         )
 
-    def _with_rehearsed(self, theta: np.ndarray, S: SampleSet, lam: float, t: int) -> tuple[SampleSet, Groups]:
+    def _with_rehearsed(self, theta: np.ndarray, S: SampleSet, lam: float, t: int) -> tuple[SampleSet, RowGroups]:
         """S, sorted by class, then what is rehearsed; and how often each part is drawn."""
         order = np.argsort(S.y, kind="stable")
         points = S.where(order)
-        groups = Groups.of(np.bincount(S.y) if self.balanced else np.array([len(S)]))
+        groups = RowGroups.of(np.bincount(S.y) if self.balanced else np.array([len(S)]))
         if self.rehearse is None or not lam:
             return points, groups
         rows = self.rehearse(t)

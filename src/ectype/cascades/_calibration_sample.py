@@ -16,7 +16,7 @@ from ectype.certificate.user_sample import UserSample
 from ectype.ledger import LEDGER, Purpose, open_session, read_answers
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import CHUNK, LabelledRows, Labels, Original, concatenate_labels
-from ectype.progress import ROWS, shown
+from ectype.progress import ROWS, show_progress
 from ectype.queries import Queries
 from ectype.rng import Stream, stream
 from ectype.runs.result import Result
@@ -64,7 +64,7 @@ def sample_from_run(result: Result) -> CalibrationSample | None:
 
 def sample_from_space(result: Result, original: Original, n: int, seed: int, progress: bool) -> CalibrationSample:
     """n fresh rows of the space, asked now."""
-    with _queries(result, original, n, seed) as queries, shown("cascade", n, wanted=progress, step=ROWS):
+    with _queries(result, original, n, seed) as queries, show_progress("cascade", n, wanted=progress, step=ROWS):
         told = list(queries.fresh(Purpose.CASCADE, n, stream(seed, Stream.CASCADE)))
     rows, labels = np.concatenate([rows for rows, _ in told]), concatenate_labels([said.labels for _, said in told])
     free = _unlabelled_margins(result)
@@ -78,7 +78,7 @@ def sample_from_rows(
     sample = UserSample.of(original, result.space, rows, "rows")
     sample = sample.without_training_rows(result.copy.training_rows).some("rows")
     n, about = sample.distinct, {"rows": sample.digest}
-    with _queries(result, original, n, seed, about) as queries, shown("cascade", n, wanted=progress, step=ROWS):
+    with _queries(result, original, n, seed, about) as queries, show_progress("cascade", n, wanted=progress, step=ROWS):
         sample = sample.ask(queries, Purpose.CASCADE)
     assert sample.answers is not None
     held = _compare(result, sample.rows, sample.answers)

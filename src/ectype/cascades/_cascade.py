@@ -25,7 +25,7 @@ from ectype.models.copy_classifier import CopyClassifier, FittedClassifier
 from ectype.original import Labels, Original, as_original
 from ectype.queries import RowSlice, request_slices
 from ectype.runs.result import Result
-from ectype.space import Space, framed, having, is_frame
+from ectype.space import Space, as_pandas, is_frame, select_columns
 from ectype.types import Rows, Table
 
 # How often a copy has to agree where it answers alone, and how many fresh rows usually show that.
@@ -156,9 +156,9 @@ class Cascade(FittedClassifier):
 
     def _read(self, rows: Rows) -> tuple[Callable[[np.ndarray], Table], np.ndarray]:
         """Some of the rows as the original takes them, and all of them as a matrix."""
-        plain, matrix = framed(rows), self.space.read(rows, "cascade.predict")
+        plain, matrix = as_pandas(rows), self.space.read(rows, "cascade.predict")
         if self.space.frame and is_frame(plain):  # as they came, also with levels and columns that the space lacks
-            taken = having(plain, self.space.names, "cascade.predict")
+            taken = select_columns(plain, self.space.names, "cascade.predict")
             frame = (plain if self.original.names is None else taken).reset_index(drop=True)
             return lambda places: frame.iloc[places], matrix
         return lambda places: self.space.present(matrix[places]), matrix

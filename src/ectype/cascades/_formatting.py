@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ectype._common.formatting import Grid, number, paragraphs, percent, wrapped
+from ectype._common.formatting import Grid, number, paragraphs, percent, wrap_text
 from ectype.queries import reasons_in_words
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def table(routing: Routing) -> Grid:
 
 def text(routing: Routing) -> str:
     """The certified routing as text."""
-    return "\n".join([wrapped(sentence(routing)), "", table(routing).text(), "", *map(wrapped, notes(routing))])
+    return "\n".join([wrap_text(sentence(routing)), "", table(routing).text(), "", *map(wrap_text, notes(routing))])
 
 
 def html(routing: Routing) -> str:
@@ -95,7 +95,7 @@ def outage(cascade: Cascade) -> str:
 
 def cascade_text(cascade: Cascade) -> str:
     """A cascade in a few lines."""
-    return "\n".join([text(cascade.routing), *map(wrapped, (saving(cascade), outage(cascade)))])
+    return "\n".join([text(cascade.routing), *map(wrap_text, (saving(cascade), outage(cascade)))])
 
 
 def cascade_html(cascade: Cascade) -> str:

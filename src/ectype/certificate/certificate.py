@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from ectype._common.formatting import shortened
+from ectype._common.formatting import shorten
 from ectype.certificate import formatting
 from ectype.types import Label
 
@@ -37,7 +37,7 @@ class LabelShare:
     @property
     def name(self) -> str:
         """The label in words that fit on a line."""
-        return shortened(repr(self.label), formatting.NAME)
+        return shorten(repr(self.label), formatting.NAME)
 
     @property
     def estimate(self) -> float:

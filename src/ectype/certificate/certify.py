@@ -41,7 +41,7 @@ from ectype.ledger import LEDGER, Ledger, Purpose, open_session, read_answers
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.training_rows import training_rows_of
 from ectype.original import CHUNK, Answers, Labels, Original, as_original, concatenate_labels
-from ectype.progress import ROWS, shown
+from ectype.progress import ROWS, show_progress
 from ectype.queries import (
     CANDIDATES,
     OWN,
@@ -152,7 +152,7 @@ def certify_with_rows(
         fresh = about.ask_ranked_set(queries, ranks)
     else:
         fresh = queries.fresh(Purpose.CERTIFICATE, n, stream(seed, Stream.CERTIFY))
-    with shown("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
+    with show_progress("certify", sum(limits.values()), wanted=options.get("progress", True), step=ROWS) as tell:
         chunks = list[tuple[np.ndarray, np.ndarray]]()
         for rows, said in fresh:
             chunks.append((rows, said.labels))

@@ -22,7 +22,7 @@ from ectype.models.cart import fit_cart
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.original import CHUNK
 from ectype.rng import Stream, stream
-from ectype.space import UNKNOWN, Category, Date, Encoding, Space, is_frame
+from ectype.space import UNKNOWN_LEVEL, Category, Date, Encoding, Space, is_frame
 from ectype.types import Label
 
 # The share of the space that is near the boundary; less where many margins are equal.
@@ -88,7 +88,7 @@ def known_levels(space: Space, rows: np.ndarray) -> np.ndarray:
     known = np.ones(len(rows), bool)
     for j, column in enumerate(space.columns):
         if isinstance(column, Category):
-            known &= rows[:, j] != UNKNOWN
+            known &= rows[:, j] != UNKNOWN_LEVEL
     return known
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ectype._common.formatting import Grid, listed, paragraphs, percent, printable, screen, shortened, wrapped
+from ectype._common.formatting import Grid, join_names, paragraphs, percent, printable, screen_width, shorten, wrap_text
 from ectype.queries import reasons_in_words
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def caveats(proof: Certificate, share: Callable[[float], str] = percent) -> Iter
         if not proof.beats_baseline:
             yield "The copy is no better than that."
     if proof.absent:
-        yield f"Not measured, as none of the rows had them: {listed(_absent(proof))}."
+        yield f"Not measured, as none of the rows had them: {join_names(_absent(proof))}."
 
 
 def _absent(proof: Certificate) -> list[str]:
-    return [shortened(repr(label), NAME) for label in proof.absent]
+    return [shorten(repr(label), NAME) for label in proof.absent]
 
 
 def short(proof: Certificate) -> str:
@@ -63,7 +63,7 @@ def short_caveats(proof: Certificate) -> Iterator[str]:
         yield f"worst label {worst}"
         yield f"baseline {baseline.estimate:.4f}{'' if proof.beats_baseline else ', which is not beaten'}"
     if proof.absent:
-        yield f"not measured: {listed(_absent(proof), 3)}"
+        yield f"not measured: {join_names(_absent(proof), 3)}"
 
 
 def strata(proof: Certificate) -> Iterator[str]:
@@ -96,8 +96,8 @@ def table(*parts: Iterator[tuple[str, Bound]]) -> Grid:
 
 def text(proof: Certificate) -> str:
     """A certificate in a few lines."""
-    notes = (shortened(printable(line), screen()) for line in _notes(proof))
-    return "\n".join([wrapped(sentence(proof)), "", _table(proof, LABELS).text(), "", *notes]).rstrip()
+    notes = (shorten(printable(line), screen_width()) for line in _notes(proof))
+    return "\n".join([wrap_text(sentence(proof)), "", _table(proof, LABELS).text(), "", *notes]).rstrip()
 
 
 def html(proof: Certificate) -> str:
@@ -145,5 +145,5 @@ def about_rows(proof: Certificate, what: str = "rows of your own") -> Iterator[s
     if proof.outside:
         yield f"{proof.outside} of them are outside the space, and unlike any that the copy was made from"
     if proof.further:
-        named = listed([*map(repr, proof.further)])
+        named = join_names([*map(repr, proof.further)])
         yield f"they were sent with columns that the space lacks, and that drawn rows never have: {named}"

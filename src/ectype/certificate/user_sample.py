@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ectype._common.formatting import listed
+from ectype._common.formatting import join_names
 from ectype.certificate.differences import known_levels
 from ectype.errors import OriginalError, SettingError, SpaceError, warn
 from ectype.ledger import Purpose
@@ -20,7 +20,7 @@ from ectype.models.training_rows import TrainingRows
 from ectype.original import Original
 from ectype.original.in_memory_rows import reads_its_context, rows_in_memory
 from ectype.queries import CANDIDATES, REMEMBERED, TAUGHT, Queries, reasons_in_words
-from ectype.space import LEVELS, Space, framed, is_frame, refuse_repeated
+from ectype.space import UNKNOWN_LEVELS, Space, as_pandas, is_frame, refuse_repeated_columns
 from ectype.types import Frame, Rows, Table
 
 
@@ -49,7 +49,7 @@ class UserSample:
         if original.stored is not None:
             hint = f"ask the original itself, or leave out {name}"
             raise SettingError(name, "an original that can be asked about new rows", "stored answers", hint)
-        whole: Any = framed(data)
+        whole: Any = as_pandas(data)
         further = [column for column in whole.columns if column not in space.names] if is_frame(whole) else []
         data = whole
         if further and not space.frame and set(space.names) <= set(whole.columns):
@@ -57,11 +57,11 @@ class UserSample:
         with warnings.catch_warnings(action="ignore"):  # about unknown levels, which are counted here
             found = cls(space, space.read(data, name) + 0.0)  # in which -0.0 is 0.0
         if further and space.frame and original.names is None:
-            refuse_repeated(whole, name)
+            refuse_repeated_columns(whole, name)
             beside = whole[further].reset_index(drop=True)
             found = replace(found, further=beside, order=tuple(whole.columns))
             _warn_of_further(name, original, further)
-        found = found.without(~known_levels(space, found.rows), LEVELS)
+        found = found.without(~known_levels(space, found.rows), UNKNOWN_LEVELS)
         found = found if original.model is None else found.without(_rows_in_memory(original, found, name), REMEMBERED)
         return found.some(name)
 
@@ -181,4 +181,4 @@ def _warn_of_further(name: str, original: Original, further: Sequence[str]) -> N
 
 
 def _column_names(columns: Iterable[str]) -> str:
-    return listed([*map(repr, columns)])
+    return join_names([*map(repr, columns)])

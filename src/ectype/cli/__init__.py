@@ -171,10 +171,10 @@ def _bug() -> int:
 
 def _unprinted(error: OSError) -> EctypeError:
     """What the command was to print did not arrive; what it did is done."""
-    from ectype.errors import UnwrittenError
+    from ectype.errors import WriteError
 
     hint = "what the command did is done and kept: only what it prints is lost; give it another place to print to"
-    return UnwrittenError("standard output", "room to write", error, hint)
+    return WriteError("standard output", "room to write", error, hint)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from ectype.cli.click_groups import Grouped, option
 from ectype.cli.original_options import opened, original_options
 from ectype.cli.run_options import settings_options
 from ectype.cli.terminal import note_on_interrupt, say
-from ectype.errors import DirectoryError, OriginalError, SettingError, UnwrittenError
+from ectype.errors import DirectoryError, OriginalError, SettingError, WriteError
 from ectype.plan.settings import ASK, RUN
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def reported(path: Path, results: dict[str, Result], title: str, original: Origi
         return write_report(path, results, original=original, title=title, answers=path.parent)
     except DirectoryError as error:
         hint = f"the copy is in {path.parent}; make room, and `ectype report {path.parent}` writes its page"
-        raise UnwrittenError(error.where, error.expected, error.found, hint) from error
+        raise WriteError(error.where, error.expected, error.found, hint) from error
 
 
 def _tell(result: Result, out: Path, name: str, announced: int, as_json: bool) -> None:

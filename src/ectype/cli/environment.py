@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ectype._common.atomic_io import is_full
 from ectype._common.portable import address_space_mb
 from ectype.cli.terminal import FINISHED
-from ectype.errors import DirectoryError, EctypeError, OriginalError, UnwrittenError
+from ectype.errors import DirectoryError, EctypeError, OriginalError, WriteError
 
 # The least address space to begin with, in MB. With less, libraries of linear algebra wait for more without an end, or
 # end the process, and that with the exit code of a target that was missed: after the answers are paid for.
@@ -43,7 +43,7 @@ def check_surroundings() -> None:
     most = address_space_mb()
     if most is not None and most < LEAST_MB:
         hint = "allow it more (ulimit -v), and run the same command again"
-        raise UnwrittenError("the system", f"at least {LEAST_MB} MB of address space", f"{most:.0f} MB", hint)
+        raise WriteError("the system", f"at least {LEAST_MB} MB of address space", f"{most:.0f} MB", hint)
     try:
         os.getcwd()
     except OSError as error:
@@ -59,7 +59,7 @@ def shortage(error: BaseException) -> EctypeError | None:
             return _short_of(lacking, one)
         if isinstance(one, OSError) and (is_full(one) or one.errno in _REFUSES):
             hint = f"make room, or see who may write there; {FINISHED}"
-            return UnwrittenError(str(one.filename or "the system"), "a file that can be used", one.strerror, hint)
+            return WriteError(str(one.filename or "the system"), "a file that can be used", one.strerror, hint)
     return None
 
 
@@ -74,7 +74,7 @@ def rather_shortage(error: EctypeError) -> EctypeError:
 
 def _short_of(lacking: str, error: BaseException) -> EctypeError:
     found = f"{type(error).__name__}: {error}"[:200]
-    return UnwrittenError("the system", lacking, found, f"{_RAISE[lacking]}; {FINISHED}")
+    return WriteError("the system", lacking, found, f"{_RAISE[lacking]}; {FINISHED}")
 
 
 def _lacking(error: BaseException) -> str | None:

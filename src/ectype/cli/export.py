@@ -38,11 +38,12 @@ def command(
 
     Exit codes: 0 done; 2 bad input, or a file that answers otherwise, and nothing was written.
     """
-    from ectype.progress import shown
     from ectype.runs.result import load
 
     export_options(format_of(file, kind), dialect, table, keep)  # before anything is read
-    with shown(f"{file} compared with the copy", ROWS, log=True, step="rows"):
+    from ectype.progress import show_progress
+
+    with show_progress(f"{file} compared with the copy", ROWS, log=True, step="rows"):
         written = export(load(directory).copy, file, kind, dialect=dialect, table=table, keep=keep)
     if as_json:
         click.echo(json.dumps(written.as_json()))

@@ -74,9 +74,9 @@ def refresh(**given: object) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def status(directory: Path, as_json: bool) -> None:
     """How the models of the fleet in DIRECTORY stand. Nothing is asked."""
-    from ectype.fleet import FleetStatus, spent, states
+    from ectype.fleet import FleetStatus, read_spent, states
 
-    _tell(FleetStatus(tuple(states(directory)), spent(directory)), directory, as_json)
+    _tell(FleetStatus(tuple(states(directory)), read_spent(directory)), directory, as_json)
 
 
 def _run(
@@ -169,19 +169,19 @@ def _line(state: ModelState) -> str:
 
 def _tell(outlook: FleetStatus, out: Path, as_json: bool) -> None:
     from ectype._common.formatting import Grid, printable
-    from ectype.fleet import DONE, NAME, verdict
+    from ectype.fleet import DONE, PAGE_NAME, fleet_verdict
 
     if as_json:
         models = [state.as_json() for state in outlook.states]
         found = {"models": models, "counts": outlook.counts, "spent": outlook.spent._asdict(), "out": str(out)}
-        click.echo(json.dumps({**found, "page": str(out / NAME)}))
+        click.echo(json.dumps({**found, "page": str(out / PAGE_NAME)}))
         return
     shown = [state for state in outlook.states if state.state != DONE]
     if shown:
         cells = [(state.name, state.state, *_bounds(state), printable(state.note)[:NOTE]) for state in shown]
         heads = "model", "state", "at least", "worst label", "baseline", "why"
         click.echo(f"\n{Grid(heads, cells, right=('at least', 'baseline')).text()}\n")
-    click.echo(f"{verdict(outlook)}; {outlook.spent.rows} rows were asked. The page of all is {out / NAME}.")
+    click.echo(f"{fleet_verdict(outlook)}; {outlook.spent.rows} rows were asked. The page of all is {out / PAGE_NAME}.")
 
 
 def _bounds(state: ModelState) -> tuple[str, str, str]:

@@ -120,7 +120,7 @@ def _salvage(directory: Path, out: Path, as_json: bool) -> None:
 
 def _export(ledger: Path, path: Path) -> None:
     """Write every query of a ledger to a file."""
-    from ectype._common.atomic_io import written
+    from ectype._common.atomic_io import atomic_file
     from ectype._common.csv_injection import without_formulas
     from ectype.errors import SettingError
     from ectype.ledger import query_table, space_of
@@ -129,7 +129,7 @@ def _export(ledger: Path, path: Path) -> None:
         raise SettingError("--export", "a file that ends in .csv or .parquet", str(path))
     frame: Any = query_table(ledger, space_of(ledger))
     try:
-        with written(path) as part:
+        with atomic_file(path) as part:
             if path.suffix == ".csv":
                 without_formulas(frame).to_csv(part, index=False)
             else:

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from types import FrameType
 
 from ectype.cli.terminal import Terminated
-from ectype.progress import ITERATIONS, shown
+from ectype.progress import ITERATIONS, show_progress
 from ectype.runs.api import finish, progress_callback
 from ectype.runs.result import Record, Result
 
 
 def follow(title: str, run: Generator[Record, None, Result], iterations: int, progress: bool = True) -> Result:
     """Consume a run, showing how far it is."""
-    with heard() as check, shown(title, iterations, wanted=progress, log=True, step=ITERATIONS) as tell:
+    with heard() as check, show_progress(title, iterations, wanted=progress, log=True, step=ITERATIONS) as tell:
         show = progress_callback(tell)
 
         def checked(record: Record) -> None:

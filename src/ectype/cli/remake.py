@@ -52,7 +52,7 @@ def command(
     """
     from ectype._common.manifest import Key
     from ectype.cli.copy import reported
-    from ectype.progress import shown
+    from ectype.progress import show_progress
     from ectype.runs.remake import remake
 
     key, given = (
@@ -62,7 +62,7 @@ def command(
     if take is not None and given:
         raise SettingError("--take", "nothing else about what to make", ", ".join(given))
     row = None if take is None else _row(directory, take)
-    with shown("remake", 1, log=True):
+    with show_progress("remake", 1, log=True):
         result = remake(directory, out=out, take=row, answers=answers, key=key, **given)
     settings = result.settings
     report = reported(out / "report.html", {settings["method"]: result}, f"A copy of {settings['original']}")

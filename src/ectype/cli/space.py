@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ectype.cli.terminal import say
-from ectype.space import FLOOR
+from ectype.space import DEFAULT_FLOOR
 
 # A width at which no table is cut: what to say has to be there in full.
 WHOLE = 10_000
@@ -25,7 +25,7 @@ WHOLE = 10_000
 @click.option("--number", multiple=True, metavar="COLUMN", help="Take words, such as digits with zeros, for numbers.")
 @click.option("--ordered", multiple=True, metavar="COLUMN=A,B,C", help="Levels with an order, lowest first.")
 @click.option("--rule", "rules", multiple=True, metavar="RULE", help="What every row keeps, as 'a <= b'.")
-@click.option("--floor", type=int, default=FLOOR, show_default=True, help="The fewest rows that may show.")
+@click.option("--floor", type=int, default=DEFAULT_FLOOR, show_default=True, help="The fewest rows that may show.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
 def command(
     data: str,
@@ -46,7 +46,7 @@ def command(
     """
     from ectype.original.stored_answers import read_table
     from ectype.space import Space, column_types_table
-    from ectype.space import table as values
+    from ectype.space import columns_table as values
 
     frame = read_table(data)
     orders = {name: levels.split(",") for name, _, levels in (text.partition("=") for text in ordered)}

@@ -9,7 +9,7 @@ from textwrap import fill
 
 import click
 
-from ectype._common.formatting import printable, screen
+from ectype._common.formatting import printable, screen_width
 
 # What is said of work in parts that was interrupted.
 FINISHED = "what is finished is kept, and the same command goes on from there"
@@ -35,5 +35,5 @@ def say(text: str = "", err: bool = False) -> None:
     if (sys.stderr if err else sys.stdout).isatty() and line.strip():
         indent = " " * (len(line) - len(line.lstrip()))
         kept = {"break_long_words": False, "break_on_hyphens": False}
-        line = fill(line, screen(), subsequent_indent=indent, **kept)  # type: ignore[arg-type]
+        line = fill(line, screen_width(), subsequent_indent=indent, **kept)  # type: ignore[arg-type]
     click.echo(line, err=err)

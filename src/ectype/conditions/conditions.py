@@ -15,7 +15,7 @@ from ectype.errors import SettingError
 from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.linear import Linear
 from ectype.models.trees import Trees
-from ectype.space import FAR
+from ectype.space import CLIP_DEVIATIONS
 
 # Digits that rules for people keep: of a weight, or of a column's standard deviation.
 DIGITS = 6
@@ -130,7 +130,7 @@ def _sums(copy: CopyClassifier, model: Linear, digits: int | None) -> AdditiveSc
         if not cells.levels:  # a number: its own input gives the slope, no amount by cell
             k = encoding.numbers.index(j)
             slope, center, own = weights[k] / encoding.scale[k], float(encoding.center[k]), own[own != k]
-            reach = FAR * float(encoding.scale[k])
+            reach = CLIP_DEVIATIONS * float(encoding.scale[k])
         amounts = inputs_of(cells, j, encoding)[:, own].astype(np.float64) @ weights[own]
         if digits:
             slope, amounts = _significant(slope, digits), _significant(amounts, digits)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ectype.space import FAR, UNKNOWN, Boolean, Column, Encoding, Number, Space
+from ectype.space import CLIP_DEVIATIONS, UNKNOWN_LEVEL, Boolean, Column, Encoding, Number, Space
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Cells:
     def of(self, values: np.ndarray) -> np.ndarray:
         """The cell that each value of a space's matrix lies in."""
         if self.levels:
-            found = np.where(values == UNKNOWN, len(self.levels), np.nan_to_num(values)).astype(int)
+            found = np.where(values == UNKNOWN_LEVEL, len(self.levels), np.nan_to_num(values)).astype(int)
         else:
             found = np.searchsorted(self.cuts, values)  # a cut belongs to the cell below it
         return np.where(np.isnan(values), len(self.values) - 1, found)
@@ -95,7 +95,7 @@ def _cells(column: Column, j: int, encoding: Encoding, thresholds: dict[int, np.
     elif isinstance(column, Boolean):
         inside = np.array([0.0, 1.0])
     else:
-        inside = np.append(np.arange(len(column.levels), dtype=np.float64), UNKNOWN)
+        inside = np.append(np.arange(len(column.levels), dtype=np.float64), UNKNOWN_LEVEL)
     return Cells(column, cuts, np.append(inside, np.nan) if column.missing else inside)
 
 
@@ -105,10 +105,10 @@ def raw_cuts(thresholds: np.ndarray, center: float, scale: float) -> np.ndarray:
     >>> raw_cuts(np.array([0.5], np.float32), 10.0, 2.0) >= 11
     array([ True])
     """
-    reached = thresholds[(thresholds >= -FAR) & (thresholds < FAR)]
+    reached = thresholds[(thresholds >= -CLIP_DEVIATIONS) & (thresholds < CLIP_DEVIATIONS)]
 
     def below(x: np.ndarray) -> np.ndarray:
-        return np.clip((x - center) / scale, -FAR, FAR).astype(np.float32) <= reached
+        return np.clip((x - center) / scale, -CLIP_DEVIATIONS, CLIP_DEVIATIONS).astype(np.float32) <= reached
 
     return _last(below, len(reached))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ectype import progress
 from ectype._common import validation
-from ectype._common.atomic_io import whole_folder, written
+from ectype._common.atomic_io import atomic_file, atomic_folder
 from ectype._common.extras import require_extra
 from ectype.errors import DirectoryError, ExportError, SettingError
 
@@ -94,10 +94,10 @@ def export(
         raise SettingError("copy", "the copy of a result, as result.copy", type(copy).__name__)
     options = replace(export_options(kind, dialect, table, keep), name=c_name(path.stem))
     rows, seed = validation.count("rows", rows, ROWS), validation.count("seed", seed, 0)
-    with _made(path) if kind == "mlflow" else written(path) as part:
-        progress.doing("the file is written")
+    with _made(path) if kind == "mlflow" else atomic_file(path) as part:
+        progress.report_activity("the file is written")
         size = verification.write(copy, options, part)
-        progress.doing(f"{size:,} bytes are compared with the copy")
+        progress.report_activity(f"{size:,} bytes are compared with the copy")
         differ, found = verification.compare_with_copy(copy, options, part, rows, seed)
         tolerance = verification.tolerance(copy, kind, found.rows)
         if differ > tolerance:
@@ -139,7 +139,7 @@ def format_of(path: str | Path, format: str | None) -> str:
 @contextmanager
 def _made(path: Path) -> Iterator[Path]:
     """A temporary folder that becomes `path` at the end, which must not be there yet."""
-    with whole_folder(path) as part:
+    with atomic_folder(path) as part:
         if path.exists():
             raise DirectoryError(str(path), "the name of a new folder", "something of that name is there")
         yield part

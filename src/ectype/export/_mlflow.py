@@ -19,7 +19,7 @@ import numpy as np
 from ectype.export import _mlflow_loader as mlflow_loader
 from ectype.export._onnx import input_types, onnx_model
 from ectype.models.copy_classifier import CopyClassifier
-from ectype.space import of_labels
+from ectype.space import wire_type_of_labels
 from ectype.types import Table
 
 MODEL, LOADER = "model.onnx", "ectype_copy"
@@ -76,5 +76,7 @@ def _inputs(copy: CopyClassifier) -> list[dict[str, object]]:
 
 def _outputs(copy: CopyClassifier) -> list[dict[str, object]]:
     said = [f"probability_{label}" for label in copy.classes.tolist()]
-    label: list[dict[str, object]] = [{"type": TYPES[of_labels(copy.classes).onnx], "name": "label", "required": True}]
+    label: list[dict[str, object]] = [
+        {"type": TYPES[wire_type_of_labels(copy.classes).onnx], "name": "label", "required": True}
+    ]
     return [*label, *({"type": "double", "name": name, "required": True} for name in said)]

@@ -28,20 +28,20 @@ from ectype.models.rbf import RadialModel
 from ectype.models.trees import Trees
 from ectype.original.onnx import GAP
 from ectype.space import (
-    FAR,
-    FLAG,
-    REAL,
-    UNKNOWN,
-    WHOLE,
-    WORD,
+    BOOL_TYPE,
+    CLIP_DEVIATIONS,
+    FLOAT64_TYPE,
+    INT64_TYPE,
+    STRING_TYPE,
+    UNKNOWN_LEVEL,
     Category,
     Column,
     Date,
     Encoding,
     Space,
     WireType,
-    of_column,
-    of_labels,
+    wire_type_of_column,
+    wire_type_of_labels,
 )
 from ectype.types import Series, Table
 
@@ -55,7 +55,7 @@ EXACT = 2**53
 
 def onnx_model(copy: CopyClassifier) -> onnx.ModelProto:
     """The copy as an ONNX model of standard operators only."""
-    types, labels = _types(copy.space), of_labels(copy.classes)
+    types, labels = _types(copy.space), wire_type_of_labels(copy.classes)
     width = copy.space.d if not copy.space.frame else 1
     graph = OnnxGraph({name: (_code(kind), width) for name, kind in types.items()})
     scores, probabilities = _decide(graph, copy.model, _encode(graph, copy.encoding, _read(graph, copy.space, types)))
@@ -90,16 +90,16 @@ def feeds(space: Space, rows: Table) -> dict[str, np.ndarray]:
 
 
 def _fed(values: Series, kind: WireType) -> np.ndarray:
-    if kind in (WHOLE, FLAG):
+    if kind in (INT64_TYPE, BOOL_TYPE):
         return values.to_numpy(dtype=kind.dtype)
     objects, absent = values.to_numpy(dtype=object), values.isna().to_numpy()
-    if kind == REAL:
+    if kind == FLOAT64_TYPE:
         return np.where(absent, np.nan, objects).astype(np.float64)
     return np.array(["" if gap else str(word) for word, gap in zip(objects, absent, strict=True)], dtype=object)
 
 
 def _types(space: Space) -> dict[str, WireType]:
-    return {column.name: _type(column) for column in space.columns} if space.frame else {MATRIX: REAL}
+    return {column.name: _type(column) for column in space.columns} if space.frame else {MATRIX: FLOAT64_TYPE}
 
 
 def _code(kind: WireType) -> int:
@@ -108,10 +108,10 @@ def _code(kind: WireType) -> int:
 
 def _type(column: Column) -> WireType:
     """Integers and booleans that may have gaps are doubles; integer levels that doubles cannot hold are strings."""
-    kind = of_column(column)
-    if kind in (FLAG, WHOLE) and column.missing:
-        kind = REAL if not isinstance(column, Category) or _are_exact(column.levels) else WORD
-    if isinstance(column, Category) and kind == WORD:
+    kind = wire_type_of_column(column)
+    if kind in (BOOL_TYPE, INT64_TYPE) and column.missing:
+        kind = FLOAT64_TYPE if not isinstance(column, Category) or _are_exact(column.levels) else STRING_TYPE
+    if isinstance(column, Category) and kind == STRING_TYPE:
         words_of(column, GAP_WORDS)
     return kind
 
@@ -134,7 +134,7 @@ def _read(graph: OnnxGraph, space: Space, types: dict[str, WireType]) -> str:
 def _column(graph: OnnxGraph, column: Column, kind: WireType) -> str:
     if isinstance(column, Category):
         return _positions(graph, column, kind)
-    number = column.name if kind == REAL else _double(graph, column.name)
+    number = column.name if kind == FLOAT64_TYPE else _double(graph, column.name)
     return _dated(graph, column, number) if isinstance(column, Date) else number
 
 
@@ -146,16 +146,18 @@ def _dated(graph: OnnxGraph, column: Date, number: str) -> str:
 
 
 def _positions(graph: OnnxGraph, column: Category, kind: WireType) -> str:
-    if kind == WORD:
+    if kind == STRING_TYPE:
         words, codes = words_of(column, GAP_WORDS), [float(code) for code in range(len(column.levels))]
         if column.missing:
             words, codes = [*words, *GAP_WORDS], [*codes, *[np.nan] * len(GAP_WORDS)]
-        table = {"keys_strings": words, "values_floats": codes, "default_float": float(UNKNOWN)}
+        table = {"keys_strings": words, "values_floats": codes, "default_float": float(UNKNOWN_LEVEL)}
         return _double(graph, graph("LabelEncoder", column.name, domain=ML, **table))
     levels: np.ndarray = np.array([column.levels], kind.dtype)
-    positions = np.arange(len(column.levels), dtype=np.float64) - UNKNOWN
+    positions = np.arange(len(column.levels), dtype=np.float64) - UNKNOWN_LEVEL
     found = graph("Where", graph("Equal", column.name, levels), positions, np.zeros(1))
-    codes_or_unknown = graph("Add", graph("ReduceSum", found, np.array([1]), keepdims=1), np.array([float(UNKNOWN)]))
+    codes_or_unknown = graph(
+        "Add", graph("ReduceSum", found, np.array([1]), keepdims=1), np.array([float(UNKNOWN_LEVEL)])
+    )
     if not column.missing:
         return codes_or_unknown
     return graph("Where", graph("IsNaN", column.name), np.array([np.nan]), codes_or_unknown)
@@ -196,7 +198,7 @@ def _numbers(graph: OnnxGraph, encoding: Encoding, rows: str) -> str:
         scaled = graph("Sub", scaled, encoding.center)
     if (encoding.scale != 1).any():
         scaled = graph("Div", scaled, encoding.scale)
-    scaled = graph("Clip", scaled, np.array(-FAR), np.array(FAR))
+    scaled = graph("Clip", scaled, np.array(-CLIP_DEVIATIONS), np.array(CLIP_DEVIATIONS))
     absent = [graph("IsNaN", numbers)] if encoding.gaps else []
     if encoding.ordered:
         ordered = np.isin(np.arange(len(encoding.numbers)), encoding.ordered)

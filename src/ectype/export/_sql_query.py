@@ -24,7 +24,7 @@ from ectype.models.copy_classifier import CopyClassifier
 from ectype.models.linear import Linear
 from ectype.models.rbf import RadialModel
 from ectype.models.trees import Trees
-from ectype.space import FAR, UNKNOWN
+from ectype.space import CLIP_DEVIATIONS, UNKNOWN_LEVEL
 
 # Exponents are kept within: some databases refuse what underflows. Mish is 0, or its argument, further out.
 DEEP, FLAT = -700.0, 40.0
@@ -89,7 +89,7 @@ class _Read:
             return SqlCondition(name, name, [], dialect)
         codes = [str(code) for code in range(len(cells.levels))]
         cases = [f" WHEN {raw.value} = {level} THEN {code}" for level, code in zip(raw.levels, codes, strict=True)]
-        name = self._stages.first(f"CASE WHEN {raw.gap} IS NULL THEN NULL{''.join(cases)} ELSE {UNKNOWN} END")
+        name = self._stages.first(f"CASE WHEN {raw.gap} IS NULL THEN NULL{''.join(cases)} ELSE {UNKNOWN_LEVEL} END")
         return SqlCondition(name, name, codes, dialect)
 
     def _absent(self) -> str:
@@ -114,7 +114,7 @@ class _Read:
         """Clipped first: what is too far out would overflow in some databases."""
         encoding, dialect, name = self._copy.encoding, self._dialect, self._columns[j].value
         center, scale = float(encoding.center[k]), float(encoding.scale[k])
-        low, high = dialect.number(center - FAR * scale), dialect.number(center + FAR * scale)
+        low, high = dialect.number(center - CLIP_DEVIATIONS * scale), dialect.number(center + CLIP_DEVIATIONS * scale)
         near = dialect.least(dialect.greatest(name, low), high)
         text = f"({near} - {dialect.factor(center)}) / {dialect.number(scale)}"
         return f"CASE WHEN {name} IS NULL THEN {dialect.number(0.0)} ELSE {text} END" if self._cells[j].gap else text

@@ -47,7 +47,7 @@ def tree_text(
     bases = (model.base / step).tolist()
     found = {code: [dialect.number(base)] for code, base in enumerate(bases) if np.isfinite(base)}
     for t, (root, output) in enumerate(zip(model.roots.tolist(), model.outputs.tolist(), strict=True)):
-        progress.doing(f"tree {t + 1} of {len(model.roots)} is written")
+        progress.report_activity(f"tree {t + 1} of {len(model.roots)} is written")
         for k in range(model.values.shape[1]):
             text = nodes.text(root, k)
             if text:

@@ -17,7 +17,7 @@ from ectype.export._category_text import are_words
 from ectype.export._sql import TABLE, is_query
 from ectype.export._sql_dialects import DIALECTS, Dialect
 from ectype.models.copy_classifier import CopyClassifier
-from ectype.space import REAL, WHOLE, Boolean, Category, Column, is_frame, of_column
+from ectype.space import FLOAT64_TYPE, INT64_TYPE, Boolean, Category, Column, is_frame, wire_type_of_column
 from ectype.types import Label, Table
 
 # Rows of the first part, and the seconds that a later one takes, about.
@@ -77,7 +77,7 @@ def _within(seconds: float, answers: SqlAnswers, filled: Sequence[Record]) -> li
         found += answers(filled[len(found) : len(found) + size])
         took = perf_counter() - started
         size = max(FIRST, int(size * PART / max(took, 1e-6)))
-        progress.answered(len(found), len(filled))
+        progress.report_answered(len(found), len(filled))
     return found
 
 
@@ -98,7 +98,7 @@ def records(copy: CopyClassifier, rows: Table) -> list[Record]:
         if isinstance(column, Category):  # pandas makes floats of whole numbers beside gaps
             kind = str if are_words(column) else int
             filled = [None if value is None else kind(value) for value in filled]
-        elif of_column(column) == REAL:  # pandas has whole numbers that databases have not
+        elif wire_type_of_column(column) == FLOAT64_TYPE:  # pandas has whole numbers that databases have not
             filled = [None if value is None else float(value) for value in filled]
         columns.append(filled)
     return list(zip(*columns, strict=True))
@@ -109,7 +109,7 @@ def _type(column: Column, dialect: Dialect) -> str:
         return dialect.flag
     if isinstance(column, Category):
         return dialect.word if are_words(column) else dialect.whole
-    return dialect.whole if of_column(column) == WHOLE else dialect.real
+    return dialect.whole if wire_type_of_column(column) == INT64_TYPE else dialect.real
 
 
 @contextmanager

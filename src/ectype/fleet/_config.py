@@ -113,7 +113,7 @@ def _model(where: str, entry: Mapping[str, Any], folder: Path) -> FleetModel:
     if not NAMES.fullmatch(name):
         raise SettingError(f"{where}: name", "letters, digits, dots, dashes and underscores", repr(name))
     where = f"{where} ({name})"
-    filled = {key: _filled(value, name) for key, value in entry.items()}
+    filled = {key: _fill_name(value, name) for key, value in entry.items()}
     options = {key: beside(folder, filled[key]) if key in FILES else filled[key] for key in OPTIONS if key in filled}
     original = beside(folder, _text(where, filled, "original"))
     vendor = Vendor.read(original) if is_vendor_file(original) else Vendor(original)
@@ -166,7 +166,7 @@ def _text(where: str, entry: Mapping[str, Any], key: str) -> str:
     return str(entry[key])
 
 
-def _filled(value: Any, name: str) -> Any:
+def _fill_name(value: Any, name: str) -> Any:
     """A value with the model's name in its place."""
     return value.replace("{name}", name) if isinstance(value, str) else value
 

@@ -1,4 +1,4 @@
-"""Limits that hold for all models together: rows a second to each host, queries and cost in all."""
+"""Quotas that all models of a fleet share: rows a second to each host, queries and cost in all."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from typing import Any, NamedTuple, Self
 
 from ectype._common.atomic_io import write_text
 from ectype._common.bounded_io import MOST_JSON_BYTES, UNREADABLE, check_type, parse_json, read_bytes
-from ectype.errors import DirectoryError, LimitError
+from ectype.errors import DirectoryError, SharedQuotaError
 
 # The limits of hosts that are not named.
 ANY = "*"
-# What `per` may be, and how a time becomes the span that it belongs to.
+# The spans of `per`, each with the format that names the span of a time.
 SPANS = {"ever": "", "month": "%Y-%m", "day": "%Y-%m-%d"}
-# The file that keeps what was spent.
-NAME = "spent.json"
+# The file with the rows and cost of every day.
+SPENT_FILE = "spent.json"
 
 
 @dataclass(frozen=True)
 class FleetLimits:
-    """What a fleet may ask."""
+    """The quotas of a fleet."""
 
     hosts: Mapping[str, float] = field(default_factory=dict)
     """Rows a second, by host, or host and port; `*` stands for every other host."""
@@ -53,7 +53,7 @@ class FleetLimits:
 
 
 class RateWindow:
-    """Rows a second to one host, in every window: those under way count, and those whose answer came in the last one.
+    """A sliding-window rate limit of one host. Rows under way count, and rows answered within the last window.
 
     A row reaches its host between the moment it is let in and its answer; so however long either way took, no window
     at the host has more.
@@ -138,7 +138,7 @@ class SpendByDay:
     @classmethod
     def read(cls, folder: Path) -> SpendByDay:
         """That of the fleet in this directory; nothing was spent if there is no file, and only then."""
-        path = folder / NAME
+        path = folder / SPENT_FILE
         try:
             if not path.is_file():
                 if os.path.lexists(path):  # a link that leads nowhere too: what it led to may have been a sum
@@ -157,7 +157,7 @@ class SpendByDay:
         """Write it, whole or not at all; it is on disk then."""
         content = {"span": self.span, "days": self.days}
         text = json.dumps({**content, "sha256": _digest(content)}) + "\n"
-        write_text(folder / NAME, text)
+        write_text(folder / SPENT_FILE, text)
 
     @classmethod
     def _of_json(cls, found: Any) -> SpendByDay:
@@ -177,7 +177,7 @@ class SpendByDay:
         return account
 
 
-def spent(folder: Path) -> Spent:
+def read_spent(folder: Path) -> Spent:
     """What a fleet in this directory has spent, in the span that it was last at work in."""
     return SpendByDay.read(folder).last
 
@@ -195,7 +195,7 @@ def _is_sum(value: object) -> bool:
 
 
 class SpendLog:
-    """What was spent so far, on disk before a row is sent. For many threads: those that wait share a write."""
+    """The spending of a fleet, on disk before a row is sent. Safe for threads: those that wait share a write."""
 
     def __init__(self, folder: Path, limits: FleetLimits, clock: Callable[[], datetime] = lambda: datetime.now(UTC)):
         self._folder, self._limits, self._clock = folder, limits, clock
@@ -234,10 +234,10 @@ class SpendLog:
         most, dear = self._limits.queries, self._limits.cost
         if most is not None and before.rows + n > most:
             found = f"{before.rows} made and {n} more to make"
-            raise LimitError("[limits] queries", f"at most {most} {when}", found, "raise it to go on")
+            raise SharedQuotaError("[limits] queries", f"at most {most} {when}", found, "raise it to go on")
         if dear is not None and before.cost + cost > dear * (1 + 1e-12):
             found = f"{before.cost:g} spent and {cost:g} more to spend"
-            raise LimitError("[limits] cost", f"at most {dear:g} {when}", found, "raise it to go on")
+            raise SharedQuotaError("[limits] cost", f"at most {dear:g} {when}", found, "raise it to go on")
 
 
 def _rows(account: SpendByDay) -> int:
@@ -246,10 +246,10 @@ def _rows(account: SpendByDay) -> int:
 
 
 class RequestScheduler:
-    """Who may send next: first come, first served at every host. For many threads."""
+    """Admits requests, first come, first served at every host. Safe for threads."""
 
-    def __init__(self, limits: FleetLimits, purse: SpendLog):
-        self._limits, self._purse = limits, purse
+    def __init__(self, limits: FleetLimits, spend_log: SpendLog):
+        self._limits, self._spend_log = limits, spend_log
         self._windows: dict[str, RateWindow] = {}
         self._queues: dict[str, deque[object]] = {}
         self._changed = threading.Condition()
@@ -271,20 +271,20 @@ class RequestScheduler:
             if window is not None:
                 if n > window.most:
                     hint = "ask it in smaller requests: request_rows"
-                    raise LimitError(f"[limits.hosts] {host}", f"at most {window.most} rows at once", n, hint)
+                    raise SharedQuotaError(f"[limits.hosts] {host}", f"at most {window.most} rows at once", n, hint)
                 self._wait(me, window, self._queues[host], n)
-            self._purse.charge(n, cost)
+            self._spend_log.charge(n, cost)
             self.rows[model] += n
             if window is not None:
                 window.enter(n)
         try:
-            self._purse.settle()
+            self._spend_log.settle()
         except BaseException:
             self.leave(host, n)  # nothing is sent that is not written down
             raise
 
     def leave(self, host: str, n: int) -> None:
-        """Say that n rows came back."""
+        """Count n rows as come back."""
         with self._changed:
             window = self._window(host)
             if window is not None:
@@ -292,7 +292,7 @@ class RequestScheduler:
                 self._changed.notify_all()
 
     def end(self) -> Self:
-        """Let nobody in any more."""
+        """Admit no further request."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -310,7 +310,7 @@ class RequestScheduler:
         try:
             while True:
                 if self._over:
-                    raise LimitError("fleet", "a driver that gives turns", "one that has ended")
+                    raise SharedQuotaError("fleet", "a driver that gives turns", "one that has ended")
                 left = window.wait(n, monotonic()) if queue[0] is me else None
                 if left is not None and left <= 0:
                     return

@@ -1,8 +1,8 @@
-"""The gate that all workers of a fleet send their requests through, wherever they run: the driver keeps it.
+"""A rate limit server in the driver of a fleet, and its client in every worker.
 
-A worker asks over a socket, and may not send before it is told to. One whose driver is gone can no longer be told, and
-so nobody goes on paying for queries that nobody will use. What is said is JSON, a line each; the secret that opens a
-connection reaches workers with their task.
+A worker asks over a socket before each request to an original, and sends it when it is admitted. If the driver ends,
+no worker is admitted any more: nobody pays for queries that nobody will use. Messages are lines of JSON; a worker gets
+the secret that authenticates its connections with its task.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Self, cast
 
-from ectype.errors import DirectoryError, LimitError, OutageError
+from ectype.errors import DirectoryError, OutageError, SharedQuotaError
 from ectype.fleet._quotas import RequestScheduler
 from ectype.types import Json
 
-Tell = Callable[[str, str], None]
-"""What is called with a model's name, and with how far it is."""
-# Seconds between two looks at whether the gate is to be closed, which whoever closes it waits for.
+ProgressCallback = Callable[[str, str], None]
+"""Called with a model's name and a line about its progress."""
+# Seconds between two looks at whether the server is to be closed; closing it takes as long.
 LOOK = 0.02
 
 
 class RateLimitAccess(NamedTuple):
-    """What a worker needs to find the gate, and to be let in."""
+    """Address of a rate limit server, and the secret that authenticates its clients."""
 
     host: str
     port: int
@@ -36,12 +36,12 @@ class RateLimitAccess(NamedTuple):
 
 
 class RateLimitServer:
-    """The driver's side: gives turns, and hears how far models are. A context, so that it is closed at the end."""
+    """Admits the requests of workers by a scheduler, and passes their progress on. A context, closed at its end."""
 
-    def __init__(self, turns: RequestScheduler, tell: Tell, address: str = "127.0.0.1"):
+    def __init__(self, scheduler: RequestScheduler, tell: ProgressCallback, address: str = "127.0.0.1"):
         self._key = secrets.token_hex(32)
-        self._server = _Server((address, 0), _Visit)
-        self._server.turns, self._server.tell, self._server.key = turns, tell, self._key
+        self._server = _Server((address, 0), _Handler)
+        self._server.scheduler, self._server.tell, self._server.key = scheduler, tell, self._key
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(LOOK,), name="ectype-gate", daemon=True
         )
@@ -51,13 +51,13 @@ class RateLimitServer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._server.turns.end()
+        self._server.scheduler.end()
         self._server.shutdown()
         self._server.server_close()
 
     @property
-    def ticket(self) -> RateLimitAccess:
-        """What workers are told."""
+    def access(self) -> RateLimitAccess:
+        """The address and secret for workers."""
         host, port = self._server.server_address[:2]
         return RateLimitAccess(str(host), int(port), self._key)
 
@@ -65,13 +65,13 @@ class RateLimitServer:
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads, allow_reuse_address, block_on_close = True, True, False
     request_queue_size = 128
-    turns: RequestScheduler
-    tell: Tell
+    scheduler: RequestScheduler
+    tell: ProgressCallback
     key: str
 
 
-class _Visit(socketserver.StreamRequestHandler):
-    """A connection of a worker: one request at a time goes through it."""
+class _Handler(socketserver.StreamRequestHandler):
+    """A connection of a worker, for one request at a time."""
 
     disable_nagle_algorithm = True
 
@@ -85,24 +85,24 @@ class _Visit(socketserver.StreamRequestHandler):
         try:
             while said := self._heard():
                 if "enter" in said:
-                    inside = self._enter(server.turns, said)
+                    inside = self._enter(server.scheduler, said)
                 elif "leave" in said and inside is not None:
-                    server.turns.leave(*inside)
+                    server.scheduler.leave(*inside)
                     inside = None
                 elif "most" in said:
-                    self._say(most=server.turns.most(said["most"]))
+                    self._say(most=server.scheduler.most(said["most"]))
                 elif "tell" in said:
                     server.tell(said["tell"], said["words"])
         finally:
             if inside is not None:  # whoever sent it is gone; the rows may have arrived
-                server.turns.leave(*inside)
+                server.scheduler.leave(*inside)
 
-    def _enter(self, turns: RequestScheduler, said: Json) -> tuple[str, int] | None:
+    def _enter(self, scheduler: RequestScheduler, said: Json) -> tuple[str, int] | None:
         try:
-            turns.enter(said["model"], said["host"], said["enter"], said["cost"])
-        except (LimitError, DirectoryError) as error:  # the latter if what is spent cannot be written down
+            scheduler.enter(said["model"], said["host"], said["enter"], said["cost"])
+        except (SharedQuotaError, DirectoryError) as error:  # the latter if what is spent cannot be written down
             said_so = [error.where, error.expected, str(error.found), error.hint]
-            self._say(refused=said_so, limit=isinstance(error, LimitError))
+            self._say(refused=said_so, limit=isinstance(error, SharedQuotaError))
             return None
         self._say(entered=said["enter"])
         return said["host"], said["enter"]
@@ -119,72 +119,72 @@ class _Visit(socketserver.StreamRequestHandler):
 
 
 class RateLimitClient:
-    """A worker's side of the gate, for the requests of one model; an original's `gate`. For many threads.
+    """The client for the requests of one model, which becomes its original's `gate`. Safe for threads.
 
-    A request keeps a connection for as long as it is under way: if this process ends, the gate learns of it. A context,
-    so that all of them are closed.
+    A request keeps a connection for as long as it is under way: if this process ends, the server learns of it. A
+    context, so that all connections are closed.
     """
 
-    def __init__(self, ticket: RateLimitAccess, model: str, host: str = "", cost: float = 0.0):
-        self._ticket, self._model, self._host, self._cost = ticket, model, host, cost
-        self._free: list[_Line] = []
-        self._lines: list[_Line] = []
+    def __init__(self, access: RateLimitAccess, model: str, host: str = "", cost: float = 0.0):
+        self._access, self._model, self._host, self._cost = access, model, host, cost
+        self._free: list[_Connection] = []
+        self._connections: list[_Connection] = []
         self._lock, self._mine = threading.Lock(), threading.local()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for line in self._lines:
+        for line in self._connections:
             line.close()
 
     def most(self) -> int | None:
         """The most rows of a request, if there is a limit."""
-        line = self._taken()
+        line = self._acquire()
         found = line.ask(most=self._host)["most"]
         self._free.append(line)
         return None if found is None else int(found)
 
     def enter(self, n: int) -> None:
         """Wait until n rows may be sent."""
-        line = self._taken()
+        line = self._acquire()
         said = line.ask(enter=n, model=self._model, host=self._host, cost=self._cost)
         if "refused" in said:
             self._free.append(line)
-            raise (LimitError if said["limit"] else OutageError)(*said["refused"])
+            raise (SharedQuotaError if said["limit"] else OutageError)(*said["refused"])
         self._mine.line = line
 
     def leave(self, n: int) -> None:
-        """Say that they came back."""
-        line: _Line = self._mine.line
+        """Report that n rows came back."""
+        line: _Connection = self._mine.line
         line.say(leave=n)
         self._free.append(line)
 
     def tell(self, words: str) -> None:
-        """Say how far the model is."""
-        line = self._taken()
+        """Report the progress of the model."""
+        line = self._acquire()
         line.say(tell=self._model, words=words)
         self._free.append(line)
 
-    def _taken(self) -> _Line:
+    def _acquire(self) -> _Connection:
         with self._lock:
             if self._free:
                 return self._free.pop()
-            self._lines.append(_Line(self._ticket))
-            return self._lines[-1]
+            self._connections.append(_Connection(self._access))
+            return self._connections[-1]
 
 
-class _Line:
-    """A connection to the gate."""
+class _Connection:
+    """A connection to the server."""
 
-    def __init__(self, ticket: RateLimitAccess):
+    def __init__(self, access: RateLimitAccess):
         with _errors():
-            self._socket = socket.create_connection((ticket.host, ticket.port), timeout=30)
+            self._socket = socket.create_connection((access.host, access.port), timeout=30)
             # A leave that is followed by an enter would wait 40 ms for its acknowledgement.
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._stream = self._socket.makefile("rwb")
         try:
-            self.say(proof=_proof(ticket.key, self._heard()["challenge"]))
+            self.say(proof=_proof(access.key, self._heard()["challenge"]))
         except BaseException:
             self.close()
             raise
@@ -214,7 +214,7 @@ class _Line:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Within, a connection that is lost is an outage."""
+    """Turn a lost connection into an outage."""
     try:
         yield
     except OSError as error:

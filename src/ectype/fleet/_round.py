@@ -1,4 +1,4 @@
-"""A round of a fleet: every model that is due, once. One that was interrupted goes on with the models that are left.
+"""A round of a fleet works on every due model once. An interrupted round continues with the models that are left.
 
 Without that, each start after a kill would check anew what the last one had checked, and pay for it again.
 """
@@ -19,7 +19,7 @@ from ectype.fleet._config import FleetModel
 from ectype.ledger import SESSION_LIFETIME
 
 # The file that is there while a fleet is at work, and after it was interrupted.
-NAME = "round.json"
+ROUND_FILE = "round.json"
 
 
 @dataclass
@@ -35,7 +35,7 @@ class FleetRound:
     @classmethod
     def of(cls, folder: Path, refresh: bool) -> FleetRound:
         """The round that was interrupted in a fleet's directory, if it was like this and not long ago; or a new one."""
-        path = folder / NAME
+        path = folder / ROUND_FILE
         if not path.exists():
             return cls(folder, refresh)
         try:
@@ -58,11 +58,11 @@ class FleetRound:
         """Write down that a model is done."""
         self.done[model.name] = _digest(model)
         content = {"refresh": self.refresh, "begun": self.begun, "done": self.done}
-        write_text(self.folder / NAME, json.dumps(content) + "\n")
+        write_text(self.folder / ROUND_FILE, json.dumps(content) + "\n")
 
     def end(self) -> None:
         """The round is over: the next one begins with all models."""
-        (self.folder / NAME).unlink(missing_ok=True)
+        (self.folder / ROUND_FILE).unlink(missing_ok=True)
 
 
 def _digest(model: FleetModel) -> str:

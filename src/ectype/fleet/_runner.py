@@ -1,32 +1,29 @@
-"""A fleet at work: models on an engine, their states kept as they come, and a page about all of them."""
+"""Run a fleet: work on its models on an engine, keep the state of each as it comes, and write a page about all."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ectype._common.atomic_io import errors_of, locked, make_folder
+from ectype._common.atomic_io import directory_errors, folder_lock, make_folder
 from ectype._common.portable import LOCK, UNFINISHED
-from ectype.errors import EctypeError, LimitError
+from ectype.errors import EctypeError, SharedQuotaError
 from ectype.fleet._config import Fleet, FleetModel
 from ectype.fleet._page import write_page
-from ectype.fleet._quotas import RequestScheduler, SpendLog, Spent, spent
-from ectype.fleet._rate_limit_server import RateLimitAccess, RateLimitServer
+from ectype.fleet._quotas import RequestScheduler, SpendLog, Spent, read_spent
+from ectype.fleet._rate_limit_server import ProgressCallback, RateLimitAccess, RateLimitServer
 from ectype.fleet._round import FleetRound
-from ectype.fleet._state_store import CHANGED, FAILED, LIMITED, MISSED, ModelFolder, ModelState, now
-from ectype.fleet._tasks import FleetTask, work
+from ectype.fleet._state_store import CHANGED, FAILED, LIMITED, MISSED, ModelFolder, ModelState, utc_now
+from ectype.fleet._tasks import FleetTask, run_task
 from ectype.plan.resolve import resolve
 from ectype.plan.settings import Settings
 from ectype.queries import DRIFT_TEST_FACTOR
-from ectype.workers import Engine, drive
-
-Tell = Callable[[str, str], None]
-"""What is called with a model's name, and with how far it is."""
+from ectype.workers import Engine, run_jobs
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class FleetStatus:
     def of(cls, fleet: Fleet, folder: Path) -> FleetStatus:
         """How it stands in a directory."""
         found = [ModelFolder(folder, model.name).read() for model in fleet.models]
-        return cls(tuple(sorted(found, key=lambda state: state.attention)), spent(folder))
+        return cls(tuple(sorted(found, key=lambda state: state.attention)), read_spent(folder))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -81,7 +78,7 @@ class FleetJob:
 
 
 class FleetQueue:
-    """Models that wait. The next one is of the host that the fewest are at: its limits hold others up the least."""
+    """Waiting models. The next one is of the host that the fewest running models ask: it waits the least for limits."""
 
     def __init__(self, jobs: Sequence[FleetJob]):
         self._of: dict[str, deque[FleetJob]] = {}
@@ -113,7 +110,7 @@ def run_fleet(
     engine: Engine,
     *,
     refresh: bool = False,
-    tell: Tell = lambda name, words: None,
+    tell: ProgressCallback = lambda name, words: None,
 ) -> Iterator[ModelState]:
     """Do what is due for every model; gives the state of each as it comes. A model's failure is its own.
 
@@ -123,17 +120,19 @@ def run_fleet(
     goes on with the models that are left of it.
     """
     folder = Path(out).absolute()
-    with _held(folder), ExitStack() as closing:
+    with _fleet_lock(folder), ExitStack() as closing:
         round = FleetRound.of(folder, refresh)
-        due = [model for model in round.left(fleet.models) if _due(model, ModelFolder(folder, model.name).read())]
+        due = [model for model in round.left(fleet.models) if _is_due(model, ModelFolder(folder, model.name).read())]
         if due:
-            purse = SpendLog(folder, fleet.limits)
+            spend_log = SpendLog(folder, fleet.limits)
             closing.enter_context(engine)
-            keeper = closing.enter_context(RateLimitServer(RequestScheduler(fleet.limits, purse), tell, engine.address))
-            jobs = [FleetJob(_task(model, fleet, folder, refresh, keeper.ticket)) for model in due]
-            for job, state, error in drive(FleetQueue(jobs), engine, work):
+            server = closing.enter_context(
+                RateLimitServer(RequestScheduler(fleet.limits, spend_log), tell, engine.address)
+            )
+            jobs = [FleetJob(_task(model, fleet, folder, refresh, server.access)) for model in due]
+            for job, state, error in run_jobs(FleetQueue(jobs), engine, run_task):
                 place = ModelFolder(folder, job.task.model.name)
-                found = state if state is not None else _failed(place.read(), error)
+                found = state if state is not None else _failure_state(place.read(), error)
                 place.write(found)
                 if not found.goes_on:
                     round.finish(job.task.model)
@@ -142,30 +141,30 @@ def run_fleet(
         write_page(folder, FleetStatus.of(fleet, folder))
 
 
-def _task(model: FleetModel, fleet: Fleet, folder: Path, refresh: bool, ticket: RateLimitAccess) -> FleetTask:
-    return FleetTask(model, str(folder), (os.getcwd(), str(fleet.folder)), refresh, ticket)
+def _task(model: FleetModel, fleet: Fleet, folder: Path, refresh: bool, access: RateLimitAccess) -> FleetTask:
+    return FleetTask(model, str(folder), (os.getcwd(), str(fleet.folder)), refresh, access)
 
 
-def _due(model: FleetModel, state: ModelState) -> bool:
+def _is_due(model: FleetModel, state: ModelState) -> bool:
     """Whether there is something to do: always, unless it is well and was checked not long ago."""
     if not model.every or not state.checked or state.goes_on:
         return True
     return (datetime.now(UTC) - datetime.fromisoformat(state.checked)).total_seconds() >= model.every
 
 
-def _failed(before: ModelState, error: Exception | None) -> ModelState:
+def _failure_state(before: ModelState, error: Exception | None) -> ModelState:
     """The state of a model that could not be worked on; its copy stays what it was."""
     ours = isinstance(error, EctypeError)
     note = str(error) if ours else f"{type(error).__name__}: {error}"
-    return replace(before, state=LIMITED if isinstance(error, LimitError) else FAILED, note=note, at=now())
+    return replace(before, state=LIMITED if isinstance(error, SharedQuotaError) else FAILED, note=note, at=utc_now())
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Within, nobody else works on this fleet; what a driver left half written that was killed is removed."""
-    with errors_of(folder):
+def _fleet_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of a fleet's directory, and remove the unfinished files of a driver that was killed."""
+    with directory_errors(folder):
         make_folder(folder)
-    with locked(folder):
+    with folder_lock(folder):
         for left in (*folder.glob(f"{UNFINISHED}*"), *folder.glob(f"*/{UNFINISHED}*")):
             if left.is_file() and left.name != LOCK:
                 left.unlink()

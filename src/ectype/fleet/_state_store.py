@@ -1,4 +1,4 @@
-"""What is known of a fleet's models: a directory for each, with its copies by number and its state."""
+"""The states of a fleet's models: each model has a directory, with its numbered copies and its state."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from time import time
 
 from ectype._common.atomic_io import make_folder, write_text
 from ectype._common.bounded_io import MOST_JSON_BYTES, SHOWN, UNREADABLE, check_type, parse_json, read_bytes
-from ectype._common.formatting import shortened
+from ectype._common.formatting import shorten
 from ectype.certificate.certificate import Certificate
 from ectype.errors import DirectoryError
 from ectype.ledger import LEDGER
 from ectype.runs.directory import finished
 from ectype.types import Json
 
-NAME = "state.json"
+STATE_FILE = "state.json"
 # From what needs attention first to what needs none, with what each means.
 STATES = {
     "failed": "it could not be asked, or not be copied",
@@ -106,7 +106,7 @@ class ModelFolder:
 
     def read(self) -> ModelState:
         """The state as it was written last; that of a model that was never begun, if none was."""
-        path = self.path / NAME
+        path = self.path / STATE_FILE
         try:
             if not path.exists():
                 return ModelState(self.name)
@@ -121,7 +121,7 @@ class ModelFolder:
     def write(self, state: ModelState) -> None:
         """Write the state, whole or not at all."""
         make_folder(self.path)
-        write_text(self.path / NAME, json.dumps(state.as_json(), indent=1) + "\n")
+        write_text(self.path / STATE_FILE, json.dumps(state.as_json(), indent=1) + "\n")
 
     def _copies(self) -> list[Path]:
         found = [path for path in self.path.glob("copy-*") if path.name[5:].isdigit()]
@@ -134,7 +134,7 @@ def _check(state: ModelState, where: str) -> None:
     check_type(state.proof, Certificate | None, f"{where}: fidelity")
     if state.state not in STATES:
         raise ValueError(
-            f"{where}: state: expected one of {', '.join(STATES)}, found {shortened(repr(state.state), SHOWN)}"
+            f"{where}: state: expected one of {', '.join(STATES)}, found {shorten(repr(state.state), SHOWN)}"
         )
     if state.checked and datetime.fromisoformat(state.checked).tzinfo is None:
         raise ValueError(f"{where}: checked: expected a time in UTC, found {state.checked!r}")
@@ -145,15 +145,15 @@ def states(folder: str | Path) -> list[ModelState]:
     path = Path(folder)
     if not path.is_dir():
         raise DirectoryError(str(path), "the directory of a fleet", "none", "run `ectype fleet` first")
-    found = [ModelFolder(path, one.parent.name).read() for one in path.glob(f"*/{NAME}")]
+    found = [ModelFolder(path, one.parent.name).read() for one in path.glob(f"*/{STATE_FILE}")]
     return sorted(found, key=lambda state: state.attention)
 
 
-def now() -> str:
+def utc_now() -> str:
     """The time, in UTC."""
-    return at(time())
+    return utc_time(time())
 
 
-def at(moment: float) -> str:
+def utc_time(moment: float) -> str:
     """A time in seconds since 1970, in UTC."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")

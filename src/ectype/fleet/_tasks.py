@@ -1,4 +1,4 @@
-"""What is done for one model of a fleet, in a worker: copy it, go on, remake, check, or refresh."""
+"""The task of a worker, about one model of a fleet: copy it, resume, remake, check, or refresh."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from time import perf_counter
 from ectype.errors import EctypeWarning, SettingError
 from ectype.fleet._config import FleetModel
 from ectype.fleet._rate_limit_server import RateLimitAccess, RateLimitClient
-from ectype.fleet._state_store import CHANGED, DONE, MISSED, ModelFolder, ModelState, at, now
+from ectype.fleet._state_store import CHANGED, DONE, MISSED, ModelFolder, ModelState, utc_now, utc_time
 from ectype.ledger import Purpose
 from ectype.original import Original, open_original
 from ectype.original.stored_answers import read_table
@@ -31,9 +31,9 @@ from ectype.space import open_space
 from ectype.types import Json
 from ectype.workers import one_thread
 
-# What a state has of a certificate.
+# The parts of a certificate that a state keeps.
 PROVED = ("estimate", "lower", "confidence", "n", "per_class", "absent", "worst", "baseline")
-# Of what identifies a run: the part that is about the original, which may change.
+# The parts of a run's identity that are about the original, which may change.
 ORIGINAL = ("original", "fingerprint", "classes", "opened", "test")
 
 
@@ -48,24 +48,24 @@ class FleetTask:
     """Where modules of the user's own are found."""
     refresh: bool
     """Whether a changed original is copied anew, or only told of."""
-    ticket: RateLimitAccess
+    access: RateLimitAccess
 
 
-def work(task: FleetTask) -> ModelState:
+def run_task(task: FleetTask) -> ModelState:
     """Do what is due for a model; gives its state then. In a worker, one model after the other."""
     for path in task.paths:
         if path not in sys.path:
             sys.path.insert(0, path)
-    turnstile, clock = RateLimitClient(task.ticket, task.model.name, task.model.host, task.model.cost), perf_counter()
-    with turnstile, one_thread(), _warned() as warned, redirect_stdout(sys.stderr):
-        state = _Work.of(task, turnstile).done()
+    client, clock = RateLimitClient(task.access, task.model.name, task.model.host, task.model.cost), perf_counter()
+    with client, one_thread(), _collect_warnings() as warned, redirect_stdout(sys.stderr):
+        state = _ModelRunner.of(task, client).done()
     notes = "; ".join(filter(None, (state.note, *dict.fromkeys(warned))))
-    return replace(state, note=notes, at=now(), seconds=round(perf_counter() - clock, 3))
+    return replace(state, note=notes, at=utc_now(), seconds=round(perf_counter() - clock, 3))
 
 
 @contextmanager
-def _warned() -> Iterator[list[str]]:
-    """Within, what we warn of is collected."""
+def _collect_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of this package."""
     found: list[str] = []
     with warnings.catch_warnings(record=True, action="always", category=EctypeWarning) as caught:
         yield found
@@ -73,7 +73,7 @@ def _warned() -> Iterator[list[str]]:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _ModelRunner:
     """A model whose original, space and settings were opened."""
 
     model: FleetModel
@@ -81,17 +81,17 @@ class _Work:
     before: ModelState
     original: Original
     job: RunJob
-    turnstile: RateLimitClient
+    client: RateLimitClient
     refresh: bool
 
     @classmethod
-    def of(cls, task: FleetTask, turnstile: RateLimitClient) -> _Work:
+    def of(cls, task: FleetTask, client: RateLimitClient) -> _ModelRunner:
         model, place = task.model, ModelFolder(Path(task.folder), task.model.name)
         plan = resolve(Settings(**model.settings, progress=False))
-        original = _opened(model, turnstile)
+        original = _open_behind_limits(model, client)
         rows = None if model.rows is None else read_table(model.rows)
         job = build_job(original, open_space(model.space), plan, rows=rows)
-        return cls(model, place, place.read(), original, job, turnstile, task.refresh)
+        return cls(model, place, place.read(), original, job, client, task.refresh)
 
     @property
     def recipe(self) -> Json:
@@ -102,41 +102,41 @@ class _Work:
         """The state after whatever was due."""
         current = self.place.current
         if current is None:
-            return self._copied(self.place.next, "copied")
+            return self._copy(self.place.next, "copied")
         if not self.before.recipe:  # it ended before its state was written
-            return self._copied(current, "copied")
+            return self._copy(current, "copied")
         differ = {key for key, value in self.recipe.items() if self.before.recipe.get(key) != value}
         if not differ:
-            return self._checked(current)
+            return self._recheck(current)
         if differ <= {*FURTHER}:
-            return self._copied(current, "went on")
+            return self._copy(current, "went on")
         if differ <= {*CHANGES}:
-            return self._remade(current, {key: self.recipe[key] for key in differ})
+            return self._remake(current, {key: self.recipe[key] for key in differ})
         found = f"a copy with another {', '.join(sorted(differ - {*FURTHER}))}"
         hint = f"give the model another name, or remove {self.place.path}"
         raise SettingError(
             self.model.name, "what its copy was made with, or what can be made of its answers", found, hint
         )
 
-    def _copied(self, path: Path, did: str) -> ModelState:
+    def _copy(self, path: Path, did: str) -> ModelState:
         result = finish(run_job(in_directory(self.job, path)), self._tell)
         return self._state(result, path, did)
 
-    def _remade(self, current: Path, made: Json) -> ModelState:
+    def _remake(self, current: Path, made: Json) -> ModelState:
         path = self.place.next
         result = remake(current, out=path, **{key: getattr(self.job.plan.asked, key) for key in made})
         return self._state(result, path, "remade")
 
-    def _checked(self, current: Path) -> ModelState:
+    def _recheck(self, current: Path) -> ModelState:
         """Ask some rows again; if the original answers otherwise, refresh the copy or say so."""
         if self.original.stored is not None:  # answers that lie there do not change
-            return replace(self.before, did="checked", checked=now())
+            return replace(self.before, did="checked", checked=utc_now())
         path, model = self.place.next, self.model
         planned = Refresh.of(current, self.original, {}, path, None, model.check, model.deterministic)
         if not self.refresh:
             found, since = planned.checked()
             if not found.changed:  # all of its answers are of then, or later
-                return replace(self._state(planned.past.result, current, "checked"), checked=at(since))
+                return replace(self._state(planned.past.result, current, "checked"), checked=utc_time(since))
             shown = f"{found.stayed} of {len(found.places)} answers changed"
             return replace(self.before, state=CHANGED, note=shown, did="checked")
         result = finish(planned.steps(), self._tell)
@@ -156,7 +156,7 @@ class _Work:
             state=MISSED if missed else DONE,
             note=why,
             did=did,
-            checked=now(),
+            checked=utc_now(),
             copy=str(path.relative_to(self.place.folder)),
             recipe=self.recipe,
             target=target,
@@ -169,14 +169,14 @@ class _Work:
 
     def _tell(self, record: Record) -> None:
         known = "" if record.fidelity is None else f", fidelity {record.fidelity:.4f}"
-        self.turnstile.tell(f"{record.queries} queries{known}")
+        self.client.tell(f"{record.queries} queries{known}")
 
 
-def _opened(model: FleetModel, turnstile: RateLimitClient) -> Original:
-    """The model's original behind the fleet's gate, asked in requests that fit through it."""
+def _open_behind_limits(model: FleetModel, client: RateLimitClient) -> Original:
+    """Open a model's original so that the fleet's limits hold for it, with requests small enough for them."""
     original = open_original(model.original, model.classes, **model.options)
-    original.gate = turnstile
-    most = turnstile.most()
+    original.gate = client
+    most = client.most()
     if most is not None:
         original.request_rows = min(original.request_rows, most)
     return original

@@ -15,7 +15,7 @@ from ectype.ledger._group_commit import Statement
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._schema import SAVED
 from ectype.original import Answers
-from ectype.space import first_of_each, keys_of
+from ectype.space import first_occurrences, row_hashes
 
 if TYPE_CHECKING:
     from ectype.ledger._ledger import Ledger
@@ -52,8 +52,8 @@ class LedgerBatch:
 
     def __init__(self, ledger: Ledger, rows: np.ndarray, purpose: str, scores: int):
         rows = np.ascontiguousarray(rows)  # parts of it go into the file as they lie in memory
-        keys, self._found = keys_of(rows), Codes.none(len(rows), scores)
-        self._first = first_of_each(rows, keys)
+        keys, self._found = row_hashes(rows), Codes.none(len(rows), scores)
+        self._first = first_occurrences(rows, keys)
         self._ledger, self._purpose = ledger, purpose
         ledger.look_up(rows, keys, purpose, self._found)
         self.fresh = np.flatnonzero((self._found.labels < 0) & (self._first == np.arange(len(rows))))

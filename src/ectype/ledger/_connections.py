@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ectype._common.atomic_io import BESIDE_DATABASE, current
 from ectype._common.bounded_io import open_regular, refuse_irregular
-from ectype.errors import DamagedError, DirectoryError
+from ectype.errors import DirectoryError, IntegrityError
 from ectype.ledger._tables import check_tables
 
 LEDGER = "ledger.sqlite"
@@ -154,7 +154,7 @@ def _check_files(path: Path) -> None:
     for file, found in there.items():
         if found.st_size > HOLES_BYTES + HOLES * _bytes_on_disk(found):
             holes = f"{found.st_size} bytes, of which {_bytes_on_disk(found)} are on its disk"
-            raise DamagedError(str(file), "a file that is no hole", holes)
+            raise IntegrityError(str(file), "a file that is no hole", holes)
 
 
 def _bytes_on_disk(found: os.stat_result) -> int:
@@ -172,7 +172,7 @@ def _check_length(path: Path) -> None:
     log = beside(path, "-wal")
     said = page * int.from_bytes(head[28:32], "big") + (log.stat().st_size if log.exists() else 0)
     if size > said:
-        raise DamagedError(str(path), f"a file of at most {said} bytes, as it says", size)
+        raise IntegrityError(str(path), f"a file of at most {said} bytes, as it says", size)
 
 
 def refuse_links(path: Path) -> None:

@@ -28,7 +28,7 @@ from zlib import crc32
 from ectype._common.bounded_io import parse_json, read_bytes
 from ectype._common.manifest import Anchor
 from ectype._common.portable import open_without_links, write_at_start
-from ectype.errors import DamagedError, DirectoryError
+from ectype.errors import DirectoryError, IntegrityError
 from ectype.ledger._tables import SCHEMA, check_values, tables_of
 from ectype.types import Json
 
@@ -188,9 +188,9 @@ def _read_chain(connection: sqlite3.Connection, path: Path) -> tuple[list[str], 
     return digests, rows
 
 
-def damage_error(where: object, expected: str, found: object) -> DamagedError:
+def damage_error(where: object, expected: str, found: object) -> IntegrityError:
     """The error of a ledger that is not as it was written."""
-    return DamagedError(str(where), expected, found)
+    return IntegrityError(str(where), expected, found)
 
 
 def _link(before: str, entries: str) -> str:
@@ -243,7 +243,7 @@ def read_head(path: Path) -> Anchor | None:
             if content == _line(anchor):
                 return anchor
     hint = f"delete it to go on; whether {path.name} lost its last rows is then not known"
-    raise DamagedError(str(found), "how far the ledger had come", "something else", hint)
+    raise IntegrityError(str(found), "how far the ledger had come", "something else", hint)
 
 
 def _line(now: Anchor) -> bytes:

@@ -36,7 +36,7 @@ from ectype.ledger._schema import (
 )
 from ectype.ledger._summary import RowCounts
 from ectype.original import LabelledRows
-from ectype.space import RowIndex, Space, keys_of
+from ectype.space import RowIndex, Space, row_hashes
 from ectype.types import Json
 
 
@@ -68,7 +68,7 @@ class Ledger:
                 self._given += purpose == Purpose.GIVEN
                 if purpose != Purpose.GIVEN:
                     known += len(rows)
-                    self.index(purpose).add(keys_of(rows), number)
+                    self.index(purpose).add(row_hashes(rows), number)
             self._tried = defaultdict[str, set[int]](set)  # keys of rows sent and not answered
             self.counts = self._count_rows(known)
             undone.pop_all()
@@ -88,7 +88,7 @@ class Ledger:
         """Count the rows that were sent so far, and those under way when an earlier process was killed."""
         lost = 0
         for purpose, rows, failed in unanswered_requests(self._reader, self.prefix):
-            keys = keys_of(rows)
+            keys = row_hashes(rows)
             later, _ = self.index(purpose).find(keys)
             self.tried(purpose).update(np.delete(keys, later).tolist())
             lost += 0 if failed else len(rows)
@@ -130,7 +130,7 @@ class Ledger:
         Gives how many of them were there already: they are written once more.
         """
         rows, now = np.ascontiguousarray(rows), time.time()
-        keys, index = keys_of(rows), self.index(purpose)
+        keys, index = row_hashes(rows), self.index(purpose)
         codes, new = self.vocabulary.codes(labels)
         known = [("labels", (code, json.dumps(value))) for code, value in new]
         request = ("requests", (self._next, self.prefix + purpose, len(rows), now, rows.data))
@@ -151,7 +151,7 @@ class Ledger:
         """The places of rows that have no answer here."""
         rows = np.ascontiguousarray(rows)
         found = Codes.none(len(rows), 0)
-        self.look_up(rows, keys_of(rows), purpose, found)
+        self.look_up(rows, row_hashes(rows), purpose, found)
         return np.flatnonzero(found.labels < 0)
 
     def mend(self) -> None:

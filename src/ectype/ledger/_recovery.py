@@ -9,10 +9,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ectype._common.atomic_io import as_path, current, is_full, whole_folder
+from ectype._common.atomic_io import as_path, atomic_folder, current, is_full
 from ectype._common.bounded_io import UNREADABLE, parse_json
 from ectype._common.manifest import RUN
-from ectype.errors import DamagedError, DirectoryError, EctypeError, UnwrittenError
+from ectype.errors import DirectoryError, EctypeError, IntegrityError, WriteError
 from ectype.ledger import _hash_chain as hash_chain
 from ectype.ledger._blobs import codes_of
 from ectype.ledger._connections import LEDGER, connect, open_copy
@@ -98,12 +98,12 @@ def salvage_ledger(directory: str | Path, out: str | Path) -> int:
     path, new = as_path(directory) / LEDGER, as_path(out)
     left = RecoverableRows.of(path)
     if not left.usable:
-        raise DamagedError(str(path), "answers that can be used", "none", "restore it from a backup")
+        raise IntegrityError(str(path), "answers that can be used", "none", "restore it from a backup")
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
         raise DirectoryError(str(new), "a new or empty directory", "something else", "choose another name")
     with (
         errors_of(new / LEDGER),
-        whole_folder(new) as folder,
+        atomic_folder(new) as folder,
         closing(connect(folder / LEDGER)) as connection,
     ):
         hash_chain.begin(connection, {str(key): parse_json(str(row[1])) for key, row in left.rows["meta"].items()})
@@ -119,10 +119,10 @@ def errors_of(path: Path) -> Iterator[None]:
     """Turn errors of SQLite into ours, which say what can be recovered, and how."""
     try:
         yield
-    except DamagedError as error:
+    except IntegrityError as error:
         if error.hint:
             raise
-        raise DamagedError(error.where, error.expected, error.found, _how_to_go_on(path)) from error
+        raise IntegrityError(error.where, error.expected, error.found, _how_to_go_on(path)) from error
     except EctypeError:
         raise
     except _UNREADABLE as error:
@@ -133,14 +133,14 @@ def _error(path: Path, error: Exception) -> DirectoryError:
     code = getattr(error, "sqlite_errorcode", None)
     if is_full(error):
         hint = "make room, and run the same command again: what was answered is kept"
-        return UnwrittenError(str(path), "room for what is answered", str(error), hint)
+        return WriteError(str(path), "room for what is answered", str(error), hint)
     if code is not None and code & 0xFF == sqlite3.SQLITE_IOERR:
         hint = "make room or see to the disk, and run the same command again: what was answered is kept"
-        return UnwrittenError(str(path), "a disk that can be read and written", str(error), hint)
+        return WriteError(str(path), "a disk that can be read and written", str(error), hint)
     if isinstance(error, OSError) or (code is not None and code & 0xFF in _WHOLE):
         hint = "see who else uses it, and who may read and write it"
         return DirectoryError(str(path), "a ledger that can be opened", str(error), hint)
-    return DamagedError(str(path), "a ledger that can be read and written", str(error), _how_to_go_on(path))
+    return IntegrityError(str(path), "a ledger that can be read and written", str(error), _how_to_go_on(path))
 
 
 def _how_to_go_on(path: Path) -> str:

@@ -23,7 +23,7 @@ from ectype.ledger._purpose import Purpose
 from ectype.ledger._recovery import errors_of
 from ectype.ledger._tables import check_values, tables_of
 from ectype.original.labels import classes_array
-from ectype.space import Space, complete, representable
+from ectype.space import Space, has_required_values, is_representable
 from ectype.types import Json, Label
 
 LEDGER_FORMAT = 2
@@ -196,7 +196,7 @@ def scores_for(connection: sqlite3.Connection, number: int, n: int) -> np.ndarra
 
 def check_rows(space: Space, rows: np.ndarray, purpose: str) -> None:
     """Raise ValueError for rows that the space cannot have. Rows that no run asked about may lack values."""
-    if rows.shape[1] != space.d or not representable(space, rows).all():
+    if rows.shape[1] != space.d or not is_representable(space, rows).all():
         raise ValueError(f"rows of {rows.shape[1]} columns, or with values that no row of the space has")
-    if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC) and not complete(space, rows).all():
+    if purpose not in (Purpose.GIVEN, Purpose.TRAFFIC) and not has_required_values(space, rows).all():
         raise ValueError("rows with gaps in columns that have none")

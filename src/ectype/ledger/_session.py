@@ -20,7 +20,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ectype._common.atomic_io import as_path, locked
+from ectype._common.atomic_io import as_path, folder_lock
 from ectype._common.bounded_io import check_type, parse_json
 from ectype.errors import DirectoryError, warn
 from ectype.ledger._connections import BESIDE_LEDGER, SESSIONS
@@ -137,7 +137,7 @@ def open_session(
     if path is None or original.stored is not None or not _can_be_kept(path):
         yield None
         return
-    with locked(path.parent):
+    with folder_lock(path.parent):
         new = not path.exists()
         ledger = Session(path, _about(purpose, original, space, about), space)
         try:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ectype._legacy.ledger import TABLES as FORMER_TABLES
-from ectype.errors import DamagedError
+from ectype.errors import IntegrityError
 
 # Rows are only ever added, each with its key first: the chain covers them.
 SCHEMA = """
@@ -48,7 +48,7 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
         if kind != "table" or name not in ours:
             what = f"the {kind} {str(name)[:40]!r}"
             found = f"{what}, which has another definition" if kind == "table" and name in _definitions() else what
-            raise DamagedError(str(path), "the tables of a ledger and nothing else", found)
+            raise IntegrityError(str(path), "the tables of a ledger and nothing else", found)
 
 
 def check_values(definition: str, row: Sequence[object], where: str) -> None:
@@ -58,7 +58,7 @@ def check_values(definition: str, row: Sequence[object], where: str) -> None:
         large = isinstance(value, (int, float)) and not (math.isfinite(value) and abs(value) <= MOST_COUNT)
         if type(value) is not kind or large:
             found = f"the number {value}" if large else f"a value of type {type(value).__name__}"
-            raise DamagedError(where, f"a row of types {', '.join(kind.__name__ for kind in kinds)}", found)
+            raise IntegrityError(where, f"a row of types {', '.join(kind.__name__ for kind in kinds)}", found)
 
 
 @cache

@@ -18,7 +18,7 @@ from ectype.original.scores import refuse_other_labels
 from ectype.plan.plan import Plan
 from ectype.queries import Queries
 from ectype.rng import Stream, stream
-from ectype.space import SeenRows, View
+from ectype.space import FeatureView, SeenRows
 from ectype.types import Answered
 
 
@@ -40,7 +40,7 @@ class RoundAsker:
 
     def __init__(self, plan: Plan, prior: Prior, queries: Queries):
         self.plan, self.prior, self.queries, self.space = plan, prior, queries, queries.space
-        self.view = View(queries.space, plan.asked.exclude)
+        self.view = FeatureView(queries.space, plan.asked.exclude)
         self._seen = SeenRows()
         self._taught: list[np.ndarray] = []
         self._first: Batch | None = None

@@ -16,7 +16,7 @@ from ectype.algorithm.sample_set import SampleSet
 from ectype.algorithm.selection import Select
 from ectype.algorithm.sequential import Step, sequential
 from ectype.algorithm.training import Train, Trained
-from ectype.errors import DamagedError
+from ectype.errors import IntegrityError
 from ectype.ledger import Ledger
 from ectype.methods.asker import RoundAsker
 from ectype.methods.base import Round
@@ -161,5 +161,5 @@ def _restored(ledger: Ledger, t: int, known: tuple[np.ndarray, Json], size: int)
             raise ValueError(f"{len(theta)} parameters for a network of {size}")
     except UNREADABLE as error:
         hint = "restore it from a backup, or copy again in another directory"
-        raise DamagedError(str(ledger.path), "the rounds of this run", str(error), hint) from error
+        raise IntegrityError(str(ledger.path), "the rounds of this run", str(error), hint) from error
     return trained, seconds

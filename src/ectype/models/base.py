@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ectype.space import FAR
+from ectype.space import CLIP_DEVIATIONS
 
 
 class Model(Protocol):
@@ -86,7 +86,7 @@ def check_answers(model: Model, inputs: int) -> None:
 
     A classifier that is none of our own kinds is asked about small ones only.
     """
-    values = (0.0, 1.0) if model.kind == "estimator" else (0.0, 1.0, FAR, -FAR)
+    values = (0.0, 1.0) if model.kind == "estimator" else (0.0, 1.0, CLIP_DEVIATIONS, -CLIP_DEVIATIONS)
     rows = np.repeat(np.array(values, np.float32)[:, None], inputs, axis=1)
     with np.errstate(all="ignore"):
         found = model.probabilities(rows)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ectype._kernel import Boost
+from ectype._kernel import BoostingSettings
 
 # Pieces of all inputs together, about, of a network that has to learn quickly.
 MOST_PIECES = 512
@@ -88,32 +88,32 @@ class Capacity:
             return NetworkConfig(0, (), self._some(2000), 64, 5e-2, 0.02)
         return NetworkConfig(0, (), self._some(max(10_000, answers // 8)), 64, 0.5, 0.0)
 
-    def boosting(self, answers: int, inputs: int = 1, n_c: int = 2) -> Boost:
+    def boosting(self, answers: int, inputs: int = 1, n_c: int = 2) -> BoostingSettings:
         """Trees that grow with the answers; fewer rounds where each has a tree for many classes, of many inputs."""
         few = _share(inputs, n_c)
         if self.scored and FEW <= answers < 20_000:
-            return Boost(self._some(400 * few, 40), leaves=31, l2=3.0, share=1.0, bins=128)
+            return BoostingSettings(self._some(400 * few, 40), leaves=31, l2=3.0, share=1.0, bins=128)
         if answers < FEW:
-            return Boost(self._some(60 * few, 20), leaves=8, share=1.0, bins=64)
+            return BoostingSettings(self._some(60 * few, 20), leaves=8, share=1.0, bins=64)
         if answers < 6000:
-            return Boost(self._some(200 * few, 40), leaves=31, share=1.0, bins=128)
+            return BoostingSettings(self._some(200 * few, 40), leaves=31, share=1.0, bins=128)
         if answers < 20_000:
-            return Boost(self._some(300 * few, 40), leaves=31, share=1.0, bins=128)
-        return Boost(self._some(400 * few, 40), leaves=31 if answers < 60_000 else 63, share=1.0)
+            return BoostingSettings(self._some(300 * few, 40), leaves=31, share=1.0, bins=128)
+        return BoostingSettings(self._some(400 * few, 40), leaves=31 if answers < 60_000 else 63, share=1.0)
 
-    def small(self, inputs: int = 1, n_c: int = 2) -> Boost:
+    def small(self, inputs: int = 1, n_c: int = 2) -> BoostingSettings:
         """Small trees beside the usual ones; scores bear many."""
         if not self.scored:
             return self.boosting(FEW - 1, inputs, n_c)
-        return Boost(self._some(400 * _share(inputs, n_c), 40), leaves=8, rate=0.2, share=1.0, bins=128)
+        return BoostingSettings(self._some(400 * _share(inputs, n_c), 40), leaves=8, rate=0.2, share=1.0, bins=128)
 
-    def stumps(self, inputs: int = 1, n_c: int = 2) -> Boost:
+    def stumps(self, inputs: int = 1, n_c: int = 2) -> BoostingSettings:
         """Trees of a single split, whose sum takes every input by itself, as AdaBoost's does."""
-        return Boost(self._some(400 * _share(inputs, n_c), 40), leaves=2, rate=0.3, share=1.0, bins=128)
+        return BoostingSettings(self._some(400 * _share(inputs, n_c), 40), leaves=2, rate=0.3, share=1.0, bins=128)
 
-    def chooser(self, inputs: int = 1, n_c: int = 2) -> Boost:
+    def chooser(self, inputs: int = 1, n_c: int = 2) -> BoostingSettings:
         """Trees that only have to find out where to ask."""
-        return Boost(self._some(60 * _share(inputs, n_c), 10), leaves=16, share=1.0, bins=64)
+        return BoostingSettings(self._some(60 * _share(inputs, n_c), 10), leaves=16, share=1.0, bins=64)
 
     def _some(self, usual: float, least: int = 2) -> int:
         return max(2, round(self.share * max(usual, least)))

@@ -23,7 +23,7 @@ from ectype.models.base import Model, size_of
 from ectype.models.blend import BLEND, FAMILIES, Blend, duplicate_groups
 from ectype.models.families import Family, FamilyLimits, fit
 from ectype.models.temperature import calibrate, fit_temperature, temper
-from ectype.progress import doing
+from ectype.progress import report_activity
 
 NO_TEACHER = "nobody"
 # Unlabelled rows that calibrate a copy.
@@ -83,7 +83,7 @@ class FitContext:
             return self.shared.teacher
         if BLEND in self.known:
             return self.known[BLEND]
-        doing("making the blend that teaches")
+        report_activity("making the blend that teaches")
         found = self._fit_to_answers(BLEND, FamilyLimits(effort=self.limits.effort))
         return replace(found, powers=found.powers / self._power) if isinstance(found, Blend) else found
 
@@ -104,7 +104,7 @@ class FitContext:
         if self.shared is not None:
             return self.shared.transfer_set
         X = self.free(max(map(self.usable, self.families)) + CALIBRATING)
-        doing(f"the blend labels {len(X)} rows")
+        report_activity(f"the blend labels {len(X)} rows")
         return X, self.teacher.probabilities(X)
 
     def fit_student(self, family: str) -> Model:
@@ -140,7 +140,7 @@ class FitContext:
         """
         made = dict[str, Model]()
         for teacher in teachers(family):
-            doing(f"{place}fitting a {family}" if teacher == NO_TEACHER else f"{place}teaching a {family}")
+            report_activity(f"{place}fitting a {family}" if teacher == NO_TEACHER else f"{place}teaching a {family}")
             made[teacher] = self.fit(family, teacher)
         return [Candidate(family, name, model, _agrees(model, held_out)) for name, model in made.items()]
 

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ectype._kernel import LEAF, Boost, Boosting, KernelTraining, TrainingMethod, fit_extra_trees, quantile_pieces
+from ectype._kernel import (
+    LEAF,
+    Boosting,
+    BoostingSettings,
+    KernelTraining,
+    TrainingMethod,
+    fit_extra_trees,
+    quantile_pieces,
+)
 from ectype.algorithm.mlp import MLP, Network
 from ectype.errors import SettingError
 from ectype.models.base import HEADER, Model
@@ -194,7 +202,7 @@ def boosting(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int
     return fit_boosting(X, y, n_c, limits, seed, limits.effort.boosting(limits.effort.labels(len(X)), X.shape[1], n_c))
 
 
-def fit_boosting(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int, how: Boost) -> Trees:
+def fit_boosting(X: np.ndarray, y: Labels, n_c: int, limits: FamilyLimits, seed: int, how: BoostingSettings) -> Trees:
     """Gradient-boosted trees of this size, if the limits have room for it; classes without a label have no chance."""
     wanted = np.bincount(y, minlength=n_c) if y.ndim == 1 else y.sum(axis=0)
     known = np.flatnonzero(wanted > 0)

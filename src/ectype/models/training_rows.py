@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ectype.space import keys_of
+from ectype.space import row_hashes
 from ectype.types import Json
 
 # What cascades, estimators of ours and scikit-learn's FrozenEstimator call the copy inside them.
@@ -80,7 +80,7 @@ def training_rows_of(copy: object) -> TrainingRows | None:
 
 def hashed(rows: np.ndarray) -> np.ndarray:
     """Hashes of rows; 0.0 and -0.0 have the same, and so have all NaN."""
-    return keys_of(np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0)))
+    return row_hashes(np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0)))
 
 
 def _seen(rows: np.ndarray, excluded: Sequence[int]) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ectype._kernel import LEAF, GrownTrees, TreeSums
+from ectype._kernel import LEAF, TreeArrays, TreeEnsemble
 from ectype.algorithm.uncertainty import softmax
 from ectype.types import Estimator
 
@@ -61,19 +61,19 @@ class Trees:
         scores = np.tile(self.base.astype(np.float64), (len(X), 1))
         return self._sums(X.shape[1])(X, scores)
 
-    def _sums(self, inputs: int) -> TreeSums:
+    def _sums(self, inputs: int) -> TreeEnsemble:
         """The trees as the engine has them, laid out once for rows of so many inputs."""
         if inputs not in self._laid_out:
             leaf, own = self.feature == LEAF, np.arange(len(self.feature))
             children = np.where(leaf[:, None], own[:, None], np.stack([self.left, self.right], axis=1))
             feature = np.where(leaf, 0, self.feature)
-            self._laid_out[inputs] = TreeSums(
+            self._laid_out[inputs] = TreeEnsemble(
                 feature, self.threshold, children.ravel(), self.values, self.roots, self.outputs, self.n_c, inputs
             )
         return self._laid_out[inputs]
 
     @cached_property
-    def _laid_out(self) -> dict[int, TreeSums]:
+    def _laid_out(self) -> dict[int, TreeEnsemble]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def round_down(numbers: np.ndarray) -> np.ndarray:
     return np.where(near.astype(float) > numbers, np.nextafter(near, np.float32(-np.inf)), near)
 
 
-def of_grown(grown: GrownTrees, outputs: np.ndarray, base: np.ndarray, link: str) -> Trees:
+def of_grown(grown: TreeArrays, outputs: np.ndarray, base: np.ndarray, link: str) -> Trees:
     """Trees that the engine has grown."""
     starts = np.cumsum(grown.sizes) - grown.sizes
     shift, leaf = np.repeat(starts, grown.sizes), grown.feature == LEAF

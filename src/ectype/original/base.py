@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ectype.errors import CountError, OriginalError, SettingError
+from ectype.errors import AnswerCountError, OriginalError, SettingError
 from ectype.original.attempt_meter import FREE, AttemptGate, AttemptMeter, GatedMeter, metered_by
 from ectype.original.labels import HINT, Labels, concatenate_labels, kind_of, label_array, refuse_long
 from ectype.original.scores import probabilities
@@ -200,7 +200,9 @@ class Original:
             raise OriginalError(where, per_row, f"a table of shape {shape}: scores or one-hot rows", hint)
         if shape not in ((n,), (n, 1)):
             hint = "check that it answers every row it is given, in order"
-            raise CountError(where, per_row, f"{shape[0]}" if len(shape) == 1 else f"answers of shape {shape}", hint)
+            raise AnswerCountError(
+                where, per_row, f"{shape[0]}" if len(shape) == 1 else f"answers of shape {shape}", hint
+            )
         return shape
 
     def _refuse_scores(self, array: np.ndarray, where: str) -> None:

@@ -15,12 +15,12 @@ import numpy as np
 
 from ectype._common import validation
 from ectype._common.portable import require_module
-from ectype.errors import CountError, OriginalError, OutageError, SettingError
+from ectype.errors import AnswerCountError, OriginalError, OutageError, SettingError
 from ectype.original.base import Original
 from ectype.original.decode import check_decoding, with_decoding, word_reader
 from ectype.original.options import LabelReader
 from ectype.original.subprocess_io import MOST_BYTES, EndlessError, brief, ending, patience, run
-from ectype.space import spelled
+from ectype.space import dates_as_text
 from ectype.types import Classes, Label, Table
 
 Answer: TypeAlias = Label | list[float]
@@ -108,7 +108,7 @@ class _Program:
         if len(lines) != n:
             hint = "it should answer every row, in order, and print no header"
             self.failures["output"] += 1
-            raise CountError(self._name, f"{n} lines, one for each row", f"{len(lines)}", hint)
+            raise AnswerCountError(self._name, f"{n} lines, one for each row", f"{len(lines)}", hint)
         return lines
 
     def _answers(self, lines: list[str]) -> list[Answer]:
@@ -137,7 +137,7 @@ def _csv(rows: Table) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
-    rows = rows if isinstance(rows, np.ndarray) else rows.apply(spelled)
+    rows = rows if isinstance(rows, np.ndarray) else rows.apply(dates_as_text)
     writer.writerows([_field(value) for value in row] for row in np.asarray(rows, dtype=object).tolist())
     return text.getvalue().encode()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ectype._common.formatting import shortened
+from ectype._common.formatting import shorten
 from ectype.errors import OriginalError, SettingError
 from ectype.types import Label
 
@@ -223,5 +223,5 @@ def _refuse_odd(texts: Sequence[Any]) -> None:
             return
     row = next(row for row, text in enumerate(texts) if _ODD.search(text))
     odd = "a NUL character" if "\0" in texts[row] else "half a surrogate pair"
-    shown = shortened(repr(texts[row]), 80)
+    shown = shorten(repr(texts[row]), 80)
     raise ValueError(f"{shown} in row {row}: a text with {odd}, which arrays and files drop or refuse")

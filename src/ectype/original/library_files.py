@@ -22,7 +22,7 @@ from ectype.original.onnx_inputs import number_column
 from ectype.original.options import LabelReader
 from ectype.original.sklearn_files import ModelBytes, read_file
 from ectype.original.subprocess_io import patience
-from ectype.space import WHOLE, WORD, of_values, spelled
+from ectype.space import INT64_TYPE, STRING_TYPE, dates_as_text, wire_type_of_values
 from ectype.types import Classes, Json, Series, Table
 
 
@@ -158,7 +158,7 @@ def _column(column: Series, where: str) -> np.ndarray:
     import pandas as pd
 
     typed = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
-    kind, gone = of_values(typed), column.isna()
-    if kind == WORD:
-        return spelled(column).astype(object).where(~gone, None).to_numpy(dtype=object)
-    return number_column(column, np.dtype(np.int64 if kind == WHOLE and not gone.any() else np.float64), where)
+    kind, gone = wire_type_of_values(typed), column.isna()
+    if kind == STRING_TYPE:
+        return dates_as_text(column).astype(object).where(~gone, None).to_numpy(dtype=object)
+    return number_column(column, np.dtype(np.int64 if kind == INT64_TYPE and not gone.any() else np.float64), where)

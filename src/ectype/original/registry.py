@@ -14,7 +14,7 @@ from ectype.original.fingerprint import digest
 from ectype.original.labels import label_array
 from ectype.original.options import ACCESS_OPTIONS, OPTIONS, SEMANTIC_OPTIONS, LabelReader, OriginalOptions
 from ectype.original.vendor import Vendor, is_vendor_file
-from ectype.space import PARQUET
+from ectype.space import PARQUET_SUFFIXES
 from ectype.types import Classes, Json, Label
 
 
@@ -44,7 +44,7 @@ KINDS = (
     OriginalKind("model.json|.ubj (XGBoost)", _suffix(".json", ".ubj"), "library_files:open_xgboost"),
     OriginalKind("model.cbm (CatBoost)", _suffix(".cbm"), "library_files:open_catboost"),
     OriginalKind("model.pmml", _suffix(".pmml"), "library_files:open_pmml"),
-    OriginalKind("answers.csv|.parquet", _suffix(".csv", *PARQUET), "stored_answers:open_table"),
+    OriginalKind("answers.csv|.parquet", _suffix(".csv", *PARQUET_SUFFIXES), "stored_answers:open_table"),
     OriginalKind("package.module:name", lambda spec: ":" in spec, "python:open_python"),
 )
 

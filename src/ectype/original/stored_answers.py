@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ectype._common.formatting import listed, shortened
+from ectype._common.formatting import join_names, shorten
 from ectype.errors import SettingError
 from ectype.original.base import Original
 from ectype.original.decode import as_written, word_reader
 from ectype.original.labels import Labels, label_array
 from ectype.original.options import LABEL
-from ectype.space import PARQUET, SHEETS
+from ectype.space import PARQUET_SUFFIXES, SPREADSHEET_SUFFIXES
 from ectype.types import Classes, Frame, Label, Series, Table
 
 # Whole numbers that may name something: with zeros before them, or with more digits than a float has.
@@ -60,14 +60,14 @@ def read_table(path: str, label: str | None = None, classes: Classes = None) -> 
     are or, where none are declared, as they stand, if as numbers they would not be told apart.
     """
     name = str(path).lower()
-    if name.endswith(SHEETS):
+    if name.endswith(SPREADSHEET_SUFFIXES):
         code = f"import pandas; pandas.read_excel('{path}').to_csv('rows.csv', index=False)"
         hint = f'save it as CSV: python -c "{code}"'
         raise SettingError(str(path), "a CSV or Parquet file", "a spreadsheet", hint)
     if name.endswith(".json"):
         hint = "give rows; a space.json goes with --space"
         raise SettingError(str(path), "a CSV or Parquet file of rows", "JSON", hint)
-    return _named(_read_parquet(path) if name.endswith(PARQUET) else _read_csv(path, label, classes), path)
+    return _named(_read_parquet(path) if name.endswith(PARQUET_SUFFIXES) else _read_csv(path, label, classes), path)
 
 
 def _read_csv(path: str, label: str | None, classes: Classes) -> Frame:
@@ -103,10 +103,10 @@ def _refuse_header(header: list[str], path: str) -> None:
     """Refuse names that pandas would change, and columns that commas do not separate."""
     repeated = sorted({name for name in header if name and header.count(name) > 1})
     if repeated:
-        found = f"{listed([*map(repr, repeated)])} more than once"
+        found = f"{join_names([*map(repr, repeated)])} more than once"
         raise SettingError(str(path), "columns with names of their own", found, "rename them")
     if len(header) == 1 and (mark := next((mark for mark in ";\t|" if mark in header[0]), None)):
-        found = f"one column called {shortened(header[0], 60)!r}"
+        found = f"one column called {shorten(header[0], 60)!r}"
         raise SettingError(str(path), "columns separated by commas", found, f"write commas in place of {mark!r}")
 
 

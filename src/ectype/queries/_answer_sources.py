@@ -13,12 +13,12 @@ from typing import NamedTuple, NotRequired, TypeAlias, TypedDict
 import numpy as np
 
 from ectype._common.bounded_io import check_type
-from ectype.errors import DamagedError, DirectoryError, SettingError
+from ectype.errors import DirectoryError, IntegrityError, SettingError
 from ectype.ledger import LEDGER, Purpose, read_answers, settings_of, space_of
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.options import LABEL
 from ectype.original.stored_answers import read_table, split_labels
-from ectype.space import VALUES, Space, complete, framed, is_frame, outside
+from ectype.space import IMPOSSIBLE_VALUES, Space, as_pandas, has_required_values, is_frame, outside_by_reason
 from ectype.types import Frame, Label, Polars
 
 # The reason for rows that lack a column. Others are those of the space.
@@ -63,7 +63,7 @@ class Source:
         assert self.rows is not None
         space = self.space.without(self.dropped) if self.dropped else self.space
         kept = [j for j, name in enumerate(self.space.names) if name not in self.dropped]
-        places = np.flatnonzero(complete(self.space, self.rows, kept))
+        places = np.flatnonzero(has_required_values(self.space, self.rows, kept))
         return pd.DataFrame(space.present(self.rows[places][:, kept]), columns=list(space.names)), places
 
 
@@ -77,7 +77,7 @@ def _source(given: object) -> Source:
     if isinstance(given, (str, os.PathLike)):
         path = Path(given)
         return _of_directory(path) if path.is_dir() else _of_file(path)
-    table = framed(given) if is_frame(given) or hasattr(given, "collect_schema") else None
+    table = as_pandas(given) if is_frame(given) or hasattr(given, "collect_schema") else None
     if not is_frame(table):
         expected = "a run's directory, a data frame or file of rows and labels, or a list of them"
         raise SettingError("answers", expected, type(given).__name__)
@@ -104,7 +104,7 @@ def _of_directory(path: Path) -> Source:
     try:
         check_type(settings, KeptTraffic, "settings")
     except ValueError as error:
-        raise DamagedError(str(path / LEDGER), "the settings of a run or of kept traffic", str(error)) from error
+        raise IntegrityError(str(path / LEDGER), "the settings of a run or of kept traffic", str(error)) from error
     parts = {purpose: part for purpose, part in found.items() if purpose != Purpose.REPEAT}
     if not parts:
         raise DirectoryError(str(path / LEDGER), "answers", "none", "name a run that has asked something")
@@ -146,16 +146,16 @@ def convert_rows(source: Source, space: Space, exclude: Sequence[str]) -> tuple[
         return ConvertedRows(np.empty((0, space.d)), np.empty(0, int)), Counter({COLUMNS: len(source.answers)})
     unknown = [name for j, name in enumerate(space.names) if name in lacking or _unknown(j, found.rows, space, exclude)]
     judged = [j for j, name in enumerate(space.names) if name not in unknown]
-    there = complete(space, found.rows, judged)
+    there = has_required_values(space, found.rows, judged)
     found, left_out[COLUMNS] = found.where(there), left_out[COLUMNS] + int((~there).sum())
-    wrong = outside(space.without(unknown) if unknown else space, found.rows[:, judged])
+    wrong = outside_by_reason(space.without(unknown) if unknown else space, found.rows[:, judged])
     left_out.update({why: int(which.sum()) for why, which in wrong.items()})
     return found.where(~np.logical_or.reduce([*wrong.values()])), +left_out
 
 
 def _unknown(j: int, rows: np.ndarray, space: Space, exclude: Sequence[str]) -> bool:
     """Whether a column is excluded, and not known of every row."""
-    return space.names[j] in exclude and not complete(space, rows, [j]).all()
+    return space.names[j] in exclude and not has_required_values(space, rows, [j]).all()
 
 
 def _rows_in(source: Source, space: Space, exclude: Sequence[str]) -> tuple[ConvertedRows, set[str], Counter[str]]:
@@ -167,7 +167,7 @@ def _rows_in(source: Source, space: Space, exclude: Sequence[str]) -> tuple[Conv
     if lacking - {*exclude}:
         return ConvertedRows(np.empty((0, space.d)), places[:0]), lacking, Counter()
     found = _read(frame, places, space, sorted(lacking), source.name)
-    left_out = {COLUMNS: len(source.answers) - len(places), VALUES: len(places) - len(found.places)}
+    left_out = {COLUMNS: len(source.answers) - len(places), IMPOSSIBLE_VALUES: len(places) - len(found.places)}
     return found, lacking, Counter(left_out)
 
 

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from ectype import progress
-from ectype.errors import CountError, OriginalError, OutageError, SpentError
+from ectype.errors import AnswerCountError, OriginalError, OutageError, QuotaError
 from ectype.original import Answers, Original
 from ectype.queries._bisection import RowSlice, failing_rows, request_slices
 from ectype.queries._quota import Quota
@@ -169,7 +169,7 @@ class _Sending(Generic[Ticket]):
             while waiting and len(found) < most and not failed:
                 found.append((waiting[0], self.announce(waiting[0])))
                 waiting.popleft()
-        except SpentError as error:
+        except QuotaError as error:
             failed.append((waiting[0], error))
         return found
 
@@ -203,7 +203,7 @@ class _Sending(Generic[Ticket]):
         self.journal.answered(ticket, answers)
         self.quota.answer(len(answers))
         self.answered += len(answers)
-        progress.answered(self.answered, self.n)
+        progress.report_answered(self.answered, self.n)
         return None
 
     def bisect(self, part: RowSlice, first: OriginalError) -> None:
@@ -217,8 +217,8 @@ class _Sending(Generic[Ticket]):
             raise first
         try:
             self._bisect(part, first)
-        except SpentError as spent:
-            if isinstance(first, CountError):
+        except QuotaError as spent:
+            if isinstance(first, AnswerCountError):
                 raise first from spent
             raise
 

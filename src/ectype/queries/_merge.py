@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ectype._common.atomic_io import as_path, whole_folder
-from ectype.errors import AnswersError, DirectoryError
+from ectype._common.atomic_io import as_path, atomic_folder
+from ectype.errors import DirectoryError, PriorAnswersError
 from ectype.ledger import LEDGER, LEDGER_FORMAT, LedgerEntry, Purpose, read_entries, settings_of, write_ledger
 from ectype.original import Answers
 from ectype.queries._answer_sources import DROPPED, Source, convert_rows
@@ -89,11 +89,11 @@ def _refuse_conflicts(entries: Sequence[LedgerEntry], space: Space) -> None:
     if conflicts:
         more = f"; and {len(conflicts) - SHOWN} more" if len(conflicts) > SHOWN else ""
         hint = "one of the directories is of another original, or it is noisy: give them one by one with --answers"
-        raise AnswersError("merge", "one answer to every row", f"{'; '.join(conflicts[:SHOWN])}{more}", hint)
+        raise PriorAnswersError("merge", "one answer to every row", f"{'; '.join(conflicts[:SHOWN])}{more}", hint)
 
 
 def _write(out: Path, settings: Json, space: Space, entries: Sequence[LedgerEntry]) -> None:
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         about = {"format": LEDGER_FORMAT, "settings": settings, "space": space.to_json()}
         write_ledger(folder / LEDGER, about, entries)
         (folder / "space.json").write_text(space.to_json() + "\n", encoding="utf-8")

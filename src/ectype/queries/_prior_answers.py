@@ -14,7 +14,15 @@ import numpy as np
 from ectype.errors import SettingError
 from ectype.original import Answers, LabelledRows, Labels, concatenate, label_array
 from ectype.queries._answer_sources import COLUMNS, Source, convert_rows
-from ectype.space import LEVELS, RULES, VALUES, Space, complete, first_of_each, keys_of
+from ectype.space import (
+    BROKEN_RULES,
+    IMPOSSIBLE_VALUES,
+    UNKNOWN_LEVELS,
+    Space,
+    first_occurrences,
+    has_required_values,
+    row_hashes,
+)
 from ectype.types import Json
 
 # Why an answer is left out, beside what a space cannot have: others say otherwise, or the row belongs to a certificate,
@@ -24,9 +32,9 @@ CONFLICTS, HELD_OUT, OWN, APART = "conflicts", "held_out", "own", "apart"
 TAUGHT, CANDIDATES, REMEMBERED = SEEN = "taught", "candidates", "remembered"
 LEFT_OUT_REASONS = {
     COLUMNS: "lack a column that is needed",
-    LEVELS: "have a level that the space does not know",
-    VALUES: "have a value that the space does not allow",
-    RULES: "break a rule of the space",
+    UNKNOWN_LEVELS: "have a level that the space does not know",
+    IMPOSSIBLE_VALUES: "have a value that the space does not allow",
+    BROKEN_RULES: "break a rule of the space",
     CONFLICTS: "are contradicted by other answers to the same row",
     HELD_OUT: "are about rows of the certificate",
     OWN: "are about rows that the copy's run knows already",
@@ -100,7 +108,7 @@ class PriorAnswers:
 
     def distinct(self) -> PriorAnswers:
         """Each row once, with its majority label. A row with a tie is left out."""
-        first = first_of_each(self.rows, keys_of(self.rows))
+        first = first_occurrences(self.rows, row_hashes(self.rows))
         groups = defaultdict[int, list[int]](list)
         for at in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
             groups[int(first[at])].append(at)
@@ -135,7 +143,7 @@ class PriorAnswers:
 
     def complete_places(self, space: Space) -> np.ndarray:
         """The places of rows of which all columns are known, so that the original can be asked about them."""
-        return np.flatnonzero(complete(space, self.rows))
+        return np.flatnonzero(has_required_values(space, self.rows))
 
     @cached_property
     def digest(self) -> str:

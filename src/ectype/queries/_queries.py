@@ -9,7 +9,7 @@ from typing import NoReturn, TypeAlias
 
 import numpy as np
 
-from ectype._common.formatting import listed
+from ectype._common.formatting import join_names
 from ectype.errors import BudgetError, SettingError, SpaceError
 from ectype.ledger import Ledger, Purpose
 from ectype.original import CHUNK, Answers, Original
@@ -177,11 +177,11 @@ def _refuse_names(name: str, wanted: Sequence[str], given: Sequence[str]) -> NoR
     more, absent = [n for n in given if n not in wanted], [n for n in wanted if n not in given]
     expected = f"the {len(wanted)} columns that {name} takes"
     if absent:
-        hint = f"describe the space from rows as it takes them: {listed(wanted, 20)}"
-        raise SpaceError("space", expected, f"none called {listed([*map(repr, absent)])}", hint)
+        hint = f"describe the space from rows as it takes them: {join_names(wanted, 20)}"
+        raise SpaceError("space", expected, f"none called {join_names([*map(repr, absent)])}", hint)
     if more:
         options = " ".join(f"--drop {quote(name)}" for name in more[:DROPPED])
         hint = f"leave out what it was not fitted on, such as a column of labels: {options}, or frame.drop"
-        raise SpaceError("space", expected, f"also {listed([*map(repr, more)])}", hint)
-    hint = f"describe them in its own: {listed(wanted, 20)}"
+        raise SpaceError("space", expected, f"also {join_names([*map(repr, more)])}", hint)
+    hint = f"describe them in its own: {join_names(wanted, 20)}"
     raise SpaceError("space", f"{expected}, in its order", "another order", hint)

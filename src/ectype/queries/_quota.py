@@ -10,7 +10,7 @@ import threading
 from math import ceil
 from typing import NamedTuple
 
-from ectype.errors import SpentError
+from ectype.errors import QuotaError
 from ectype.ledger import RowCounts
 
 # Rows for retries, as a share of the planned ones: a tenth of all requests may fail, and again be followed by failures.
@@ -61,7 +61,7 @@ class Quota:
     >>> quota.take(1, first=0, cause="status 500")
     Traceback (most recent call last):
         ...
-    ectype.errors.SpentError: retries: expected at most 5 rows sent again, found 5 sent and 1 more to send after \
+    ectype.errors.QuotaError: retries: expected at most 5 rows sent again, found 5 sent and 1 more to send after \
 status 500; 10 of 15 rows sent were answered: if that passes by itself, it takes 0.6 to go on, and about 0.6 at this \
 rate: --retries 0.6 (retries=0.6)
     """
@@ -113,7 +113,7 @@ rate: --retries 0.6 (retries=0.6)
             return
         after = f" after {cause}" if cause else ", which were sent before and not answered" if again else ""
         found = f"{max(self.counts.again, 0)} sent and {n} more to send{after}"
-        raise SpentError("retries", f"at most {most.retries} rows sent again", found, self._advice(most, n))
+        raise QuotaError("retries", f"at most {most.retries} rows sent again", found, self._advice(most, n))
 
     def _advice(self, most: Allowance, n: int) -> str:
         """The retries that it takes to resume, and to finish at the rate of failures so far."""

@@ -64,14 +64,14 @@ def refresh(
     ('unchanged', 100)
     """
     from ectype.original import as_original
-    from ectype.progress import ITERATIONS, shown
+    from ectype.progress import ITERATIONS, show_progress
     from ectype.refresh._refresh import Refresh
     from ectype.runs.api import finish, progress_callback
 
     given = {"target": target, "certificate_n": certificate_n, "schedule": schedule, "seed": seed, "retries": retries}
     source = as_original(original, classes)
     planned = Refresh.of(directory, source, given, out, budget, check, deterministic, test, answers)
-    with shown("refresh", planned.rounds, wanted=progress, step=ITERATIONS) as tell:
+    with show_progress("refresh", planned.rounds, wanted=progress, step=ITERATIONS) as tell:
         return finish(planned.steps(), progress_callback(tell))
 
 

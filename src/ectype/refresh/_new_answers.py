@@ -21,7 +21,7 @@ from ectype.plan.plan import Plan
 from ectype.queries import APART, HELD_OUT, AnswerFilter, LabelClaims, PriorAnswers, Source
 from ectype.rng import Stream, stream
 from ectype.runs.previous_run import PreviousRun
-from ectype.space import first_of_each, keys_of
+from ectype.space import first_occurrences, row_hashes
 from ectype.types import Json
 
 # Given rows that are asked again after a change, to see that their answers are of the original as it is now. They are
@@ -106,6 +106,6 @@ def _claims(every: PriorAnswers, past: PreviousRun) -> LabelClaims:
     """The first answer that was given to each row of the earlier run: one that most give is likelier to be right."""
     places = past.askable
     rows = np.concatenate([every.rows, past.rows[places]])
-    first = first_of_each(rows, keys_of(rows))[len(every) :]
+    first = first_occurrences(rows, row_hashes(rows))[len(every) :]
     told = first < len(every)
     return LabelClaims(np.flatnonzero(told), every.answers.labels[first[told]])

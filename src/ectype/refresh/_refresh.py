@@ -47,7 +47,7 @@ from ectype.runs.evaluation import EvaluationData
 from ectype.runs.pipeline import RunJob, run_rounds
 from ectype.runs.previous_run import PreviousRun
 from ectype.runs.result import Record, Result, load
-from ectype.space import View
+from ectype.space import FeatureView
 from ectype.types import Answered, Json
 
 # The default budget, as a share of the first run's training queries, and the training steps of a round. Batches that do
@@ -103,7 +103,7 @@ class Refresh:
             raise SettingError("budget", f"at least the {check} rows of the check", budget, hint)
         plan, space = _plan(past, budget, given), past.result.space
         original = original.with_scores(plan.asked.scores)
-        truth = None if test is None else EvaluationData.of(test, space, View(space, plan.asked.exclude))
+        truth = None if test is None else EvaluationData.of(test, space, FeatureView(space, plan.asked.exclude))
         place = path.with_name(f"{path.name}-refreshed") if out is None else as_path(out)
         sources = [] if answers is None else read_sources(answers)
         told = NewAnswers.of(sources, path, past, original, plan) if sources else None
@@ -236,7 +236,7 @@ class Refresh:
             plan,
             past.network,
             Labels(copy.classes),
-            View(space, plan.asked.exclude)(learned[0]),
+            FeatureView(space, plan.asked.exclude)(learned[0]),
             learned[1],
             # One that was selected by rows that certify the new copy may not teach it.
             copy.model if copy.model.kind == BLEND and not selected else None,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ectype._kernel import Boost
+from ectype._kernel import BoostingSettings
 from ectype.certificate.differences import Comparison
 from ectype.ledger import LEDGER, Purpose, Summary, read_answers, summarise_ledger
 from ectype.models.base import Model
@@ -17,13 +17,13 @@ from ectype.models.families import Family, FamilyLimits, fit, fit_boosting
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.runs.directory import finished
 from ectype.runs.result import Result
-from ectype.space import Encoding, Space, View, complete
+from ectype.space import Encoding, FeatureView, Space, has_required_values
 from ectype.types import Answered
 
 # Gradient boosting as one would use it instead: what scikit-learn does unless told otherwise.
-PLAIN_BOOSTING = Boost(rounds=100, leaves=31, share=1.0, bins=128)
+PLAIN_BOOSTING = BoostingSettings(rounds=100, leaves=31, share=1.0, bins=128)
 # Smaller trees are enough to show which columns two models depend on.
-SURROGATE = Boost(rounds=40, leaves=16, rate=0.2, share=1.0, bins=64)
+SURROGATE = BoostingSettings(rounds=40, leaves=16, rate=0.2, share=1.0, bins=64)
 # The most trees of either, where there are many labels, and the most rows that surrogates are fitted to.
 MOST_TREES, READ = 2000, 20_000
 
@@ -97,8 +97,8 @@ class PaidAnswers:
         return Encoding(self.result.space)
 
     @cached_property
-    def _view(self) -> View:
-        return View(self.result.space, self.result.settings.get("exclude") or ())
+    def _view(self) -> FeatureView:
+        return FeatureView(self.result.space, self.result.settings.get("exclude") or ())
 
     @cached_property
     def _training_codes(self) -> Answered:
@@ -112,11 +112,11 @@ class PaidAnswers:
         codes = Labels(self.result.copy.classes).find(said)
         return rows[codes >= 0], codes[codes >= 0]
 
-    def rounds(self, how: Boost) -> int:
+    def rounds(self, how: BoostingSettings) -> int:
         """The rounds of boosting that there are for so many labels."""
         return max(1, min(how.rounds, MOST_TREES // len(self.result.copy.classes)))
 
-    def _fit_boosting(self, rows: np.ndarray, codes: np.ndarray, how: Boost) -> Model:
+    def _fit_boosting(self, rows: np.ndarray, codes: np.ndarray, how: BoostingSettings) -> Model:
         how = replace(how, rounds=self.rounds(how))
 
         def make(X: np.ndarray, y: np.ndarray, n_c: int, limits: FamilyLimits, seed: int) -> Model:
@@ -126,7 +126,7 @@ class PaidAnswers:
 
 
 def _complete(space: Space, told: LabelledRows) -> LabelledRows:
-    there = complete(space, told[0])
+    there = has_required_values(space, told[0])
     return told[0][there], Answers(told[1].labels[there])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import file_digest
 from pathlib import Path
 
-from ectype._common.atomic_io import errors_of
+from ectype._common.atomic_io import directory_errors
 from ectype._common.bounded_io import open_regular
 from ectype._common.formatting import as_sentence
 from ectype.certificate.certificate import Certificate
@@ -88,5 +88,5 @@ def file_hashes(path: Path) -> Iterator[tuple[str, str]]:
     """The files of a run, with their checksums."""
     for name in (*FILES, LEDGER):
         if (path / name).is_file():
-            with errors_of(path / name, "a file that can be read"), open_regular(path / name) as file:
+            with directory_errors(path / name, "a file that can be read"), open_regular(path / name) as file:
                 yield name, file_digest(file, "sha256").hexdigest()

@@ -21,7 +21,7 @@ from ectype.models.sklearn_model import SklearnModel
 from ectype.report._answers import PaidAnswers
 from ectype.report._bins import unit_of
 from ectype.report._differences import Row, numbers_of
-from ectype.space import FAR, Boolean, Category, Column, Encoding
+from ectype.space import CLIP_DEVIATIONS, Boolean, Category, Column, Encoding
 from ectype.types import Json
 
 # Rows that the page compares with the copy's own answers, and tries.
@@ -156,7 +156,7 @@ def encoding_of(encoding: Encoding) -> Json:
         "numbers": list(encoding.numbers),
         "center": encoding.center.tolist(),
         "scale": encoding.scale.tolist(),
-        "far": FAR,
+        "far": CLIP_DEVIATIONS,
         "ordered": list(encoding.ordered),
         "absent": list(encoding.absent),
         "levels": [list(pair) for pair in encoding.levels],

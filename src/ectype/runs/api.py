@@ -21,7 +21,7 @@ from ectype.original.fingerprint import identity_of
 from ectype.plan.plan import Plan
 from ectype.plan.resolve import Facts, resolve, resolve_for, with_answers
 from ectype.plan.settings import Settings, about
-from ectype.progress import ITERATIONS, Watch, shown
+from ectype.progress import ITERATIONS, ProgressTracker, show_progress
 from ectype.queries import Allowance, AnswerFilter, AnswerSources, PriorAnswers, Source, check_fit, read_sources
 from ectype.runs.assembly import assemble
 from ectype.runs.directory import open_run
@@ -29,7 +29,7 @@ from ectype.runs.evaluation import EvaluationData
 from ectype.runs.extend import in_directory
 from ectype.runs.pipeline import RunJob, run_rounds
 from ectype.runs.result import Record, Result, load
-from ectype.space import Space, View
+from ectype.space import FeatureView, Space
 from ectype.types import Classes, Json, Rows
 
 P = ParamSpec("P")
@@ -138,7 +138,9 @@ def copy_classifier(request: CopyRequest) -> Result:
         answers=request.answers,
     )
     job = job if request.out is None else in_directory(job, request.out)
-    with shown("copy", job.plan.ask.rounds, wanted=plan.asked.progress and not job.done, step=ITERATIONS) as tell:
+    with show_progress(
+        "copy", job.plan.ask.rounds, wanted=plan.asked.progress and not job.done, step=ITERATIONS
+    ) as tell:
         return finish(run_job(job), progress_callback(tell))
 
 
@@ -174,7 +176,7 @@ def finish(run: Steps, show: Callable[[Record], object] = lambda record: None) -
         show(record)
 
 
-def progress_callback(tell: Watch) -> Callable[[Record], None]:
+def progress_callback(tell: ProgressTracker) -> Callable[[Record], None]:
     """What shows a record on a bar."""
 
     def show(record: Record) -> None:
@@ -201,7 +203,7 @@ def build_job(
     if plan.asked.scores and not source.scored:
         source = source.with_scores()
     check_fit(source, space)
-    truth = None if test is None else EvaluationData.of(test, space, View(space, plan.asked.exclude))
+    truth = None if test is None else EvaluationData.of(test, space, FeatureView(space, plan.asked.exclude))
     known = None if answers is None else _known(read_sources(answers), source, space, plan)
     own = None if rows is None else UserRows.of(rows, source, space, plan, known)
     plan = plan if known is None else with_answers(plan, len(known), known.drawn)

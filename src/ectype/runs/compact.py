@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ectype._common import manifest
-from ectype._common.atomic_io import as_path, locked, replaced_together
+from ectype._common.atomic_io import as_path, folder_lock, replace_together
 from ectype._common.manifest import RUN, Key
 from ectype.errors import DirectoryError
 from ectype.ledger import LEDGER, chain_anchor, compact_ledger
@@ -33,13 +33,13 @@ def compact(directory: str | Path) -> Compacted:
     ledger = path / LEDGER
     if not ledger.is_file():
         raise DirectoryError(str(path), "a directory with a ledger", "none")
-    with locked(path):
+    with folder_lock(path):
         if (path / f"{LEDGER}-head").exists():
             hint = "wait for it, or run its command once more"
             raise DirectoryError(str(path), "a run that is finished", "one that is at work, or was killed", hint)
         run = manifest.read_run(path) if finished(path) else None
         key = Key.needed() if run is not None and manifest.SIGNATURE in run else None
-        with replaced_together(path) as work:
+        with replace_together(path) as work:
             before, dropped = ledger.stat().st_size, compact_ledger(ledger, work / LEDGER)
             if run is not None:
                 _seal(run, work, key)
@@ -51,5 +51,5 @@ def _seal(run: dict[str, object], work: Path, key: Key | None) -> None:
     anchor = chain_anchor(work / LEDGER)
     assert anchor is not None
     content = {name: part for name, part in run.items() if name not in (manifest.CHECKSUMS, manifest.SIGNATURE)}
-    sealed = manifest.sealed({**content, "ledger": asdict(anchor)}, key)
+    sealed = manifest.seal({**content, "ledger": asdict(anchor)}, key)
     (work / RUN).write_text(json.dumps(sealed, indent=1) + "\n", encoding="utf-8")

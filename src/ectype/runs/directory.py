@@ -12,12 +12,12 @@ from ectype._common.atomic_io import (
     COMMITTED,
     as_path,
     current,
-    errors_of,
-    locked,
+    directory_errors,
+    folder_lock,
     make_folder,
     missing_folders,
     remove_empty,
-    remove_left,
+    remove_unfinished,
     roll_forward,
     unfinished_folder,
 )
@@ -69,13 +69,13 @@ def claim(path: str | Path, settings: dict[str, Any]) -> Path:
     The directory must be writable, and be empty or hold the run that the settings describe.
     """
     path = as_path(path)
-    with errors_of(path):
+    with directory_errors(path):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             _refuse_other(path, settings)
         missing = missing_folders(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            remove_left(path.parent)
+            remove_unfinished(path.parent)
             with unfinished_folder(path):  # it can be written
                 pass
             with lock_folder(path) as ours:
@@ -110,10 +110,10 @@ def open_run(
 def held(path: Path) -> Iterator[None]:
     """Within, nobody else writes to this folder: it is made if need be, and removed again if it stays empty."""
     missing = missing_folders(path)
-    with errors_of(path):
+    with directory_errors(path):
         make_folder(path)
     try:
-        with locked(path):
+        with folder_lock(path):
             yield
     finally:
         remove_empty(missing)

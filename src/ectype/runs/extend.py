@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from ectype._common.atomic_io import as_path, errors_of
+from ectype._common.atomic_io import as_path, directory_errors
 from ectype._common.bounded_io import UNREADABLE, check_type
-from ectype.errors import DamagedError, DirectoryError
+from ectype.errors import DirectoryError, IntegrityError
 from ectype.plan.plan import OPEN, Plan
 from ectype.plan.resolve import resume, with_stages
 from ectype.plan.settings import Settings
@@ -48,7 +48,7 @@ def extend_job(job: RunJob, path: Path) -> RunJob:
 
     Earlier rounds stay as they were asked, so that their answers are taken from the ledger, and further ones follow.
     """
-    with errors_of(path):
+    with directory_errors(path):
         there = settings_there(path)
     if there is None or "refresh_of" in there or "kept" in there:  # kept traffic is no run: it is refused later
         return job
@@ -58,7 +58,7 @@ def extend_job(job: RunJob, path: Path) -> RunJob:
             raise ValueError("settings: batch: expected at least one row, found 0")
     except UNREADABLE as error:
         hint = "restore it from a backup, or copy again in another directory"
-        raise DamagedError(str(path), "the settings of a run", str(error), hint) from error
+        raise IntegrityError(str(path), "the settings of a run", str(error), hint) from error
     before, spent, batch = tuple(there.get("stages", ())), there["budget"], there.get("batch")
     plan, longer = resume(job.plan, before, batch), resume(job.plan, (*before, spent), batch)
     same = plan.ask.queries == spent

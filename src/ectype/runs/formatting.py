@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ectype._common.formatting import LINES, Grid, as_sentence, listed, paragraphs, wrapped
+from ectype._common.formatting import LINES, Grid, as_sentence, join_names, paragraphs, wrap_text
 from ectype.certificate.formatting import GIVEN, about_rows, sentence
 from ectype.certificate.formatting import short as in_short
 from ectype.ledger import Purpose
@@ -30,7 +30,7 @@ def title(result: Result) -> str:
 
 def kind(result: Result) -> str:
     """What the copy is."""
-    labels = listed([*map(repr, result.copy.classes.tolist())], 4)
+    labels = join_names([*map(repr, result.copy.classes.tolist())], 4)
     columns = f"{result.copy.space.d} column{'s' if result.copy.space.d > 1 else ''}"
     teacher = result.tried[0]["teacher"] if result.tried else NO_TEACHER
     taught = "" if teacher == NO_TEACHER else f" taught by a {teacher}"
@@ -46,8 +46,8 @@ def short(result: Result) -> str:
 
 def text(result: Result) -> str:
     """A result in a few lines."""
-    before = "\n".join(map(wrapped, [title(result), *_proved(result), _spent(result)]))
-    after = "\n".join(map(wrapped, _notes(result)))
+    before = "\n".join(map(wrap_text, [title(result), *_proved(result), _spent(result)]))
+    after = "\n".join(map(wrap_text, _notes(result)))
     if result.remade is not None:  # the rounds are those of another run, and led to another copy
         return f"{before}\n\n{after}".rstrip()
     room = LINES - before.count("\n") - after.count("\n") - 6  # beside both, two empty lines, and the table's head

@@ -19,11 +19,11 @@ from ectype.original import Labels
 from ectype.plan.plan import Plan
 from ectype.plan.resolve import plan_of_json
 from ectype.plan.settings import BLEND, FAMILIES
-from ectype.progress import COPIES, shown
+from ectype.progress import COPIES, show_progress
 from ectype.runs.model_selection import fit_context, latency
 from ectype.runs.previous_run import PreviousRun
 from ectype.runs.result import Result
-from ectype.space import View
+from ectype.space import FeatureView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def frontier(directory: str | Path, families: Sequence[str] | None = None, *, pr
     parts = _Parts.of(as_path(directory))
     # By actual size, not by limit: a tree without a limit may be smaller than one with a high limit.
     total = sum(1 for family in named for _ in parts.sizes(family))
-    with shown("frontier", total, wanted=progress, step=COPIES) as tell:
+    with show_progress("frontier", total, wanted=progress, step=COPIES) as tell:
         made = list[tuple[str, Candidate]]()
         for size, one in parts.made(named):
             made.append((size, one))
@@ -128,7 +128,7 @@ class _Parts:
     def of(cls, path: Path) -> _Parts:
         past = PreviousRun.of(path)
         plan = plan_of_json(past.result.settings, to="auto", max_bytes=None)
-        view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
+        view, labels = FeatureView(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
         learned, held = past.points(view, labels)
         if not len(learned) or not len(held):
             hint = "copy again with a directory (out= or --out) and a certificate"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ectype._common.formatting import listed, percent
+from ectype._common.formatting import join_names, percent
 from ectype.original import Labels
 from ectype.space import Boolean, Category, Column, Number, Space
 
@@ -95,6 +95,6 @@ def _words(column: Column, values: np.ndarray) -> np.ndarray:
 
 def warning(leaks: Sequence[Leak], n: int) -> str:
     """What to say of columns that may be the label."""
-    named = listed([f"{leak.name!r} (in {percent(leak.agrees)})" for leak in leaks])
+    named = join_names([f"{leak.name!r} (in {percent(leak.agrees)})" for leak in leaks])
     said = f"tells the original's label in nearly all of the first {n} rows: {named}"
     return f"a column {said}. If that is the label itself, {HOW}; else there is nothing to do"

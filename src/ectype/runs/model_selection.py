@@ -22,7 +22,7 @@ from ectype.models.distillation import Candidate, FitContext, choose, outcomes
 from ectype.models.families import SMALLER, Family, FamilyLimits, constant, of_estimator
 from ectype.plan.plan import Plan
 from ectype.rng import Stream, stream
-from ectype.space import Space, View
+from ectype.space import FeatureView, Space
 from ectype.types import Classifier, Json, is_classifier
 
 # Single rows that are timed, after a warm-up of a few.
@@ -107,7 +107,7 @@ def rounded_latency(copy: CopyClassifier) -> float:
 
 
 def fit_context(
-    plan: Plan, space: Space, view: View, paid: SampleSet, n_c: int, known: Mapping[str, Model] | None = None
+    plan: Plan, space: Space, view: FeatureView, paid: SampleSet, n_c: int, known: Mapping[str, Model] | None = None
 ) -> FitContext:
     """What copies are made from: all paid points, and unlabelled rows for distillation."""
     seed = plan.asked.seed
@@ -128,7 +128,7 @@ def families_of(to: str | Classifier | None) -> dict[str, Family]:
     return {**FAMILIES, type(to).__name__: of_estimator(to)} if is_classifier(to) else FAMILIES
 
 
-def limits_of(plan: Plan, view: View) -> FamilyLimits:
+def limits_of(plan: Plan, view: FeatureView) -> FamilyLimits:
     """The user's limits, in terms of the copy's inputs."""
     settings, space, encoding = plan.asked, view.space, view.encoding
     wanted = dict.fromkeys(settings.increasing, 1) | dict.fromkeys(settings.decreasing, -1)
@@ -158,7 +158,7 @@ def check_kept(plan: Plan, copy: CopyClassifier) -> None:
         raise SettingError("max_bytes, max_latency", "a copy that keeps to them", reason, hint)
 
 
-def check_reachable(plan: Plan, view: View, n_c: int | None) -> None:
+def check_reachable(plan: Plan, view: FeatureView, n_c: int | None) -> None:
     """Refuse, before the first query, limits that even the smallest copy would exceed."""
     settings = plan.asked
     limits_of(plan, view).check(n_c or 2)

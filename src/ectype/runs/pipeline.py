@@ -36,7 +36,7 @@ from ectype.runs.sanity_checks import (
     warn_of_absent_labels,
     warn_of_leaked_label,
 )
-from ectype.space import Space, View
+from ectype.space import FeatureView, Space
 from ectype.types import Json
 
 
@@ -191,7 +191,7 @@ class CopySelector:
     """Makes copies of what a method has learned, and certifies them on the held-out rows."""
 
     job: RunJob
-    view: View
+    view: FeatureView
     held_out: HeldOutRows
 
     def so_far(self, round: Round) -> Selection:

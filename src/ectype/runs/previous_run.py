@@ -25,7 +25,7 @@ from ectype.queries import CANDIDATES, TAUGHT
 from ectype.runs.directory import finished
 from ectype.runs.result import Result, load
 from ectype.runs.run_json import PlannedRecord
-from ectype.space import View, complete
+from ectype.space import FeatureView, has_required_values
 from ectype.types import Json
 
 Answered = tuple[np.ndarray, np.ndarray]
@@ -101,16 +101,16 @@ class PreviousRun:
         classes = self.result.settings["classes"]
         return None if classes is None else Labels(classes)
 
-    def points(self, view: View, labels: Labels) -> tuple[SampleSet, SampleSet]:
+    def points(self, view: FeatureView, labels: Labels) -> tuple[SampleSet, SampleSet]:
         """The training points and the held-out ones, as copies see them."""
         found = points([(view(self.rows), self.said)], labels, self.declared)
         learned, held = self.divided(view)
         return found.where(learned), found.where(held)
 
-    def divided(self, view: View) -> tuple[np.ndarray, np.ndarray]:
+    def divided(self, view: FeatureView) -> tuple[np.ndarray, np.ndarray]:
         """Which rows are to be learned from, and which are held out; given answers may lack a column that is seen."""
         held = np.arange(len(self.rows)) >= len(self.rows) - self.held_out
-        return ~held & complete(self.result.space, self.rows, view.seen), held
+        return ~held & has_required_values(self.result.space, self.rows, view.seen), held
 
     @property
     def certifies_again(self) -> bool:
@@ -121,7 +121,7 @@ class PreviousRun:
     @property
     def askable(self) -> np.ndarray:
         """The places of rows that the original can be asked about: all of their columns are known."""
-        return np.flatnonzero(complete(self.result.space, self.rows))
+        return np.flatnonzero(has_required_values(self.result.space, self.rows))
 
     def split(self, places: np.ndarray) -> tuple[Answered, Answered]:
         """The training rows and the held-out rows, with answers, without the rows at these places."""

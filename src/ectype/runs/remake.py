@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ectype._common.atomic_io import as_path, whole_folder
+from ectype._common.atomic_io import as_path, atomic_folder
 from ectype._common.manifest import Key
 from ectype._common.portable import peak_mb
 from ectype.algorithm.sample_set import SampleSet
@@ -37,7 +37,7 @@ from ectype.runs.frontier import taken
 from ectype.runs.model_selection import Selection, fit_context, listed, rounded_latency, select_copy
 from ectype.runs.previous_run import PreviousRun
 from ectype.runs.result import Result, load
-from ectype.space import View
+from ectype.space import FeatureView
 from ectype.types import Json
 
 # What may be said anew about a copy.
@@ -115,7 +115,7 @@ class _Making:
 
     past: PreviousRun
     plan: Plan
-    view: View
+    view: FeatureView
     labels: Labels
     learned: SampleSet
     held: SampleSet
@@ -132,7 +132,7 @@ class _Making:
             hint = "remake the run that it was refreshed from, or refresh that with another family"
             raise DirectoryError(str(path), "a run that copied its original from scratch", "a refreshed one", hint)
         plan = _plan(past, made)
-        view, labels = View(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
+        view, labels = FeatureView(past.result.space, plan.asked.exclude), Labels(past.result.copy.classes)
         learned, held = past.points(view, labels)
         learned = _emphasised(past, view, learned)
         if not more:
@@ -216,7 +216,7 @@ def _plan(past: PreviousRun, made: Mapping[str, Any]) -> Plan:
     return with_stages(plan, tuple(before.get("stages", ())))
 
 
-def _known(past: PreviousRun, plan: Plan, view: View, labels: Labels, more: Sequence[Source]) -> PriorAnswers:
+def _known(past: PreviousRun, plan: Plan, view: FeatureView, labels: Labels, more: Sequence[Source]) -> PriorAnswers:
     """Further answers, without those about rows that the run knows: no row of its certificate may teach."""
     scored = past.said.scores is not None
     wanted = AnswerFilter(past.result.space, plan.asked.exclude, past.declared or labels, scored)
@@ -227,7 +227,7 @@ def _known(past: PreviousRun, plan: Plan, view: View, labels: Labels, more: Sequ
     return known.require_some()
 
 
-def _emphasised(past: PreviousRun, view: View, learned: SampleSet) -> SampleSet:
+def _emphasised(past: PreviousRun, view: FeatureView, learned: SampleSet) -> SampleSet:
     """The training points; those about rows of the user's own count more, as in the run."""
     known = past.result.copy.training_rows
     if known is None:
@@ -238,6 +238,6 @@ def _emphasised(past: PreviousRun, view: View, learned: SampleSet) -> SampleSet:
 
 def _write(result: Result, source: Path, out: Path, key: Key | None, given: LabelledRows | None = None) -> None:
     """Write a run's directory with a ledger of its own; it appears whole."""
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         copy_ledger(source / LEDGER, folder / LEDGER, result.settings, given)
         result.save(folder, key)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ectype._common import manifest
-from ectype._common.atomic_io import as_path, replaced_together
+from ectype._common.atomic_io import as_path, replace_together
 from ectype._common.bounded_io import UNREADABLE, check_type, parse_json
 from ectype._common.manifest import RUN, Anchor, Key
-from ectype._kernel import VERSION
+from ectype._kernel import KERNEL_VERSION
 from ectype._legacy.names import with_versions_of_today
 from ectype._version import __version__
 from ectype.certificate.certificate import Certificate
@@ -37,7 +37,7 @@ from ectype.plan.settings import AUTO, BLEND
 from ectype.runs import formatting
 from ectype.runs.directory import FILES, claim, held
 from ectype.runs.run_json import check_records
-from ectype.space import Space, View
+from ectype.space import FeatureView, Space
 from ectype.types import Json, Label
 
 # Of copy.json.
@@ -90,7 +90,7 @@ def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
     packages = {name: version(name) for name in ("numpy", "scikit-learn")}
-    return {"python": platform.python_version(), "kernel": str(VERSION), **packages}
+    return {"python": platform.python_version(), "kernel": str(KERNEL_VERSION), **packages}
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,7 +246,7 @@ class Result:
     def commit(self, path: Path, key: Key | None = None) -> Path:
         """Write the files of a run whose directory this process holds."""
         there = chain_anchor(path / LEDGER) if (path / LEDGER).is_file() else None
-        with replaced_together(path) as folder:
+        with replace_together(path) as folder:
             self._write(folder, there, key)
         return path
 
@@ -276,9 +276,9 @@ class Result:
         known = self.copy.training_rows
         found |= {} if known is None else {TRAINING_ROWS: known.as_json()}
         more = {**records, "certificate": proof, **found}
-        files = {name: manifest.described(name, (path / name).read_bytes()) for name in FILES if name != RUN}
+        files = {name: manifest.file_entry(name, (path / name).read_bytes()) for name in FILES if name != RUN}
         chained = {"files": files, "ledger": None if ledger is None else asdict(ledger)}
-        _write_json(path / RUN, manifest.sealed({"format": manifest.FORMAT, **plain, **more, **chained}, key))
+        _write_json(path / RUN, manifest.seal({"format": manifest.FORMAT, **plain, **more, **chained}, key))
 
 
 def load(path: str | Path, types: Sequence[str] = ()) -> Result:
@@ -323,7 +323,7 @@ def _build(path: Path, run: Json, about: Json, files: dict[str, bytes], space: S
     if not history:
         raise ValueError("history.jsonl has no iteration")
     exclude = run["settings"].get("exclude", [])
-    view, excluded = View(space, exclude), tuple(space.names.index(name) for name in exclude)
+    view, excluded = FeatureView(space, exclude), tuple(space.names.index(name) for name in exclude)
     model = model_of(about, arrays, view.encoding.width, len(classes), types)
     check_answers(model, view.encoding.width)
     known = _training_rows(path, run, excluded)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ectype._common.formatting import listed
+from ectype._common.formatting import join_names
 from ectype.certificate.repeats import Repeats
-from ectype.errors import AnswersError, LabelsError, warn
+from ectype.errors import PriorAnswersError, TooManyLabelsError, warn
 from ectype.ledger import Purpose
 from ectype.methods.asker import RoundAsker
 from ectype.methods.prior import Prior
@@ -32,7 +32,7 @@ def recheck(prior: Prior, asker: RoundAsker) -> None:
         return
     try:
         _recognise(prior, asker)
-    except AnswersError:
+    except PriorAnswersError:
         if asker.ledger is not None:
             asker.ledger.abandon()  # other answers, or none, make another run
         raise
@@ -66,14 +66,16 @@ def _refuse_type(given: np.ndarray, now: np.ndarray) -> None:
     kinds = {given.dtype.kind, now.dtype.kind}
     if len(kinds) > 1 and kinds & {"b", "U"}:
         expected = f"labels such as {now[0].item()!r}, of the type that the original gives"
-        raise AnswersError("answers", expected, f"{given[0].item()!r}", "write them as it does, or name its classes")
+        raise PriorAnswersError(
+            "answers", expected, f"{given[0].item()!r}", "write them as it does, or name its classes"
+        )
 
 
 def _refuse(found: DriftTest, shown: list[str]) -> None:
     expected = "answers of the same original"
     more = "" if found.flipped == len(shown) else f"; and {found.flipped - len(shown)} more"
     says = f"that it says otherwise to {found.flipped} of {len(found.places)} rows: {'; '.join(shown)}{more}"
-    raise AnswersError("answers", expected, says, "leave them out, or give those of this original, as it is now")
+    raise PriorAnswersError("answers", expected, says, "leave them out, or give those of this original, as it is now")
 
 
 def _differences(space: Space, rows: np.ndarray, before: np.ndarray, now: np.ndarray) -> list[str]:
@@ -116,12 +118,12 @@ def refuse_no_labels(original: Original, answers: np.ndarray) -> None:
     found, counts = np.unique(first, return_counts=True)
     if (counts == 1).sum() < ONCE * len(first):
         return
-    several = f"{len(found)} different ones in the first {len(first)} answers, such as {listed(found[:3].tolist())}"
+    several = f"{len(found)} different ones in the first {len(first)} answers, such as {join_names(found[:3].tolist())}"
     hint = (
         "is it a regression, or does it answer an id? Make classes of its numbers, by a threshold or by bins "
         "(numpy.digitize), and copy that; if these are its labels, declare them all with classes=[...] or --classes"
     )
-    raise LabelsError(f"{original.name}'s answers", "labels that come more than once", several, hint)
+    raise TooManyLabelsError(f"{original.name}'s answers", "labels that come more than once", several, hint)
 
 
 def warn_of_absent_labels(original: Original, answers: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from ectype.serve._http_types import HttpResponse, Refusal, quote_value
 from ectype.serve._inference import Question
 from ectype.serve._micro_batcher import SMALL_BYTES
 from ectype.serve._settings import ServeSettings
-from ectype.space import of_labels
+from ectype.space import wire_type_of_labels
 from ectype.types import Json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class GrpcServer:
 
     def __init__(self, service: Service, settings: ServeSettings, shared: bool = False):
         self._service, self._model, self._settings = service, service.model, settings
-        self._kind = of_labels(service.model.copy.classes).v2
+        self._kind = wire_type_of_labels(service.model.copy.classes).v2
         import grpc.aio
 
         options = [

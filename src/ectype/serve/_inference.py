@@ -15,7 +15,7 @@ from ectype.serve._plain_json import AnswerStyle, PlainRows, write_answer
 from ectype.serve._row_parser import ParsedRows, RowParser, datatype
 from ectype.serve._tensors import Tensor
 from ectype.serve._v2 import LABELS, SCORES, WHO, InferRequest
-from ectype.space import of_labels
+from ectype.space import wire_type_of_labels
 from ectype.types import Json
 
 Write = Callable[[np.ndarray, np.ndarray, np.ndarray | None], HttpResponse]
@@ -75,7 +75,7 @@ class InferenceModel:
             "platform": f"ectype_{self.copy.model.kind}",
             "inputs": inputs,
             "outputs": [
-                {"name": LABELS, "datatype": of_labels(classes).v2, "shape": [-1], **listed},
+                {"name": LABELS, "datatype": wire_type_of_labels(classes).v2, "shape": [-1], **listed},
                 {"name": SCORES, "datatype": "FP64", "shape": [-1, len(classes)], **listed},
                 *who,
             ],

@@ -10,7 +10,7 @@ import numpy as np
 
 from ectype.serve._http_types import Refusal, quote_value
 from ectype.serve._tensors import Cell, Tensor
-from ectype.space import Category, Column, Number, Space, of_column
+from ectype.space import Category, Column, Number, Space, wire_type_of_column
 
 WHERE = "inputs"
 
@@ -113,7 +113,7 @@ def _is_numbers(values: Values) -> bool:
 
 def datatype(column: Column) -> str:
     """The datatype that a column's values have in production."""
-    return of_column(column).v2
+    return wire_type_of_column(column).v2
 
 
 def _known(column: Column) -> dict[Cell, float]:

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from ectype._common.atomic_io import as_path, errors_of, make_folder, missing_folders, remove_empty, write_text
+from ectype._common.atomic_io import as_path, directory_errors, make_folder, missing_folders, remove_empty, write_text
 from ectype._common.manifest import RUN
-from ectype.errors import DamagedError, DirectoryError, OriginalError, UnwrittenError
+from ectype.errors import DirectoryError, IntegrityError, OriginalError, WriteError
 from ectype.ledger import BESIDE_LEDGER, LEDGER, Ledger, Purpose
 from ectype.original import Original
 from ectype.original.fingerprint import identity_of
@@ -117,7 +117,7 @@ class TrafficLog:
     def _begin(self, space: Space) -> None:
         directory = self._directory
         try:
-            with errors_of(directory):
+            with directory_errors(directory):
                 if finished(directory):
                     expected = "a directory for kept traffic alone"
                     raise DirectoryError(str(directory), expected, f"a {RUN}", "choose another directory")
@@ -185,7 +185,7 @@ class TrafficLog:
 def _unwritable(error: DirectoryError) -> bool:
     """Whether the disk is to blame, rather than what is in the directory."""
     cause = error.__cause__
-    if isinstance(error, DamagedError):
+    if isinstance(error, IntegrityError):
         return False
     by_code = isinstance(cause, OSError) and cause.errno in _UNWRITABLE
-    return isinstance(error, UnwrittenError) or by_code or isinstance(cause, sqlite3.OperationalError)
+    return isinstance(error, WriteError) or by_code or isinstance(cause, sqlite3.OperationalError)

@@ -13,7 +13,7 @@ from ectype.cascades import ANSWERED_BY, BY_COPY
 from ectype.serve._binary_tensors import Tail, pack_values
 from ectype.serve._http_types import JSON_HEADERS, HttpResponse, Refusal, quote_value
 from ectype.serve._tensors import Tensor, read_tensor
-from ectype.space import of_labels
+from ectype.space import wire_type_of_labels
 from ectype.types import Json
 
 # The outputs that may be asked for; the last says who answered each row, which is the copy but in a cascade.
@@ -120,7 +120,7 @@ class InferResponseWriter:
     """Writes the answers of one model; what is the same in all of them is made once."""
 
     def __init__(self, name: str, version: str, classes: np.ndarray):
-        self._kind, self._classes = of_labels(classes).v2, classes
+        self._kind, self._classes = wire_type_of_labels(classes).v2, classes
         self._marks: Json = {"parameters": {"content_type": "str"}} if self._kind == "BYTES" else {}
         self.words = [_compact(label) for label in classes.tolist()]
         self._start = _compact({"model_name": name, "model_version": version})[:-1]

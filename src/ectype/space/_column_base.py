@@ -1,4 +1,4 @@
-"""What the columns of a space have in common: a name, gaps, and the way from a data frame to numbers and back."""
+"""The base of all columns: name, gaps, and the conversion from a data frame to numbers and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from ectype._common.formatting import shortened
+from ectype._common.formatting import shorten
 from ectype.errors import SpaceError
 from ectype.types import Series
 
@@ -34,7 +34,7 @@ class ColumnBase(SpacePart):
     kind: str
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}: {self.kind}, {shortened(self.summary, 60)})"
+        return f"{type(self).__name__}({self.name!r}: {self.kind}, {shorten(self.summary, 60)})"
 
     __str__ = __repr__
 

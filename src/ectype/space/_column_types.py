@@ -1,4 +1,4 @@
-"""What the columns of a table were taken for, why, how many rows they cover, and what to say to change it."""
+"""The inferred type of each column, with its reason, the share of rows it covers, and the option that changes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import NamedTuple
 
-from ectype._common.formatting import Grid, listed, percent
+from ectype._common.formatting import Grid, join_names, percent
 from ectype.errors import warn
 from ectype.space._columns import Boolean, Category, Column, Date
 from ectype.types import Series
@@ -52,7 +52,7 @@ class ColumnType(NamedTuple):
         return PYTHON[self.instead].format(self.name)
 
 
-def reading_of(column: Column, covered: float, values: Series | None = None, said: bool = False) -> ColumnType:
+def column_type_of(column: Column, covered: float, values: Series | None = None, said: bool = False) -> ColumnType:
     """What a column was taken for, of these values."""
     why, instead = _reason(column, values)
     why, instead = ("you said so", "") if said else (why, instead)
@@ -85,7 +85,7 @@ def warn_of_uncovered(where: str, readings: Sequence[ColumnType], covered: float
     if covered >= ENOUGH:
         return
     poor = sorted((one for one in readings if one.covered < 1), key=lambda one: one.covered)
-    columns = listed([f"{one.name!r} {one.share}" for one in poor], SHOWN)
+    columns = join_names([f"{one.name!r} {one.share}" for one in poor], SHOWN)
     warn(
         f"{where}: the space covers {percent(covered)} of these rows, since values of fewer than {floor} rows are left "
         f"out: {columns}. Nothing is asked about rows with other values, and no certificate is about them. Leave such "

@@ -23,7 +23,7 @@ from pydantic import (
 
 from ectype._common import validation
 from ectype._common.formatting import number
-from ectype._kernel import CURVE, NORMAL, STEPS, Marginal
+from ectype._kernel import DISCRETE_MARGINAL, NORMAL_MARGINAL, QUANTILE_MARGINAL, Marginal
 from ectype.errors import SpaceError, warn
 from ectype.space import _dates as dates
 from ectype.space._column_base import (
@@ -39,7 +39,7 @@ from ectype.space._column_base import (
 from ectype.types import Series
 
 # The code of a level that the space does not know: it may turn up in rows that a copy is asked about.
-UNKNOWN = -1
+UNKNOWN_LEVEL = -1
 # Words that CSV files use for a boolean, in lower case.
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
 
@@ -84,14 +84,14 @@ class Number(ColumnBase):
     def marginal(self) -> Marginal:
         """How rows are drawn; of a normal distribution with bounds, the probabilities that `at` makes values of."""
         if self.values is not None:
-            return Marginal(STEPS, np.asarray(self.values), ends_of(self.weights), missing=self.cut)
+            return Marginal(DISCRETE_MARGINAL, np.asarray(self.values), ends_of(self.weights), missing=self.cut)
         if self.truncated:
-            return Marginal(CURVE, np.array([0.0, 1.0]), missing=self.cut)
+            return Marginal(QUANTILE_MARGINAL, np.array([0.0, 1.0]), missing=self.cut)
         if self.mean is not None and self.std is not None:
-            return Marginal(NORMAL, np.array([self.mean, self.std]), whole=self.whole, missing=self.cut)
+            return Marginal(NORMAL_MARGINAL, np.array([self.mean, self.std]), whole=self.whole, missing=self.cut)
         curve = np.asarray(self._bounds if self.quantiles is None else self.quantiles)
         low, high = self._inside(curve[[0, -1]]).tolist()
-        return Marginal(CURVE, curve, whole=self.whole, low=low, high=high, missing=self.cut)
+        return Marginal(QUANTILE_MARGINAL, curve, whole=self.whole, low=low, high=high, missing=self.cut)
 
     def at(self, u: np.ndarray) -> np.ndarray:
         """Inverse transform sampling: the values at probabilities."""
@@ -259,24 +259,28 @@ class Date(Number):
                 raise self._error(where, f"dates, or {unit} since 1970-01-01", f"{found[beyond][0]:.6g}")
             return found
         try:
-            return dates.counted(values, self.kind == "date", self.form)
+            return dates.dates_to_numbers(values, self.kind == "date", self.form)
         except (TypeError, ValueError, OverflowError) as error:
-            example = dates.written(np.array([self.moments[0]]), self.kind == "date", self.form or "%Y-%m-%d")[0]
-            raise self._error(where, f"dates such as {example}", repr(dates.stranger(values, self.form))) from error
+            example = dates.numbers_to_text(np.array([self.moments[0]]), self.kind == "date", self.form or "%Y-%m-%d")[
+                0
+            ]
+            raise self._error(
+                where, f"dates such as {example}", repr(dates.first_non_date(values, self.form))
+            ) from error
 
     def present(self, values: np.ndarray) -> Series:
         """Values as they stand in a data frame in production."""
         if self.form is not None:
             return super().present(values)
         try:
-            return dates.presented(values, self.kind == "date", self.dtype)
+            return dates.numbers_to_dates(values, self.kind == "date", self.dtype)
         except (TypeError, ValueError) as error:
             where, expected = f"column {self.name}: dtype", "a type of pandas for dates, or object"
             raise SpaceError(where, expected, f"{self.dtype!r}: {error}") from error
 
     def raw(self, values: np.ndarray) -> np.ndarray:
         """Values as text in production."""
-        return dates.written(values, self.kind == "date", self.form or "")
+        return dates.numbers_to_text(values, self.kind == "date", self.form or "")
 
 
 class Boolean(ColumnBase):
@@ -289,7 +293,7 @@ class Boolean(ColumnBase):
     @property
     def marginal(self) -> Marginal:
         """How rows are drawn."""
-        return Marginal(STEPS, np.array([0.0, 1.0]), np.array([1 - self.share]), missing=self.cut)
+        return Marginal(DISCRETE_MARGINAL, np.array([0.0, 1.0]), np.array([1 - self.share]), missing=self.cut)
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -336,7 +340,7 @@ class Category(ColumnBase):
     @property
     def marginal(self) -> Marginal:
         """How rows are drawn, as positions of levels."""
-        return Marginal(STEPS, np.arange(len(self.levels)), ends_of(self.weights), missing=self.cut)
+        return Marginal(DISCRETE_MARGINAL, np.arange(len(self.levels)), ends_of(self.weights), missing=self.cut)
 
     @property
     def weights(self) -> np.ndarray:

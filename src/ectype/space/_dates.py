@@ -76,7 +76,7 @@ def form_of(words: Series) -> str | None:
     if len(shapes) > 1:  # some without a time of day
         shapes.pop(DATE, None)
     try:
-        counted(words, False)
+        dates_to_numbers(words, False)
     except (ValueError, OverflowError):  # such as a 13th month
         return None
     return max(shapes, key=lambda shape: shapes[shape])
@@ -88,7 +88,7 @@ def _form(found: re.Match[str]) -> str:
     return f"{DATE}{time}{zone if zone in ('', 'Z') else '+00:00'}"
 
 
-def counted(values: Series, day: bool, form: str | None = None) -> np.ndarray:
+def dates_to_numbers(values: Series, day: bool, form: str | None = None) -> np.ndarray:
     """Dates, or text in the form of dates, as days or seconds; what is finer is dropped."""
     import pandas as pd
 
@@ -109,13 +109,13 @@ def counted(values: Series, day: bool, form: str | None = None) -> np.ndarray:
     return values.to_numpy().astype(f"datetime64[{unit}]").astype(np.int64).astype(np.float64)
 
 
-def stranger(values: Series, form: str | None) -> object:
-    """The first of some values, not all of them dates, that is none; found by halves, as one alone costs like many."""
+def first_non_date(values: Series, form: str | None) -> object:
+    """The first value that is no date, by bisection: parsing one value costs as much as parsing many."""
     at, end = 0, len(values)
     while end - at > 1:
         middle = (at + end) // 2
         try:
-            counted(values.iloc[at:middle], False, form)
+            dates_to_numbers(values.iloc[at:middle], False, form)
         except (TypeError, ValueError, OverflowError):
             end = middle
         else:
@@ -124,7 +124,7 @@ def stranger(values: Series, form: str | None) -> object:
 
 
 def _plainly(values: Series, day: bool) -> np.ndarray | None:
-    """Strings in UTC as days or seconds, without pandas, which takes a millisecond for one; None if they are others."""
+    """Strings in UTC as days or seconds, without pandas, which needs a millisecond; None for other values."""
     words = values.tolist()
     if not all(type(word) is str and len(word) >= 10 and "+" not in word and "-" not in word[10:] for word in words):
         return None
@@ -135,7 +135,7 @@ def _plainly(values: Series, day: bool) -> np.ndarray | None:
     return found.astype(f"datetime64[{'D' if day else 's'}]").astype(np.int64).astype(np.float64)
 
 
-def stamps(values: np.ndarray, day: bool) -> np.ndarray:
+def numbers_to_datetime64(values: np.ndarray, day: bool) -> np.ndarray:
     """Numbers as NumPy's dates, gaps as NaT."""
     gone, unit = np.isnan(values), "D" if day else "s"
     found = np.clip(np.where(gone, 0, values), *limits(day)).astype(np.int64).astype(f"datetime64[{unit}]")
@@ -143,11 +143,11 @@ def stamps(values: np.ndarray, day: bool) -> np.ndarray:
     return found.astype("datetime64[s]")
 
 
-def presented(values: np.ndarray, day: bool, dtype: str | None) -> Series:
+def numbers_to_dates(values: np.ndarray, day: bool, dtype: str | None) -> Series:
     """Numbers as dates in a data frame: in a type of pandas, or as objects of Python."""
     import pandas as pd
 
-    column = pd.Series(stamps(values, day).astype("datetime64[us]"))
+    column = pd.Series(numbers_to_datetime64(values, day).astype("datetime64[us]"))
     if dtype == "object":
         made = [None if pd.isna(one) else one.date() if day else one.to_pydatetime() for one in column]
         return pd.Series(made, dtype=object)
@@ -159,11 +159,11 @@ def presented(values: np.ndarray, day: bool, dtype: str | None) -> Series:
     return column.astype(wanted)
 
 
-def written(values: np.ndarray, day: bool, form: str) -> np.ndarray:
+def numbers_to_text(values: np.ndarray, day: bool, form: str) -> np.ndarray:
     """Numbers as text in the form of dates, gaps as NaN."""
     import pandas as pd
 
     found = np.full(len(values), np.nan, dtype=object)
     there = ~np.isnan(values)
-    found[there] = pd.DatetimeIndex(stamps(values[there], day)).strftime(form).to_numpy(dtype=object)
+    found[there] = pd.DatetimeIndex(numbers_to_datetime64(values[there], day)).strftime(form).to_numpy(dtype=object)
     return found

@@ -22,45 +22,45 @@ class WireType(NamedTuple):
     """In NumPy."""
 
 
-FLAG = WireType("BOOL", "BOOL", np.bool_)
-WHOLE = WireType("INT64", "INT64", np.int64)
-UNSIGNED = WireType("INT64", "UINT64", np.uint64)  # in the JSON of V2 both are digits
-REAL = WireType("FP64", "DOUBLE", np.float64)
-WORD = WireType("BYTES", "STRING", object)
+BOOL_TYPE = WireType("BOOL", "BOOL", np.bool_)
+INT64_TYPE = WireType("INT64", "INT64", np.int64)
+UINT64_TYPE = WireType("INT64", "UINT64", np.uint64)  # in the JSON of V2 both are digits
+FLOAT64_TYPE = WireType("FP64", "DOUBLE", np.float64)
+STRING_TYPE = WireType("BYTES", "STRING", object)
 
 # By NumPy's kind of an array.
-_BY_KIND = {"b": FLAG, "i": WHOLE, "u": UNSIGNED, "f": REAL, "U": WORD}
+_BY_KIND = {"b": BOOL_TYPE, "i": INT64_TYPE, "u": UINT64_TYPE, "f": FLOAT64_TYPE, "U": STRING_TYPE}
 # By pandas' `infer_dtype`. Values that are all missing ("empty") can only be strings.
 _BY_VALUES = {
-    "boolean": FLAG,
-    "integer": WHOLE,
-    "floating": REAL,
-    "mixed-integer-float": REAL,
-    "string": WORD,
-    "date": WORD,
-    "datetime": WORD,
-    "datetime64": WORD,
-    "empty": WORD,
+    "boolean": BOOL_TYPE,
+    "integer": INT64_TYPE,
+    "floating": FLOAT64_TYPE,
+    "mixed-integer-float": FLOAT64_TYPE,
+    "string": STRING_TYPE,
+    "date": STRING_TYPE,
+    "datetime": STRING_TYPE,
+    "datetime64": STRING_TYPE,
+    "empty": STRING_TYPE,
 }
 
 
-def of_column(column: Column) -> WireType:
+def wire_type_of_column(column: Column) -> WireType:
     """The type of a column's values in production, gaps aside."""
     if isinstance(column, Boolean):
-        return FLAG
+        return BOOL_TYPE
     if isinstance(column, Category):
-        return WHOLE if all(isinstance(level, int) for level in column.levels) else WORD
-    return WHOLE if column.whole and not column.is_float else REAL
+        return INT64_TYPE if all(isinstance(level, int) for level in column.levels) else STRING_TYPE
+    return INT64_TYPE if column.whole and not column.is_float else FLOAT64_TYPE
 
 
-def of_values(values: pd.Series | pd.Index) -> WireType | None:
+def wire_type_of_values(values: pd.Series | pd.Index) -> WireType | None:
     """The type of values as pandas has them, gaps aside; None if they have none."""
     from pandas.api.types import infer_dtype
 
     return _BY_VALUES.get(infer_dtype(values, skipna=True))
 
 
-def spelled(values: pd.Series) -> pd.Series:
+def dates_as_text(values: pd.Series) -> pd.Series:
     """A column as it is, but dates as text in the form of ISO 8601, for originals that are not in this process."""
     from pandas.api.types import infer_dtype
 
@@ -69,10 +69,10 @@ def spelled(values: pd.Series) -> pd.Series:
     return values.astype(object).map(lambda value: value.isoformat(), na_action="ignore")
 
 
-def of_labels(classes: np.ndarray) -> WireType:
+def wire_type_of_labels(classes: np.ndarray) -> WireType:
     """The type of labels.
 
-    >>> of_labels(np.array(["no", "yes"])).v2
+    >>> wire_type_of_labels(np.array(["no", "yes"])).v2
     'BYTES'
     """
     return _BY_KIND[classes.dtype.kind]

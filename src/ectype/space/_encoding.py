@@ -1,4 +1,4 @@
-"""How a copy sees rows: standardised numbers, one-hot levels, and missing-value indicators."""
+"""The inputs of a copy: standardised numbers, one-hot levels, and missing-value indicators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ectype.space._columns import Category, Number
 from ectype.space._space import Space
 
 # Inputs are clipped at so many standard deviations: a network is linear there anyway, and float32 would overflow.
-FAR = 1e6
+CLIP_DEVIATIONS = 1e6
 # A number with no more values than this may be a code for names: it is one-hot encoded beside the number itself.
 # Without that, a network has to bend from one value to the next; a tree does not.
 FEW = 8
@@ -18,8 +18,8 @@ FEW = 8
 BLOCK = 2**14
 
 
-class View:
-    """What a copy sees of rows: all columns but the excluded ones, encoded."""
+class FeatureView:
+    """The encoded inputs of a copy, from all columns but the excluded ones."""
 
     def __init__(self, space: Space, exclude: Sequence[str] = ()):
         self.seen = [j for j, name in enumerate(space.names) if name not in exclude]
@@ -101,7 +101,7 @@ class Encoding:
         for at in range(0, len(rows), block):
             part = rows[at : at + block] - self.center
             part /= self.scale
-            inputs[at : at + block] = np.clip(part, -FAR, FAR, out=part)
+            inputs[at : at + block] = np.clip(part, -CLIP_DEVIATIONS, CLIP_DEVIATIONS, out=part)
         return inputs
 
 

@@ -13,11 +13,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from ectype._common.formatting import listed
+from ectype._common.formatting import join_names
 from ectype.errors import SpaceError, warn
 from ectype.space import _dates as dates
-from ectype.space._column_types import LEAVE, ColumnType, reading_of
+from ectype.space._column_types import LEAVE, ColumnType, column_type_of
 from ectype.space._columns import Boolean, Category, Date, Number
+from ectype.space._copula import Correlation, fit_correlation, normal_scores
 from ectype.types import Frame, Label, Series
 
 # Enough knots that linear interpolation between them is invisible beside the sampling noise of a few thousand rows.
@@ -25,17 +26,16 @@ QUANTILES = 257
 # A numeric column with no more values than this is discrete; inventing values between them would be wrong.
 MOST_LEVELS = 32
 # The default floor: how many rows a level or a quantile has to summarise.
-FLOOR = 5
+DEFAULT_FLOOR = 5
 # The share of rows that the values of a discrete column have to cover, once rare ones are left out.
 COVERED = 0.9
 
 AnyColumn = Number | Date | Boolean | Category
-Correlation = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the user says of columns: which numbers are names, which words are numbers, and the order of levels."""
+    """Options about columns: numbers that are names, words that are numbers, and the order of levels."""
 
     categories: Sequence[str] = ()
     numbers: Sequence[str] = ()
@@ -49,7 +49,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class LearnedSpace:
-    """What rows show: columns, their dependence, what each column was taken for and why, and which rows they cover."""
+    """A space learned from rows: columns, their correlation, the inferred types, and the share of rows covered."""
 
     columns: list[AnyColumn]
     correlation: Correlation
@@ -58,17 +58,17 @@ class LearnedSpace:
     """The share of rows whose values the space has, in all columns."""
 
 
-def learned_of_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> LearnedSpace:
+def learn_from_matrix(table: np.ndarray, names: Sequence[str], floor: int) -> LearnedSpace:
     """What a matrix of finite numbers shows."""
     columns: list[AnyColumn] = [_number(name, table[:, j], floor) for j, name in enumerate(names)]
     has = np.column_stack([_covered(column, table[:, j]) for j, column in enumerate(columns)])
     readings = tuple(
-        reading_of(column, share) for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
+        column_type_of(column, share) for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
     )
-    return LearnedSpace(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
+    return LearnedSpace(columns, fit_correlation(columns, table), readings, float(has.all(axis=1).mean()))
 
 
-def learned_of_frame(frame: Frame, where: str, floor: int, options: ColumnOptions) -> LearnedSpace:
+def learn_from_frame(frame: Frame, where: str, floor: int, options: ColumnOptions) -> LearnedSpace:
     """What a data frame shows, in the layout it has."""
     frame = frame.assign(**{name: _as_numbers(frame[name], f"{where}: column {name}") for name in options.numbers})
     columns = [_column(name, frame[name], where, floor, options) for name in frame.columns]
@@ -76,11 +76,11 @@ def learned_of_frame(frame: Frame, where: str, floor: int, options: ColumnOption
     there = ~frame.isna().to_numpy()
     has = np.column_stack([_covered(column, table[:, j]) | ~there[:, j] for j, column in enumerate(columns)])
     readings = tuple(
-        reading_of(column, share, frame[column.name], column.name in options.named)
+        column_type_of(column, share, frame[column.name], column.name in options.named)
         for column, share in zip(columns, has.mean(axis=0).tolist(), strict=True)
     )
     columns, table = _in_order_of_dependence(columns, table)
-    return LearnedSpace(columns, copula(columns, table), readings, float(has.all(axis=1).mean()))
+    return LearnedSpace(columns, fit_correlation(columns, table), readings, float(has.all(axis=1).mean()))
 
 
 def _covered(column: AnyColumn, values: np.ndarray) -> np.ndarray:
@@ -98,41 +98,6 @@ def _as_numbers(values: Series, where: str) -> Series:
         return pd.to_numeric(values)
     except (TypeError, ValueError) as error:
         raise SpaceError(where, "numbers, or words for them", str(error), "leave it out of the numbers") from error
-
-
-def copula(columns: Sequence[AnyColumn], table: np.ndarray) -> Correlation:
-    """The Gaussian copula: correlations of the columns' normal scores, then of the missing-value indicators."""
-    gaps = [np.isnan(table[:, j]).astype(float) for j, column in enumerate(columns) if column.missing]
-    scores = _scores(np.column_stack([table, *gaps]))
-    there = ~np.isnan(scores)
-    filled = np.where(there, scores, 0.0)
-    squares = (filled**2).T @ there  # of each column, over the rows where each other column has a value
-    product = np.sqrt(squares * squares.T)
-    correlation = np.where(product > 0, filled.T @ filled / np.where(product > 0, product, 1.0), 0.0)
-    np.fill_diagonal(correlation, 1.0)
-    return tuple(tuple(row) for row in _nearest(np.clip(correlation, -1, 1)).round(6).tolist())
-
-
-def _scores(table: np.ndarray) -> np.ndarray:
-    """Normal scores of the ranks, mid-ranks for ties, centred; NaN where there is no value."""
-    from scipy.special import ndtri
-    from scipy.stats import rankdata
-
-    counts = (~np.isnan(table)).sum(axis=0)
-    scores = ndtri((rankdata(table, axis=0, nan_policy="omit") - 0.5) / counts)
-    return scores - np.nanmean(scores, axis=0)
-
-
-def _nearest(correlation: np.ndarray) -> np.ndarray:
-    """The correlation, made positive semidefinite by clipping eigenvalues: pairwise estimates may contradict."""
-    values, vectors = np.linalg.eigh(correlation)
-    if values[0] >= -1e-8:
-        return correlation
-    positive = (vectors * np.clip(values, 0, None)) @ vectors.T
-    scale = np.sqrt(np.clip(np.diag(positive), 1e-12, None))
-    positive = positive / np.outer(scale, scale)
-    np.fill_diagonal(positive, 1.0)
-    return np.clip((positive + positive.T) / 2, -1, 1)
 
 
 def _column(name: str, values: Series, where: str, floor: int, options: ColumnOptions) -> AnyColumn:
@@ -173,7 +138,7 @@ def _described(
             raise SpaceError(at, "finite numbers", found, f"mend those rows, or leave the column out{LEAVE}")
         _warn_of_rounding(there, numbers, at)
         return _number(name, numbers, floor, missing)
-    kinds = listed(sorted({type(value).__name__ for value in there}))
+    kinds = join_names(sorted({type(value).__name__ for value in there}))
     found = f"{there.dtype}" if there.dtype != object else f"values of type {kinds}"
     hint = "make them words, as by frame[c].astype(str), or leave the column out"
     raise SpaceError(at, "numbers, booleans, dates or words", found, f"{hint}{LEAVE}")
@@ -218,7 +183,9 @@ def _category(
         known = [level if level in counts.index else by_word.get(str(level)) for level in order]
         strange = [level for level in counts.index if level not in known]
         if strange:
-            raise SpaceError(at, f"levels among {listed(list(order))}", listed(strange), "name all of them, in order")
+            raise SpaceError(
+                at, f"levels among {join_names(list(order))}", join_names(strange), "name all of them, in order"
+            )
         counts = counts.reindex([level for level in known if level is not None])
     kept = counts[counts >= floor]
     if not len(kept):
@@ -241,7 +208,7 @@ def _refuse_levels(values: Series, at: str) -> None:
     if wrong:
         hint = "make them words, as by frame[c].astype(str), or leave the column out"
         raise SpaceError(
-            at, "levels that are words or whole numbers", listed([*map(repr, wrong[:4])]), f"{hint}{LEAVE}"
+            at, "levels that are words or whole numbers", join_names([*map(repr, wrong[:4])]), f"{hint}{LEAVE}"
         )
     broken = [level for level in levels if isinstance(level, str) and not _is_text(level)]
     if broken:
@@ -271,7 +238,7 @@ def _number(name: str, values: np.ndarray, floor: int, missing: float = 0.0) -> 
 
 def _date(name: str, values: Series, form: str | None, missing: float, floor: int) -> Date:
     """A date if every value is a midnight; else a timestamp."""
-    seconds = dates.counted(values, day=False)
+    seconds = dates.dates_to_numbers(values, day=False)
     days = not (seconds % dates.DAY).any()
     described = _distribution(seconds / dates.DAY if days else seconds, floor)
     found: dict[str, Any] = {
@@ -319,7 +286,7 @@ def _in_order_of_dependence(columns: list[AnyColumn], table: np.ndarray) -> tupl
     others = [j for j in range(len(columns)) if j not in free]
     if not free or not others:
         return columns, table
-    scores = np.nan_to_num(_scores(table[:, others]))
+    scores = np.nan_to_num(normal_scores(table[:, others]))
     main = scores @ np.linalg.eigh(scores.T @ scores)[1][:, -1]
     columns, table = list(columns), table.copy()
     for j in free:

@@ -1,10 +1,10 @@
-"""A space in words: as text for a screen, and as HTML for a notebook."""
+"""A space as text for a terminal, and as HTML for a notebook."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ectype._common.formatting import Grid, paragraphs, printable, screen, shortened
+from ectype._common.formatting import Grid, paragraphs, printable, screen_width, shorten
 
 if TYPE_CHECKING:
     from ectype.space._space import Space
@@ -14,14 +14,14 @@ COLUMNS, RULES = 15, 3
 MOST = 100
 
 
-def title(space: Space) -> str:
+def space_title(space: Space) -> str:
     """How many columns and rules a space has."""
     columns = f"{space.d} column{'s' if space.d > 1 else ''}"
     rules = f", {len(space.rules)} rule{'s' if len(space.rules) > 1 else ''}" if space.rules else ""
     return columns + rules
 
 
-def table(space: Space, most: int | None = None, covers: bool = False) -> Grid:
+def columns_table(space: Space, most: int | None = None, covers: bool = False) -> Grid:
     """What each column holds; of more than so many, the first. Perhaps with the share of rows that it covers."""
     rows = [
         (column.name, column.kind, f"{column.missing:.1%}" if column.missing else "", column.summary)
@@ -36,20 +36,20 @@ def table(space: Space, most: int | None = None, covers: bool = False) -> Grid:
     return Grid(("column", "kind", "covers", "missing", "values"), known, right=("covers", "missing"))
 
 
-def text(space: Space) -> str:
+def space_text(space: Space) -> str:
     """A space in a few lines."""
-    lines = [f"A space of {title(space)}, {_about(space)}", table(space, COLUMNS, covers=True).text()]
+    lines = [f"A space of {space_title(space)}, {_about(space)}", columns_table(space, COLUMNS, covers=True).text()]
     lines += [f" and {space.d - COLUMNS} more"] if space.d > COLUMNS else []
-    return "\n".join([*lines, *(shortened(f"rule: {printable(rule)}", screen()) for rule in _rules(space))])
+    return "\n".join([*lines, *(shorten(f"rule: {printable(rule)}", screen_width()) for rule in _rules(space))])
 
 
-def html(space: Space) -> str:
+def space_html(space: Space) -> str:
     """A space as HTML, for notebooks."""
     after = [f"and {space.d - MOST} more"] if space.d > MOST else []
     after += [f"rule: {rule}" for rule in _rules(space, MOST)]
     return (
-        paragraphs([f"A space of {title(space)}, {_about(space)}"])
-        + table(space, MOST, covers=True).html()
+        paragraphs([f"A space of {space_title(space)}, {_about(space)}"])
+        + columns_table(space, MOST, covers=True).html()
         + paragraphs(after)
     )
 

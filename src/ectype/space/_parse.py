@@ -1,4 +1,4 @@
-"""From what a command line names to a space."""
+"""Parse the argument `--space`: a file, or a short form."""
 
 from __future__ import annotations
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ectype._kernel import keys
+from ectype._kernel import hash_rows
 
 # Rows of more columns than this are hashed by the upper halves of their numbers, which tell them apart well enough.
 WIDE = 4
 _ODD = np.random.default_rng(0x1ED6E2).integers(2**63, size=4096, dtype=np.uint64) | np.uint64(1)
 
 
-def keys_of(rows: np.ndarray) -> np.ndarray:
+def row_hashes(rows: np.ndarray) -> np.ndarray:
     """A multilinear hash of each row, 64 bits."""
     d = rows.shape[1]
-    return keys(rows, np.resize(_ODD, 2 * d), both=d <= WIDE)
+    return hash_rows(rows, np.resize(_ODD, 2 * d), both=d <= WIDE)
 
 
-def first_of_each(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
+def first_occurrences(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """For every row the position of the first equal row."""
     first = np.arange(len(rows))
     if _any_twice(keys):
@@ -89,11 +89,11 @@ class SeenRows:
 
     def add(self, rows: np.ndarray) -> None:
         """Mark rows as asked."""
-        self._index.add(keys_of(rows), 0)
+        self._index.add(row_hashes(rows), 0)
 
     def new(self, rows: np.ndarray, at_least: int) -> np.ndarray:
         """Positions of rows not asked yet, without duplicates; if fewer than `at_least`, the others follow."""
-        keys, first = np.unique(keys_of(rows), return_index=True)
+        keys, first = np.unique(row_hashes(rows), return_index=True)
         known, _ = self._index.find(keys)
         new = np.sort(np.delete(first, known))
         return new if len(new) >= at_least else np.concatenate([new, np.delete(np.arange(len(rows)), new)])

@@ -1,15 +1,14 @@
-"""The operational space: what inputs look like, and the distribution they are drawn from."""
+"""The operational space: the columns of inputs, the rules between them, and their distribution."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_validator
@@ -17,8 +16,8 @@ from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_val
 from ectype._common import validation
 from ectype._common.atomic_io import write_text
 from ectype._common.bounded_io import MOST_JSON_BYTES, parse_json, read_bytes
-from ectype._common.formatting import listed
-from ectype._kernel import RowSampler as Source
+from ectype._common.formatting import join_names
+from ectype._kernel import RowSampler
 from ectype._legacy.names import for_digest, with_space_format_of_today
 from ectype.errors import DirectoryError, SpaceError
 from ectype.space import _dates as dates
@@ -26,24 +25,23 @@ from ectype.space import _formatting as formatting
 from ectype.space._column_base import SpacePart
 from ectype.space._column_types import ColumnType, warn_of_uncovered
 from ectype.space._columns import Category, Column, Date, Number
-from ectype.space._errors import space_error
-from ectype.space._fit import FLOOR, ColumnOptions, learned_of_frame, learned_of_matrix
+from ectype.space._copula import check_correlation
+from ectype.space._fit import DEFAULT_FLOOR, ColumnOptions, learn_from_frame, learn_from_matrix
 from ectype.space._frames import (
     as_matrix,
-    chosen,
-    framed,
-    having,
+    as_pandas,
+    choose_columns,
     is_frame,
-    refuse_choice,
-    refuse_repeated,
-    refuse_table,
+    name_columns,
+    refuse_choice_by_name,
+    refuse_repeated_columns,
+    refuse_table_file,
     refuse_text,
+    select_columns,
 )
+from ectype.space._json import json_text, space_error
 from ectype.space._rules import Rule, read_rule
-from ectype.types import Json, Label, Plain, Rows, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ectype.types import Json, Label, Rows, Table
 
 # Rules are taken for a contradiction where rejection sampling accepts fewer than one row in so many.
 RAREST = 1000
@@ -89,35 +87,18 @@ class Space(SpacePart):
             raise ValueError(f"expected every column name once, found {sorted(repeated)} more than once")
         if not self.frame and any(isinstance(column, (Category, Date)) for column in self.columns):
             raise ValueError("expected frame to be true where a column is a category or a date, found false")
-        if not np.isfinite(self.moments).all():
-            beyond = [
-                repr(name)
-                for name, mean, std in zip(self.names, *self.moments, strict=True)
-                if not np.isfinite(mean + std)
-            ]
+        beyond = [repr(self.names[j]) for j in np.flatnonzero(~np.isfinite(self.moments).all(axis=0))]
+        if beyond:
             raise ValueError(
                 "expected columns far enough from the largest floating-point number to have a deviation, found "
-                f"{listed(beyond)}, which to leave out or to scale"
+                f"{join_names(beyond)}, which to leave out or to scale"
             )
         if self.correlation is not None:
-            self._check_correlation(self.correlation)
+            check_correlation(self.correlation, self.d, len(self._gaps))
         if sum(map(len, self.rules)) > MOST_RULES:
             raise ValueError(f"expected rules of at most {MOST_RULES} characters in all, found more")
         _ = self._rules  # which parses them
         return self
-
-    def _check_correlation(self, correlation: tuple[tuple[float, ...], ...]) -> None:
-        sizes = {self.d, self.d + len(self._gaps)}
-        if len(correlation) not in sizes or {len(row) for row in correlation} != {len(correlation)}:
-            gaps = f", or {max(sizes)} x {max(sizes)} with those for gaps" if len(sizes) > 1 else ""
-            raise ValueError(
-                f"expected a correlation of {self.d} x {self.d}, one row and one column per column{gaps}, found another"
-            )
-        array = np.asarray(correlation)
-        if not (np.allclose(array, array.T, atol=1e-8) and np.allclose(np.diag(array), 1, atol=1e-6)):
-            raise ValueError("expected a correlation that is symmetric, with ones on its diagonal, found another")
-        if np.linalg.eigvalsh(array)[0] < -1e-4:  # room for correlations written with a few digits
-            raise ValueError("expected a correlation with no negative eigenvalue, found another")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and self.model_dump() == other.model_dump()
@@ -126,13 +107,13 @@ class Space(SpacePart):
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"Space({formatting.title(self)}: {listed(self.names)})"
+        return f"Space({formatting.space_title(self)}: {join_names(self.names)})"
 
     def __str__(self) -> str:
-        return formatting.text(self)
+        return formatting.space_text(self)
 
     def _repr_html_(self) -> str:
-        return formatting.html(self)
+        return formatting.space_html(self)
 
     # --- making one -------------------------------------------------------------------------------------------------
 
@@ -163,7 +144,7 @@ class Space(SpacePart):
         numbers: Sequence[str] = (),
         ordered: Mapping[str, Sequence[Label]] | None = None,
         rules: Sequence[str] = (),
-        floor: int = FLOOR,
+        floor: int = DEFAULT_FLOOR,
     ) -> Self:
         """Learn the space from unlabelled rows: the columns' distributions, joined by a Gaussian copula.
 
@@ -178,25 +159,29 @@ class Space(SpacePart):
         >>> [column.kind for column in Space.from_data(frame).columns]
         ['integer', 'category']
         """
-        where, floor, rows = "Space.from_data", validation.count("floor", floor, 1), framed(rows)
+        where, floor, rows = "Space.from_data", validation.count("floor", floor, 1), as_pandas(rows)
         refuse_text(f"{where}: rules", "rules", rules)
         refuse_text(f"{where}: categories", "columns", categories)
         refuse_text(f"{where}: numbers", "columns", numbers)
         options = ColumnOptions(categories, numbers, ordered or {})
         named = is_frame(rows) and all(isinstance(name, str) and name for name in rows.columns)
         if columns is not None:
-            rows = chosen(rows, columns, where) if is_frame(rows) and named else refuse_choice(rows, columns, where)
+            rows = (
+                choose_columns(rows, columns, where)
+                if is_frame(rows) and named
+                else refuse_choice_by_name(rows, columns, where)
+            )
         if options.named and not (is_frame(rows) and named):
-            refuse_choice(rows, options.named, where)
+            refuse_choice_by_name(rows, options.named, where)
         if len(rows) < 2 and not isinstance(rows, str):
             raise SpaceError(where, "at least 2 rows", f"{len(rows)}", "give more unlabelled rows")
         if is_frame(rows) and named and len(rows.columns):
-            refuse_repeated(rows, where)
-            chosen(rows, options.named, where)
-            learned = learned_of_frame(rows, where, floor, options)
+            refuse_repeated_columns(rows, where)
+            choose_columns(rows, options.named, where)
+            learned = learn_from_frame(rows, where, floor, options)
         else:
             table = as_matrix(rows, where)
-            learned = learned_of_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
+            learned = learn_from_matrix(table, [f"x{j}" for j in range(table.shape[1])], floor)
         dependence = {"correlation": learned.correlation, "rules": tuple(rules)}
         space = _checked(cls, {"columns": learned.columns, **dependence, "frame": named})
         warn_of_uncovered(where, learned.readings, learned.covered, floor)
@@ -206,7 +191,7 @@ class Space(SpacePart):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a space.json."""
-        refuse_table(path)
+        refuse_table_file(path)
         try:
             text = read_bytes(Path(path), MOST_JSON_BYTES).decode()
         except (DirectoryError, ValueError, TypeError) as error:
@@ -238,8 +223,7 @@ class Space(SpacePart):
         content = self.model_dump(mode="json", exclude_none=True)
         written: Json = {"mode": "json", "exclude_defaults": True, "exclude_none": True}
         content["columns"] = [column.model_dump(**written) for column in self.columns]
-        parts = [f'"{key}": {_lines(value)}' for key, value in content.items()]
-        return "{\n " + ",\n ".join(parts) + "\n}"
+        return json_text(content)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form to a file, atomically."""
@@ -333,14 +317,17 @@ class Space(SpacePart):
 
     def read(self, rows: Rows, where: str) -> np.ndarray:
         """Rows in the layout of production as a matrix, the inverse of `present`. Other columns are ignored."""
-        rows = framed(rows)
+        rows = as_pandas(rows)
         if not self.frame:
-            return self._of_width(as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns)), where)
+            matrix = as_matrix(rows, where, tuple(bool(c.missing) for c in self.columns))
+            if matrix.shape[1] != self.d:
+                raise SpaceError(where, f"rows of {self.d} columns", f"{matrix.shape[1]}")
+            return matrix
         if not is_frame(rows):
-            rows = self._named(rows, where)
+            rows = name_columns(rows, self.names, where)
         elif not all(isinstance(name, str) for name in rows.columns):
             raise SpaceError(where, f"the columns {list(self.names)}", f"columns called {list(rows.columns)[:8]}")
-        rows = having(rows, self.names, where).reset_index(drop=True)
+        rows = select_columns(rows, self.names, where).reset_index(drop=True)
         return np.column_stack([column.read(rows[column.name], where) for column in self.columns])
 
     @cached_property
@@ -351,7 +338,7 @@ class Space(SpacePart):
 
     def _draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """n rows of the Gaussian copula, before rules: correlated normal scores, then inverse transform sampling."""
-        rows = self._source(n, int(rng.integers(2**64, dtype=np.uint64)))
+        rows = self._sampler(n, int(rng.integers(2**64, dtype=np.uint64)))
         for j, column in enumerate(self.columns):
             if isinstance(column, Number) and column.truncated:
                 rows[:, j] = column.at(rows[:, j])
@@ -368,25 +355,6 @@ class Space(SpacePart):
         expected = f"rules that at least one drawn row in {RAREST} keeps"
         return SpaceError("rules", expected, f"{found} of {drawn} that keep all of them (alone: {detail})", hint)
 
-    def _of_width(self, table: np.ndarray, where: str) -> np.ndarray:
-        if table.shape[1] != self.d:
-            raise SpaceError(where, f"rows of {self.d} columns", f"{table.shape[1]}")
-        return table
-
-    def _named(self, rows: Plain, where: str) -> pd.DataFrame:
-        """Rows without names as a data frame with the space's column names."""
-        import pandas as pd
-
-        try:
-            frame = pd.DataFrame(rows)
-        except (TypeError, ValueError) as error:
-            raise SpaceError(where, "a table of rows and columns", str(error)) from error
-        if frame.shape[1] != self.d:
-            single = getattr(rows, "ndim", 2) == 1
-            hint = "a single row is a table too: frame.iloc[[0]], or [row]" if single else ""
-            raise SpaceError(where, f"rows of {self.d} columns", f"{frame.shape[1]}", hint)
-        return frame.set_axis(list(self.names), axis=1)
-
     @cached_property
     def _gaps(self) -> list[int]:
         """The columns in which values may be missing."""
@@ -397,13 +365,13 @@ class Space(SpacePart):
         return tuple(read_rule(text, self.columns) for text in self.rules)
 
     @cached_property
-    def _source(self) -> Source:
-        """What rows are drawn by; gaps without a correlation are independent of all else."""
+    def _sampler(self) -> RowSampler:
+        """The sampler of rows; gaps without a correlation are independent of all else."""
         correlation, scores = None, self.d + len(self._gaps)
         if self.correlation is not None:
             correlation, known = np.eye(scores), len(self.correlation)
             correlation[:known, :known] = self.correlation
-        return Source([column.marginal for column in self.columns], correlation)
+        return RowSampler([column.marginal for column in self.columns], correlation)
 
 
 def _width(d: int) -> int:
@@ -426,10 +394,3 @@ def _checked(cls: type[S], content: Json) -> S:
         # A trial sample finds rules that contradict each other, and types that do not fit.
         space.present(space.sample(64, np.random.default_rng(0)))
     return space
-
-
-def _lines(value: object) -> str:
-    """A JSON value; of a list of lists or objects, one a line, so that people can read and diff it."""
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, dict)):
-        return "[\n  " + ",\n  ".join(json.dumps(part) for part in value) + "\n ]"
-    return json.dumps(value)

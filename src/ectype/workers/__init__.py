@@ -1,8 +1,7 @@
-"""What work runs on: processes of this machine, or a Dask cluster, with the death of either in mind."""
+"""Engines that run work: processes of this machine, or a Dask cluster. Both survive the death of a worker."""
 
-from ectype.workers._base import MOST_DEATHS, ONE_THREAD, Engine, one_thread
+from ectype.workers._base import MOST_DEATHS, Engine, one_thread
 from ectype.workers._factory import open_engine
-from ectype.workers._process_pool import Local
-from ectype.workers._scheduler import FinishedJob, drive
+from ectype.workers._scheduler import run_jobs
 
-__all__ = ["MOST_DEATHS", "ONE_THREAD", "Engine", "FinishedJob", "Local", "drive", "one_thread", "open_engine"]
+__all__ = ["MOST_DEATHS", "Engine", "one_thread", "open_engine", "run_jobs"]

@@ -1,4 +1,4 @@
-"""What an engine is: slots that calls are made in, behind the futures of `concurrent.futures`."""
+"""The interface of engines: slots that calls are made in, behind the futures of `concurrent.futures`."""
 
 from __future__ import annotations
 

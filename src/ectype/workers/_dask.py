@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 CONNECT, FIRST_WORKER = 6.0, 10.0
 
 
-class Dask:
+class DaskCluster:
     """The workers of a Dask cluster: one of this machine, or that of a scheduler somewhere.
 
     `connect` is how many seconds the scheduler has to answer.
@@ -105,7 +105,7 @@ class Dask:
             "distributed.scheduler.http.routes": [],
             "distributed.worker.http.routes": [],
         }
-        with dask.config.set(rules), _deaf_children():
+        with dask.config.set(rules), _interrupts_ignored():
             self._cluster = distributed.LocalCluster(
                 n_workers=self._workers,
                 threads_per_worker=1,
@@ -178,8 +178,8 @@ def _distributed() -> tuple[ModuleType, ModuleType]:
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Have processes that are started now leave interruptions to their parent, as a signal ignored is inherited."""
+def _interrupts_ignored() -> Iterator[None]:
+    """Have processes that are started now ignore interruptions, which are their parent's to handle: they inherit it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -25,7 +25,7 @@ from ectype.workers._base import LOOPBACK, ONE_THREAD, cores, pin
 Answer = TypeVar("Answer")
 
 
-class Local:
+class ProcessPool:
     """Processes of this machine, each kept to one thread, and to one core if there is none to spare."""
 
     def __init__(self, workers: int | None = None):
@@ -114,7 +114,7 @@ class _Worker:
         return given
 
     def close(self) -> None:
-        """Take leave of a process that was killed, or has died."""
+        """Release a process that was killed, or has died."""
         self.process.kill()
         self.process.join()
         self.thread.shutdown()
@@ -122,25 +122,25 @@ class _Worker:
 
 
 def _work(pipe: Connection, core: int | None) -> None:
-    """What a worker does: make the calls that come, one after the other, until the pipe ends."""
+    """The main loop of a worker: make the calls that come, one after the other, until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # interruptions are the parent's to handle
     pin(core)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError):
         while True:
-            pipe.send_bytes(_made(pipe.recv_bytes()))
+            pipe.send_bytes(_answer(pipe.recv_bytes()))
 
 
-def _made(message: bytes) -> bytes:
-    """Make a call; its answer, or what went wrong, as the parent reads it."""
+def _answer(message: bytes) -> bytes:
+    """Make a call; its pickled answer or error, for the parent."""
     try:
         call, arguments = pickle.loads(message)
         return pickle.dumps((True, call(*arguments)))
     except Exception as error:
-        return pickle.dumps((False, _readable(error)))
+        return pickle.dumps((False, _picklable(error)))
 
 
-def _readable(error: Exception) -> Exception:
+def _picklable(error: Exception) -> Exception:
     """An error, or its words if it cannot be sent."""
     try:
         sent: Any = pickle.loads(pickle.dumps(error))

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ectype.errors import EngineError
+from ectype.errors import WorkerError
 from ectype.workers._base import MOST_DEATHS, Engine
 
 # Seconds after which to look whether a cluster has grown, though nothing was finished.
@@ -34,7 +34,7 @@ class Job(Protocol[TaskOf]):
 AJob = TypeVar("AJob", bound=Job[object])
 
 
-class Jobs(Protocol[AJob]):
+class JobQueue(Protocol[AJob]):
     """Jobs that wait, in an order of their own."""
 
     def take(self, slot: int) -> AJob | None:
@@ -52,7 +52,7 @@ class FinishedJob(NamedTuple, Generic[AJob, Answer]):
     error: Exception | None
 
 
-def drive(jobs: Jobs[AJob], engine: Engine, call: Callable[..., Answer]) -> Iterator[FinishedJob[AJob, Answer]]:
+def run_jobs(jobs: JobQueue[AJob], engine: Engine, call: Callable[..., Answer]) -> Iterator[FinishedJob[AJob, Answer]]:
     """Have a call made of every job's task on an engine that is started; one whose worker died again, but not for ever.
 
     What ends comes through a queue that a signal's handler may write to as well: an interruption is heard between two
@@ -61,7 +61,7 @@ def drive(jobs: Jobs[AJob], engine: Engine, call: Callable[..., Answer]) -> Iter
     ended: SimpleQueue[Future[Answer] | None] = SimpleQueue()
     running: dict[Future[Answer], tuple[int, AJob]] = {}
     deaths = Counter[int]()
-    with _deferred(lambda: ended.put(None)) as interrupted:
+    with _interrupts_deferred(lambda: ended.put(None)) as interrupted:
         while True:
             interrupted()
             busy = {slot for slot, _ in running.values()}
@@ -79,28 +79,28 @@ def drive(jobs: Jobs[AJob], engine: Engine, call: Callable[..., Answer]) -> Iter
             if done is None:
                 continue
             slot, job = running.pop(done)
-            settled = _settled(job, done)
-            if isinstance(settled.error, BrokenExecutor):
+            outcome = _outcome(job, done)
+            if isinstance(outcome.error, BrokenExecutor):
                 engine.renew(slot)
                 deaths[id(job)] += 1
                 if deaths[id(job)] < MOST_DEATHS:
                     jobs.put_back(job)
                     continue
-            yield settled
+            yield outcome
 
 
-def _settled(job: AJob, future: Future[Answer]) -> FinishedJob[AJob, Answer]:
+def _outcome(job: AJob, future: Future[Answer]) -> FinishedJob[AJob, Answer]:
     try:
         return FinishedJob(job, future.result(), None)
     except CancelledError as error:
         hint = "what is finished is kept, and the same command goes on from there"
-        raise EngineError("engine", "workers until the end", "the connection to them was lost", hint) from error
+        raise WorkerError("engine", "workers until the end", "the connection to them was lost", hint) from error
     except Exception as error:
         return FinishedJob(job, None, error)
 
 
 @contextmanager
-def _deferred(wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
+def _interrupts_deferred(wake: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Within, Ctrl-C and SIGTERM do what they would have done when the function given is called; `wake` tells of them.
 
     A second one is not put off.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tenacity import Retrying, retry_if_exception, sleep_using_event, stop_after_attempt, wait_exponential, wait_random
 
 from ectype._version import __version__
-from ectype.errors import CountError, OriginalError, OutageError, SpentError
+from ectype.errors import AnswerCountError, OriginalError, OutageError, QuotaError
 from ectype.original.attempt_meter import AttemptMeter, current
 from ectype.original.http.client import Client, Reply
 from ectype.original.http.credentials import Credentials
@@ -54,7 +54,7 @@ class Endpoint:
             return retrying(self._attempt, rows, current(), failed)
         except RequestFailure as failure:
             last = failure
-        except SpentError:
+        except QuotaError:
             if not failed or failed[-1].cause != WRONG_COUNT:
                 raise
             last = failed[-1]  # which more attempts would not change
@@ -126,7 +126,7 @@ class Endpoint:
         """The error for the caller; an outage opens the circuit breaker for all threads."""
         found = failure.found if made == 1 else f"{failure.found}, at the last of {made} attempts"
         if not failure.outage:
-            kind = CountError if failure.cause == WRONG_COUNT else OriginalError
+            kind = AnswerCountError if failure.cause == WRONG_COUNT else OriginalError
             return kind(self.breaker.name, "an answer", found, failure.hint)
         self.breaker.open(found)
         return OutageError(self.breaker.name, "an answer", found, failure.hint)

@@ -10,7 +10,7 @@ import numpy as np
 from ectype.original.decode import is_gap, word_reader
 from ectype.original.protocols.base import HttpProtocol
 from ectype.original.protocols.json_outputs import MalformedAnswer, Output, check_outputs, quote_json
-from ectype.space import spelled
+from ectype.space import dates_as_text
 from ectype.types import Classes, Label, Table
 
 
@@ -34,7 +34,7 @@ class Csv(HttpProtocol):
         import pandas as pd
 
         named = self.header and not isinstance(rows, np.ndarray)
-        table = pd.DataFrame(rows) if isinstance(rows, np.ndarray) else rows.apply(spelled)
+        table = pd.DataFrame(rows) if isinstance(rows, np.ndarray) else rows.apply(dates_as_text)
         return str(table.to_csv(index=False, header=named, lineterminator="\n")).encode()
 
     def decode(self, body: bytes, n: int, ticket: str) -> list[Output]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ectype.errors import OriginalError
-from ectype.space import spelled
+from ectype.space import dates_as_text
 from ectype.types import Label, Series, Table
 
 
@@ -45,7 +45,7 @@ def cells(where: str, values: np.ndarray | Series) -> list[Label | None]:
 
 def _words(values: np.ndarray | Series) -> np.ndarray | Series:
     """Dates as text; all else as it is."""
-    return values if isinstance(values, np.ndarray) else spelled(values)
+    return values if isinstance(values, np.ndarray) else dates_as_text(values)
 
 
 def _columns(rows: Table) -> list[tuple[str, np.ndarray | Series]]:

@@ -10,7 +10,7 @@ from ectype.errors import OriginalError, SettingError
 from ectype.original.protocols.base import HttpProtocol
 from ectype.original.protocols.json_outputs import MalformedAnswer, at, quote_json, unflatten
 from ectype.original.protocols.json_rows import cells, lists
-from ectype.space import FLAG, REAL, WHOLE, WORD, of_values
+from ectype.space import BOOL_TYPE, FLOAT64_TYPE, INT64_TYPE, STRING_TYPE, wire_type_of_values
 from ectype.types import Json, Series, Table
 
 
@@ -30,7 +30,7 @@ class V2(HttpProtocol):
         name, _, kind = ("input-0" if given is None else given).rpartition(":")
         self.output, self.input, self.datatype = output, name, kind
         if kind not in ("FP32", "FP64"):
-            self.input, self.datatype = given or "input-0", REAL.v2
+            self.input, self.datatype = given or "input-0", FLOAT64_TYPE.v2
 
     def endpoint(self, path: str) -> str:
         """The path of the model with /infer at its end."""
@@ -70,12 +70,12 @@ def _tensor(name: str, column: Series) -> Json:
     import pandas as pd
 
     typed = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
-    kind = of_values(typed)
+    kind = wire_type_of_values(typed)
     if kind is None:
         raise OriginalError(f"column {name}", "words, booleans or numbers", f"the type {typed.dtype}")
     data = cells(f"column {name}", column)
-    if None in data and kind in (WHOLE, FLAG):
+    if None in data and kind in (INT64_TYPE, BOOL_TYPE):
         hint = "the protocol v2 cannot say missing there: describe the column as float64, or use another protocol"
         raise OriginalError(f"column {name}", f"a value in every row of {kind.v2}", "a missing value", hint)
-    mark = {"parameters": {"content_type": "str"}} if kind == WORD else {}
+    mark = {"parameters": {"content_type": "str"}} if kind == STRING_TYPE else {}
     return {"name": name, "shape": [len(data), 1], "datatype": kind.v2, **mark, "data": data}

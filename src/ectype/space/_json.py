@@ -1,4 +1,4 @@
-"""What is wrong with the description of a space, in words: where, what was expected, what was found."""
+"""The JSON form of a space: its layout, and an error for the first thing that is wrong with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ectype._common.formatting import shortened
+from ectype._common.formatting import shorten
 from ectype.errors import SpaceError
 from ectype.types import Json
 
@@ -16,8 +16,14 @@ from ectype.types import Json
 SHOWN = 80
 
 
+def json_text(content: Json) -> str:
+    """A JSON document with one member a line, so that people can read and diff it."""
+    parts = [f'"{key}": {_lines(value)}' for key, value in content.items()]
+    return "{\n " + ",\n ".join(parts) + "\n}"
+
+
 def space_error(error: ValidationError, content: Json) -> SpaceError:
-    """The first thing that is wrong with a space's content."""
+    """An error for the first thing that is wrong with the content of a space."""
     first = error.errors(include_url=False)[0]
     where, message = _place(first["loc"], content), first["msg"].removeprefix("Value error, ")
     if message.startswith("rule ") and ": expected " in message:
@@ -43,6 +49,13 @@ def _place(loc: tuple[int | str, ...], content: Json) -> str:
 def _shown(value: Any) -> str:
     """A value as it stands in JSON."""
     try:
-        return shortened(json.dumps(value), SHOWN)
+        return shorten(json.dumps(value), SHOWN)
     except (TypeError, ValueError):
-        return shortened(repr(value), SHOWN)
+        return shorten(repr(value), SHOWN)
+
+
+def _lines(value: object) -> str:
+    """A JSON value; of a list of lists or objects, one a line."""
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, dict)):
+        return "[\n  " + ",\n  ".join(json.dumps(part) for part in value) + "\n ]"
+    return json.dumps(value)
