@@ -12,7 +12,7 @@ from ectype.methods import committee as committees
 from ectype.methods.acquisition import SHARE, Candidates, balanced, boundary, margin
 from ectype.methods.committee import LATEST, next_committee
 from ectype.methods.prior import Prior
-from ectype.methods.training_points import Batch, TrainingAnswers
+from ectype.methods.training_points import LabelledBatch, TrainingAnswers
 from ectype.original import Answers, Labels
 from ectype.plan.resolve import RANDOM_FIRST as FIRST
 from ectype.plan.resolve import resolve
@@ -112,7 +112,7 @@ def committee(answers, network, theta, batch=400):
     """What network and trees say together, after these rows and answers."""
     rows, labels = answers
     plan = resolve(ec.Settings(draw="committee", batch=batch, iterations=2))
-    answers = TrainingAnswers(None).plus(Batch(rows.astype(np.float32), Answers(np.asarray(labels))))
+    answers = TrainingAnswers(None).plus(LabelledBatch(rows.astype(np.float32), Answers(np.asarray(labels))))
     return next_committee(plan, Prior(), Network(network, theta), answers, Labels(labels), None)
 
 

@@ -135,7 +135,7 @@ def test_every_option_can_be_read(tmp_path):
     assert {*OPTIONS} - {*kept} == {"trust", "header"}
 
 
-def test_a_run_asks_its_original_again_without_being_told(tmp_path, monkeypatch):
+def test_a_run_asks_its_original_again_without_being_told_how(tmp_path, monkeypatch):
     monkeypatch.setenv("VENDOR_KEY", "hush-hush")
     with FaultyServer(words) as server:
         write(
@@ -155,15 +155,18 @@ def test_a_run_asks_its_original_again_without_being_told(tmp_path, monkeypatch)
         elsewhere.mkdir()
         (tmp_path / "vendor.toml").unlink()
 
-        certified = run_command("certify", "../run", "--n", 50, "--json", cwd=elsewhere)
+        before = server.asked
+        refused = run_command("certify", "../run", "--n", 50, cwd=elsewhere)  # whose run.json may be anybody's
+        assert (refused.returncode, server.asked) == (2, before)
+        assert f"{server.url}, which is sent what VENDOR_KEY holds, as run.json says" in refused.stderr
+
+        certified = run_command("certify", "../run", "run", "--n", 50, "--json", cwd=elsewhere)
         assert certified.returncode == 0, certified.stderr
         assert f"the original is {server.url}, as ../run remembers it; it is sent what VENDOR_KEY" in certified.stderr
         assert json.loads(certified.stdout)["queries"]["certificate"] == 50
-        named = run_command("certify", "../run", "run", "--n", 50, "--seed", 1, "--json", cwd=elsewhere)
-        assert json.loads(named.stdout)["queries"]["certificate"] == 50, named.stderr
 
         server.decide = lambda rows: words(-np.asarray(rows, float))
-        renewed = run_command("refresh", "../run", "--out", "new", "--json", cwd=elsewhere)
+        renewed = run_command("refresh", "../run", "run", "--out", "new", "--json", cwd=elsewhere)
         assert renewed.returncode == 0, renewed.stderr
         assert json.loads(renewed.stdout)["verdict"] == "changed"
         assert ec.load(elsewhere / "new").vendor == ec.load(tmp_path / "run").vendor
@@ -203,7 +206,7 @@ def test_what_may_be_secret_is_not_remembered(tmp_path, monkeypatch):
             "left_out": ["query", "X-Model"],
         }
         before = server.asked
-        refused = run_command("certify", "run", cwd=tmp_path)
+        refused = run_command("certify", "run", "run", cwd=tmp_path)
         assert refused.returncode == 2
         assert "the query in its URL" in refused.stderr
         assert "name the original with its URL" in refused.stderr

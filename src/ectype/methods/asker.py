@@ -11,7 +11,7 @@ from ectype.certificate.user_sample import UserSample
 from ectype.ledger import Ledger, Purpose
 from ectype.methods.acquisition import LATER, POLICIES, Candidates, Policy, VoteModel, margin
 from ectype.methods.prior import Prior
-from ectype.methods.training_points import Batch
+from ectype.methods.training_points import LabelledBatch
 from ectype.models.training_rows import TrainingRows, hashed
 from ectype.original import Answers, LabelledRows, Labels, concatenate
 from ectype.original.scores import refuse_other_labels
@@ -43,7 +43,7 @@ class RoundAsker:
         self.view = FeatureView(queries.space, plan.asked.exclude)
         self._seen = SeenRows()
         self._taught: list[np.ndarray] = []
-        self._first: Batch | None = None
+        self._first: LabelledBatch | None = None
         self._candidates: tuple[int, np.ndarray, np.ndarray] | None = None
 
     @property
@@ -97,10 +97,10 @@ class RoundAsker:
             own = len(users)
         rows, said = concatenate(parts)
         self._teach(rows)
-        self._first = Batch(self.view(rows), said, own)
+        self._first = LabelledBatch(self.view(rows), said, own)
         return rows, said
 
-    def ask(self, t: int, chooser: VoteModel | None) -> Batch:
+    def ask(self, t: int, chooser: VoteModel | None) -> LabelledBatch:
         """The rows of round t and their answers; those of the first were asked by `open`, others a model chooses."""
         if t == 0:
             assert self._first is not None
@@ -111,7 +111,7 @@ class RoundAsker:
         if self.plan.ask.draw == "random" or self.stored:
             rows, said = self._random(n, t, own)
             self._teach(rows)
-            return Batch(self.view(rows), said, len(own))
+            return LabelledBatch(self.view(rows), said, len(own))
         rows, X = self._drawn(t)
         distinct = self._seen.new(rows, at_least=n)
         assert chooser is not None
@@ -152,7 +152,7 @@ class RoundAsker:
         chunks = list(self.queries.fresh(Purpose.TRAINING, n, self.rng(Stream.DRAW, t)))
         return concatenate([*chunks, (own, self._said_of(own))] if len(own) else chunks)
 
-    def _asked(self, chosen: np.ndarray, own: np.ndarray) -> Batch:
+    def _asked(self, chosen: np.ndarray, own: np.ndarray) -> LabelledBatch:
         """What the original says to rows that were chosen, and to these of the user's."""
         users = self.prior.user_rows
         apart = users is not None and users.every.further is not None and len(own) > 0
@@ -161,7 +161,7 @@ class RoundAsker:
         self._teach(rows)
         told = [self.queries.query(Purpose.TRAINING, parts[0])]
         said = Answers.concatenate([*told, self._said_of(own)] if apart else told)
-        return Batch(self.view(rows), said, len(own))
+        return LabelledBatch(self.view(rows), said, len(own))
 
     def _said_of(self, own: np.ndarray) -> Answers:
         """What the original says to rows of the user's, sent as they came."""

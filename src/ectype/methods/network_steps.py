@@ -22,7 +22,7 @@ from ectype.methods.asker import RoundAsker
 from ectype.methods.base import Round
 from ectype.methods.committee import next_committee
 from ectype.methods.prior import Prior
-from ectype.methods.training_points import Batch, TrainingAnswers, points
+from ectype.methods.training_points import LabelledBatch, TrainingAnswers, points
 from ectype.models.base import Model
 from ectype.original import Labels
 from ectype.plan.plan import Plan
@@ -66,11 +66,11 @@ class NetworkSteps:
         """The sample set after the latest step."""
         return None if self._latest is None else self._latest.S
 
-    def coded(self, batch: Batch) -> SampleSet:
+    def coded(self, batch: LabelledBatch) -> SampleSet:
         """A batch as points, in terms of the labels that are known."""
         return points([batch.told], self.labels, self.asker.declared)
 
-    def include(self, batch: Batch) -> np.ndarray | None:
+    def include(self, batch: LabelledBatch) -> np.ndarray | None:
         """Take in labels that no earlier answer had; gives the new codes of the earlier ones, if there are some."""
         if self.asker.declared is not None or (self.labels.find(batch.answers.labels) >= 0).all():
             return None
@@ -84,7 +84,7 @@ class NetworkSteps:
         self._steps = self._loop(after=self._latest)
         return places
 
-    def feed(self, batch: Batch) -> Step:
+    def feed(self, batch: LabelledBatch) -> Step:
         """The next step, of which these are the fresh points."""
         self.include(batch)
         self._fresh, self.spared = self.coded(batch), 0.0

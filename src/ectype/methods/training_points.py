@@ -15,7 +15,7 @@ EMPHASIS = 3
 
 
 @dataclass(frozen=True)
-class Batch:
+class LabelledBatch:
     """The encoded rows of a round, and what the original answered."""
 
     X: np.ndarray
@@ -43,9 +43,9 @@ class TrainingAnswers:
     """All answers of a run that a copy may learn from, batch by batch, and the labels that the original declares."""
 
     declared: Labels | None
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[LabelledBatch, ...] = ()
 
-    def plus(self, batch: Batch) -> TrainingAnswers:
+    def plus(self, batch: LabelledBatch) -> TrainingAnswers:
         """The same with one more batch."""
         return replace(self, batches=(*self.batches, batch))
 
