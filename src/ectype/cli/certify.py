@@ -78,13 +78,13 @@ def command(
     """Compare the copy in DIRECTORY with ORIGINAL on fresh rows of its space, none of which trained it.
 
     Prints fidelity with its lower bound, overall, for each class, near the copy's boundary and away from it; which
-    labels are mistaken for which, conditions under which they are, and examples. With --data the same for these rows:
-    its bound is about the population that they are a random sample of. With --answers likewise for answers that are
-    there, but for those that the copy learned from; ORIGINAL may then be left out, and nothing
-    is asked. Without either, ORIGINAL is the one that the copy was made of, opened as run.json remembers it; so is
-    `run`. Then says how many further rows a
-    wanted width of the bound would take. The copy's files are checked against their checksums and, if
-    ECTYPE_SIGNING_KEY is set, their signature.
+    labels are mistaken for which, conditions under which they are, and examples. With --data the same for these
+    rows: its bound is about the population that they are a random sample of. With --answers likewise for answers
+    that are there, but for those that the copy learned from; ORIGINAL may then be left out, and nothing is asked.
+    Without either, ORIGINAL is the one that the copy was made of, opened as run.json remembers it; the word run
+    means the same, and is needed where that runs code or is sent a secret. Then says how many further rows a wanted
+    width of the bound would take. The copy's files are checked against their checksums and, if ECTYPE_SIGNING_KEY
+    is set, their signature.
 
     What is asked is written to DIRECTORY/asked.sqlite before it is sent. So the same command goes on where it was
     interrupted, within a week, and asks nothing twice; once it has ended, it asks anew.
