@@ -1,11 +1,13 @@
 """What `--help` shows, and `--help-all`; what is said where a command or an option is misspelt."""
 
+import json
 import re
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from commands import run_command
 from ectype.cli import COMMANDS, GROUPS, PLUGINS, cli
 
 COPY, SERVE = 25, 20
@@ -53,3 +55,34 @@ def test_what_was_meant_is_asked(arguments, meant):
 
 def test_a_word_like_no_command_is_refused_without_a_guess():
     assert shown("zzz").splitlines()[-1] == "Error: No such command 'zzz'."
+
+
+def test_a_dry_run_says_what_would_be_asked_and_asks_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "asked.py").write_text(
+        "from pathlib import Path\ndef disc(rows):\n    Path('asked').touch()\n    return (rows**2).sum(axis=1) < 1\n"
+    )
+    arguments = [
+        "copy",
+        "asked:disc",
+        "--space",
+        "normal:2",
+        "--out",
+        "run",
+        "--budget",
+        "100",
+        "--certificate-n",
+        "50",
+    ]
+    said = run_command(*arguments, "--dry-run", cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.startswith("ask    100 rows in 6 rounds: 40 random, then 8, 10, 11, 14, 17")
+    assert "run is new" in said.stdout
+    found = json.loads(run_command(*arguments, "--dry-run", "--json", cwd=tmp_path).stdout)
+    assert (found["plan"]["budget"], found["state"]) == (100, "new")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["asked.py"]
+
+    assert run_command(*arguments, cwd=tmp_path).returncode == 0
+    assert "run holds this run: nothing is asked" in run_command(*arguments, "--dry-run", cwd=tmp_path).stdout
+    arguments[arguments.index("100")] = "200"
+    assert "this goes on from" in run_command(*arguments, "--dry-run", cwd=tmp_path).stdout

@@ -58,6 +58,7 @@ Examples:
 @settings_options
 @option("--out", type=click.Path(path_type=Path), required=True, group=RUN, help="Directory for the finished copy.")
 @option("--json", "as_json", is_flag=True, group=RUN, help="Print one JSON document on stdout, and nothing else.")
+@option("--dry-run", is_flag=True, group=RUN, help="Print what would be asked and made, and ask nothing.")
 @option("--sign", is_flag=True, group=RUN, shown=False, help="Sign the directory with the key in ECTYPE_SIGNING_KEY.")
 @original_options
 def command(
@@ -67,6 +68,7 @@ def command(
     rows: str | None,
     answers: tuple[str, ...],
     sign: bool,
+    dry_run: bool,
     about: dict[str, Any],
     as_json: bool,
     **options: Any,
@@ -94,12 +96,34 @@ def command(
     own = None if rows is None else read_table(rows)
     job = build_job(source, _space(space_text, source), plan, rows=own, answers=answers)
     job = in_directory(job, out)
+    if dry_run:
+        _print_plan(job, out, as_json)
+        return
     _announce(source.name, job)
     wanted = plan.asked.progress and not job.done
     with resumable(lambda: kept(out)), redirect_stdout(sys.stderr):  # what an original prints is no part of ours
         result = follow(plan.asked.method, run_job(job, key), job.plan.ask.rounds, wanted)
     _tell(result, out, source.name, job.allowance.total, as_json)
     end(job.plan.asked.target, result)
+
+
+def _print_plan(job: RunJob, out: Path, as_json: bool) -> None:
+    """What a run would do, for people or for programs."""
+    state = "finished" if job.done else "extended" if job.further else "begun" if kept(out) == KEPT else "new"
+    if as_json:
+        found = {"plan": job.plan.as_json(), "most_rows": job.allowance.total, "out": str(out), "state": state}
+        click.echo(json.dumps(found))
+        return
+    words = {
+        "new": f"{out} is new",
+        "begun": f"{out} has part of this run: what is answered there is not asked again",
+        "extended": f"{out} has a run that this goes on from: what is answered there is not asked again",
+        "finished": f"{out} holds this run: nothing is asked",
+    }
+    click.echo(
+        f"{job.plan}\n{'':<7}at most {job.allowance.total:,} rows, with those that are sent again if requests fail"
+    )
+    click.echo(f"{'':<7}{words[state]}")
 
 
 def _announce(name: str, job: RunJob) -> None:

@@ -223,7 +223,9 @@ class Plan:
     def _asks(self) -> str:
         ask, (first, *later) = self.ask, self.ask.batches
         beside = f"{ask.known:,} answers are given; " if ask.known else ""
-        then = f", then {', '.join(f'{n:,}' for n in later)} {CHOSEN[ask.draw]}" if later else ""
+        same = all(n == first for n in later)
+        sizes = "the others" if same else ", ".join(f"{n:,}" for n in later)
+        then = f", then {sizes} {CHOSEN[ask.draw]}" if later else ""
         rounds = f"{ask.rounds} rounds" if later else "one round"
         again = f"{ask.held_out:,} held out, {ask.repeats:,} asked again: {ask.total:,} in all"
         return f"{beside}{ask.queries:,} rows in {rounds}: {first:,} random{then}\n{'':<7}{again}"
