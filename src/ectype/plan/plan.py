@@ -18,6 +18,8 @@ from ectype.types import Json, is_classifier
 ADDED = {"scores": False, "rows_share": ROWS_SHARE}
 # Settings that a run is not recognised by: one that used up its retries goes on with more, watched or not.
 OPEN = ("retries", "progress")
+# Rounds of one size that are not listed one by one.
+MANY = 6
 # How rows are chosen, in words.
 CHOSEN = {
     "random": "random as well",
@@ -223,7 +225,7 @@ class Plan:
     def _asks(self) -> str:
         ask, (first, *later) = self.ask, self.ask.batches
         beside = f"{ask.known:,} answers are given; " if ask.known else ""
-        same = all(n == first for n in later)
+        same = len(later) > MANY and all(n == first for n in later)
         sizes = "the others" if same else ", ".join(f"{n:,}" for n in later)
         then = f", then {sizes} {CHOSEN[ask.draw]}" if later else ""
         rounds = f"{ask.rounds} rounds" if later else "one round"
