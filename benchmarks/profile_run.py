@@ -97,7 +97,7 @@ def watched(clock: Clock) -> Iterator[None]:
         (RoundAsker, "_chosen", "choosing"),
         (CopySelector, "so_far", "certificate"),
         (pipeline, "select_copy", "making"),
-        (assembly, "explained", "certificate"),
+        (assembly, "explain", "certificate"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]
     paper: Any = sequential

@@ -14,7 +14,8 @@ import pytest
 
 from commands import run_command
 from ectype.errors import SettingError, SpaceError, WorkerError
-from ectype.workers import DaskCluster, ProcessPool
+from ectype.workers._dask import DaskCluster
+from ectype.workers._process_pool import ProcessPool
 from ectype_paper import FAMILY_OF
 from ectype_paper.store import NAME, open_store, read_store, unit_of
 from ectype_paper.sweep import PlannedUnit, UnitOutcome, UnitQueue, outcomes, plan, problem_names, sweep, units, weight

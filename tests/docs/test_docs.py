@@ -27,7 +27,7 @@ def test_nothing_was_left_to_fill_in(path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_benchmark_named_exists(path):
-    for name in re.findall(r"(?:benchmarks|compat|tools)/\w+\.py", path.read_text()):
+    for name in re.findall(r"(?:reproduction/)?(?:benchmarks|compat|tools)/\w+\.py", path.read_text()):
         assert (ROOT / name).is_file(), name
 
 
