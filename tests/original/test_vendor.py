@@ -278,3 +278,26 @@ def test_a_fleet_takes_the_file(tmp_path):
     (tmp_path / "FLEET.toml").write_text(f"{table}cost = 0.25\nclasses = [0, 1]\n")
     (model,) = read_fleet(tmp_path / "FLEET.toml").models
     assert (model.cost, model.classes) == (0.25, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"original": "cmd:touch asked"},
+        {"original": "mine:asked"},
+        {"original": "other.toml"},
+        {"original": "model.pkl", "trust": "0" * 64},
+        {"original": "model.skops", "types": ["mine.Model"]},
+        {"original": "https://vendor.example/score", "token_env": "VENDOR_KEY"},
+        {"original": "https://vendor.example/score", "header": ["X-Api-Key: env:VENDOR_KEY"]},
+        {"original": "https://vendor.example/score", "client_key": "key.pem"},
+        {"original": "https://vendor.example/score", "protocol": "sagemaker"},
+    ],
+)
+def test_what_a_stranger_could_gain_by_it_is_a_risk(found):
+    assert Vendor._of("run.json", found).risk is not None
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "answers.csv", "https://vendor.example/score", "grpc://vendor:9000/m"])
+def test_what_only_answers_is_none(name):
+    assert Vendor._of("run.json", {"original": name}).risk is None

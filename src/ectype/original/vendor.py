@@ -28,6 +28,10 @@ QUERY, TEMPLATE = "query", "template"
 SUFFIX = ".toml"
 
 
+# Options by which a user vouches for the code in a file, and those with which a request shows who sends it.
+VOUCHING, SHOWING = ("trust", "types"), ("client_cert", "client_key")
+
+
 @dataclass(frozen=True)
 class Vendor:
     """How an original is opened: its name and its options, as `vendor.toml` or a run says them.
@@ -89,8 +93,13 @@ class Vendor:
         """What somebody else's run.json could do by what it names: run code, or be sent a secret of ours."""
         if self.variables:
             return f"which is sent what {' and '.join(self.variables)} holds"
-        if self.original.startswith("cmd:") or (":" in self.original and not _is_url(self.original)):
+        if is_vendor_file(self.original):
+            return "which may name code that would be run"
+        code = self.original.startswith("cmd:") or (":" in self.original and not _is_url(self.original))
+        if code or any(self.options.get(key) for key in VOUCHING):
             return "which is code that would be run"
+        if self.options.get("protocol") == "sagemaker" or any(self.options.get(key) for key in SHOWING):
+            return "which is shown credentials of yours"
         return None
 
     @property
